@@ -71,6 +71,7 @@ ABSENT_LIB(jbig, "JBIG")
 ABSENT_LIB(lerc, "LERC")
 ABSENT_LIB(logluv, "LogLuv")
 ABSENT_LIB(next, "NeXT")
+ABSENT_LIB(old_jpeg, "old JPEG")
 ABSENT_LIB(pixarlog, "PixarLog")
 #endif
 

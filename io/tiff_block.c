@@ -50,7 +50,7 @@ static tg_status find_block(const tgi_tiff_source *s, tgi_tiff_lane *l, uint64_t
     return TG_OK;
 }
 
-static uint64_t rank_of_plane(const tgi_tiff_source *s, int64_t plane)
+uint64_t tgi_tiff_rank(const tgi_tiff_source *s, int64_t plane)
 {
     return s->series.rank ? s->series.rank[plane] : (uint64_t)plane;
 }
@@ -60,7 +60,7 @@ tg_status tgi_tiff_locate(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_t pl
 {
     const tgi_tiff_page *p = &s->index.page;
     if (!s->series.contiguous)
-        return find_block(s, l, rank_of_plane(s, plane), block, out, err);
+        return find_block(s, l, tgi_tiff_rank(s, plane), block, out, err);
     /* Strips of all sample planes, then all planes, follow each other without gaps. */
     const uint64_t sample = block / p->down, row = block % p->down * p->block_h;
     out->off = s->series.base + (uint64_t)plane * p->plane_bytes +
@@ -107,7 +107,7 @@ tg_status tgi_tiff_check_blocks(tgi_tiff_source *s, tgi_err *err)
         for (uint64_t b = 0; b < p->n_blocks && left; b++, left--) {
             tgi_err bad = {0};
             const tg_status st =
-                find_block(s, &s->lanes[0], rank_of_plane(s, plane), b, &at, &bad);
+                find_block(s, &s->lanes[0], tgi_tiff_rank(s, plane), b, &at, &bad);
             if (st == TG_E_FORMAT && s->on_bad)
                 continue; /* told when it is read */
             if (st != TG_OK)

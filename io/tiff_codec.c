@@ -42,6 +42,7 @@ static const struct {
     {TGI_TIFF_PIXARLOG, &tgi_codec_pixarlog}, {TGI_TIFF_SGILOG, &tgi_codec_logluv},
     {TGI_TIFF_SGILOG24, &tgi_codec_logluv},   {TGI_TIFF_NEXT, &tgi_codec_next},
     {TGI_TIFF_JBIG, &tgi_codec_jbig},         {TGI_TIFF_AS_RGB, &tgi_codec_as_rgb},
+    {TGI_TIFF_OLD_JPEG, &tgi_codec_old_jpeg}, {TGI_TIFF_THUNDERSCAN, &tgi_codec_thunderscan},
 };
 
 static const tgi_codec *codec_of(uint32_t compression)
@@ -146,6 +147,18 @@ tgi_history tgi_unpack_has_history(uint32_t compression)
 {
     const tgi_codec *codec = codec_of(compression);
     return codec && codec->history ? codec->when : TGI_HISTORY_NONE;
+}
+
+bool tgi_unpack_is_placed(uint32_t compression)
+{
+    const tgi_codec *codec = codec_of(compression);
+    return codec && codec->place;
+}
+
+tg_status tgi_unpack_place(tgi_unpack *u, const tgi_tiff_page *page, uint64_t block,
+                           tgi_err *err)
+{
+    return u->codec->place(u->state, page, block, err);
 }
 
 const char *tgi_unpack_name(const tgi_unpack *u)
@@ -263,6 +276,8 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
     size_t got;
     if (u->codec->exact)
         return u->codec->exact(u->state, src, n, dst, want, err);
+    if (u->codec->at_once && !u->turned && u->codec->at_once(u->state, src, n, dst, want))
+        return TG_OK;
     if (u->codec->whole && !u->turned) {
         TGI_TRY(u->codec->whole(u->state, src, n, dst, cap, &got, err));
     } else {

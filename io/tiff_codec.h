@@ -34,11 +34,14 @@ typedef struct tgi_packing {
     uint32_t extra;          /* ExtraSamples of the last sample; 0: none */
     uint32_t lerc[2];        /* LercParameters: version, how the data are packed once more */
     bool big_endian;
+    bool whole;         /* blocks are decoded whole, none as a stream */
     uint32_t stored_as; /* of TGI_TIFF_AS_RGB: the compression */
     tgi_tiff_ycbcr ycbcr;
     size_t block_bytes; /* decoded */
-    size_t history; /* what the codec's `history` says of the blocks; 0 where it has none, or
-                       (TGI_HISTORY_STREAMS) blocks are decoded whole */
+    size_t history;  /* what the codec's `history` says of the blocks; 0 where it has none, or
+                        (TGI_HISTORY_STREAMS) blocks are decoded whole */
+    uint64_t strips; /* of old JPEG: how many a page has */
+    const tgi_rfile *file; /* of old JPEG: borrowed as long as the decoder is open */
     const uint8_t *tables; /* JPEGTables, n_tables bytes, borrowed for the call; or NULL */
     size_t n_tables;
     atomic_int *surplus; /* tgi_open_opts has it; or NULL */
@@ -65,6 +68,12 @@ typedef struct tgi_codec {
      * only way. Returns bytes in *got. */
     tg_status (*whole)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                        size_t *got, tgi_err *err);
+    /* Optional beside `more`: a block of at least `want` bytes, of which these are taken, where
+     * that is faster. false: nothing is said of it, `more` has to. */
+    bool (*at_once)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want);
+    /* Optional: the next block is this one of this page. The bytes that it is then given may be
+     * of no use to it. */
+    tg_status (*place)(void *state, const tgi_tiff_page *page, uint64_t block, tgi_err *err);
     /* Optional, instead of both: a block of exactly `want` bytes at once. */
     tg_status (*exact)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want,
                        tgi_err *err);
@@ -87,8 +96,8 @@ typedef struct tgi_codec {
 /* unpack_NAME.c each */
 extern const tgi_codec tgi_codec_as_rgb, tgi_codec_ccitt, tgi_codec_jbig, tgi_codec_jpeg,
     tgi_codec_lerc, tgi_codec_logluv, tgi_codec_lzma, tgi_codec_lzw, tgi_codec_next,
-    tgi_codec_packbits, tgi_codec_pixarlog, tgi_codec_store, tgi_codec_webp, tgi_codec_zlib,
-    tgi_codec_zstd;
+    tgi_codec_old_jpeg, tgi_codec_packbits, tgi_codec_pixarlog, tgi_codec_store,
+    tgi_codec_thunderscan, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
 
 /* Whether there is a line for this code in the table, also when this build lacks its library.
  */
@@ -108,6 +117,10 @@ bool tgi_unpack_streams(uint32_t compression);
 /* Whether blocks of this compression state what memory they ask for, and what one does. */
 tgi_history tgi_unpack_has_history(uint32_t compression);
 size_t tgi_unpack_history(const tgi_packing *p, const uint8_t *head, size_t n);
+/* Whether blocks of this compression want to be placed, and the place of the next one. */
+bool tgi_unpack_is_placed(uint32_t compression);
+tg_status tgi_unpack_place(tgi_unpack *u, const tgi_tiff_page *page, uint64_t block,
+                           tgi_err *err);
 /* Decode n bytes of src whole. dst has room for `cap` >= want bytes; fewer than `want` are
  * TG_E_FORMAT. */
 tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,

@@ -48,6 +48,8 @@ tg_status tgi_packing_of(const tgi_tiff_page *p, bool big_endian, const tgi_rfil
                          .extra = p->last_extra,
                          .lerc = {p->lerc[0], p->lerc[1]},
                          .big_endian = big_endian,
+                         .strips = p->n_blocks,
+                         .file = f,
                          .block_bytes = p->block_bytes};
     if (p->compression != TGI_TIFF_JPEG || !p->jpeg_tables.count)
         return TG_OK;
@@ -64,6 +66,7 @@ tg_status tgi_packing_of(const tgi_tiff_page *p, bool big_endian, const tgi_rfil
 tgi_packing tgi_packing_whole(const tgi_packing *p)
 {
     tgi_packing whole = *p;
+    whole.whole = true;
     if (tgi_unpack_has_history(p->compression) == TGI_HISTORY_STREAMS)
         whole.history = 0;
     return whole;

@@ -19,6 +19,8 @@
 /* pixels; keeps products of sides and bytes in 63 bits */
 #define MAX_SIDE (UINT64_C(1) << 40)
 
+#define MAX_OLD_SIDE 65500u                       /* of a JPEG, by libjpeg */
+#define MAX_OLD_FILE ((UINT64_C(1) << 32) - 4096) /* its offsets have 32 bits */
 #define MAX_LIB_BLOCK (UINT64_C(1) << 28) /* samples: libtiff counts some bytes in 32 bits */
 
 enum {
@@ -215,7 +217,9 @@ static void keep_first(tgi_tiff_array *dst, const tgi_tiff_array *a)
         *dst = *a;
 }
 
-/* Tags that other programs made their own, kept for who knows them. */
+const uint16_t tgi_old_jpeg_tags[TGI_OLD_JPEG_TAGS] = {512, 513, 514, 515, 519, 520, 521};
+
+/* Tags that other programs made their own, kept for who knows them; and those of old JPEG. */
 static void keep_private(uint16_t tag, const tgi_tiff_array *a, tgi_tiff_page *p)
 {
     tgi_tiff_array *const to = tag == 34675   ? &p->icc
@@ -232,6 +236,9 @@ static void keep_private(uint16_t tag, const tgi_tiff_array *a, tgi_tiff_page *p
         p->maker = *a;
         p->maker_tag = tag;
     }
+    for (int i = 0; i < TGI_OLD_JPEG_TAGS; i++)
+        if (tag == tgi_old_jpeg_tags[i])
+            keep_first(&p->old_jpeg[i], a);
 }
 
 static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *a,
@@ -430,14 +437,14 @@ const char *tgi_tiff_compression_name(uint32_t code)
         {TGI_TIFF_CCITT_FAX3, "CCITT fax 3"},
         {TGI_TIFF_CCITT_FAX4, "CCITT fax 4"},
         {TGI_TIFF_LZW, "lzw"},
-        {6, "old JPEG"},
+        {TGI_TIFF_OLD_JPEG, "old JPEG"},
         {TGI_TIFF_JPEG, "JPEG"},
         {TGI_TIFF_DEFLATE, "deflate"},
         {TGI_TIFF_DEFLATE_OLD, "deflate"},
         {TGI_TIFF_PACKBITS, "packbits"},
         {TGI_TIFF_NEXT, "NeXT"},
         {TGI_TIFF_CCITT_RLEW, "CCITT RLE/W"},
-        {32809, "ThunderScan"},
+        {TGI_TIFF_THUNDERSCAN, "ThunderScan"},
         {TGI_TIFF_PIXARLOG, "PixarLog"},
         {33003, "JPEG 2000"},
         {33005, "JPEG 2000"},
@@ -556,6 +563,13 @@ static bool is_log(const tgi_tiff_page *p)
     return p->compression == TGI_TIFF_SGILOG || p->compression == TGI_TIFF_SGILOG24;
 }
 
+/* Old JPEG in colours: YCbCr, and libtiff takes it for that where the tag says RGB. */
+static bool is_old_colour(const tgi_tiff_page *p)
+{
+    return p->compression == TGI_TIFF_OLD_JPEG && p->samples == 3 &&
+           (p->photometric == TGI_TIFF_YCBCR || p->photometric == TGI_TIFF_RGB);
+}
+
 /* What the codecs of libtiff are made for. */
 static bool lib_takes(const tgi_tiff_page *p)
 {
@@ -576,12 +590,15 @@ static bool lib_takes(const tgi_tiff_page *p)
                (real ? bits == 32 : bits == 16 || (bits == 8 && natural));
     case TGI_TIFF_AS_RGB:
         return true;
+    case TGI_TIFF_OLD_JPEG:
+        return natural && bits == 8 && !p->planar &&
+               (p->samples == 1 ? p->photometric < TGI_TIFF_RGB : is_old_colour(p));
     default: /* NeXT, JBIG */
         return inner == 1 && bits == (p->compression == TGI_TIFF_NEXT ? 2 : 1);
     }
 }
 
-static tg_status refuse_lib(const tgi_tiff_page *p, tgi_err *err)
+static tg_status refuse_lib(const tgi_tiff_page *p, uint64_t file_size, tgi_err *err)
 {
     const char *name = tgi_tiff_compression_name(p->compression);
     const uint64_t samples = p->planar ? 1 : p->samples;
@@ -590,6 +607,13 @@ static tg_status refuse_lib(const tgi_tiff_page *p, tgi_err *err)
                         "%s with %u samples of %u bits, sample format %u, photometric %u, is "
                         "not supported",
                         name, p->samples, p->bits, p->format, p->photometric);
+    const bool old = p->codec == TGI_TIFF_OLD_JPEG;
+    if (old && (p->tiled || file_size > MAX_OLD_FILE))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s in %s is not supported", name,
+                        p->tiled ? "tiles" : "a file beyond 4 GiB");
+    if (old && (p->width > MAX_OLD_SIDE || p->height > MAX_OLD_SIDE))
+        return tgi_fail(err, TG_E_FORMAT, "%s of %llu x %llu pixels", name,
+                        (unsigned long long)p->width, (unsigned long long)p->height);
     if (p->block_w > MAX_LIB_BLOCK || p->block_h > MAX_LIB_BLOCK / p->block_w / samples)
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s of %llu x %llu pixels in one block", name,
                         (unsigned long long)p->block_w, (unsigned long long)p->block_h);
@@ -603,24 +627,29 @@ static bool is_fax(const tgi_tiff_page *p)
 }
 
 /* Features we do not read, each by its name and value. */
-static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
+static tg_status refuse_features(const tgi_tiff_page *p, uint64_t file_size, tgi_err *err)
 {
     if (!tgi_unpack_knows(p->compression))
         return tgi_fail(err, TG_E_UNSUPPORTED, "compression %u (%s) is not supported yet",
                         p->compression, tgi_tiff_compression_name(p->compression));
     const bool picture = tgi_unpack_is_picture(p->compression);
     const bool decoded = picture && p->photometric == TGI_TIFF_YCBCR; /* comes out as RGB */
-    if (photometric_name(p->photometric) && !decoded && !is_log(p) && !as_rgb(p))
+    if (photometric_name(p->photometric) && !decoded && !is_log(p) && !as_rgb(p) &&
+        !is_old_colour(p))
         return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
                         p->photometric, photometric_name(p->photometric));
     TGI_TRY(refuse_samples(p, err));
     if (is_fax(p) && (p->bits != 1 || (p->samples > 1 && !p->planar)))
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s with %u samples of %u bits is not supported",
                         tgi_tiff_compression_name(p->compression), p->samples, p->bits);
+    if (p->compression == TGI_TIFF_THUNDERSCAN &&
+        (p->bits != 4 || (p->samples > 1 && !p->planar)))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s with %u samples of %u bits is not supported",
+                        tgi_tiff_compression_name(p->compression), p->samples, p->bits);
     if (p->depth > 1)
         return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
     if (tgi_unpack_is_native(p->codec))
-        TGI_TRY(refuse_lib(p, err));
+        TGI_TRY(refuse_lib(p, file_size, err));
     if (picture) /* a predictor beside a picture means nothing: it is not applied */
         return refuse_pictures(p, err);
     return refuse_predictor(p, err);
@@ -640,7 +669,7 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
 {
     size_t pixel, plane, rows;
     p->dtype = dtype_of(p->format, p->bits);
-    TGI_TRY(refuse_features(p, err));
+    TGI_TRY(refuse_features(p, file_size, err));
     p->sample_bytes = tgi_dtype_size(p->dtype);
     const size_t inner = p->planar ? 1 : p->samples;
     pixel = inner * p->sample_bytes;

@@ -19,12 +19,14 @@ enum {
     TGI_TIFF_CCITT_FAX3 = 3,
     TGI_TIFF_CCITT_FAX4 = 4,
     TGI_TIFF_LZW = 5,
+    TGI_TIFF_OLD_JPEG = 6,
     TGI_TIFF_JPEG = 7,
     TGI_TIFF_DEFLATE = 8,
     TGI_TIFF_DEFLATE_OLD = 32946,
     TGI_TIFF_NEXT = 32766,
     TGI_TIFF_CCITT_RLEW = 32771,
     TGI_TIFF_PACKBITS = 32773,
+    TGI_TIFF_THUNDERSCAN = 32809,
     TGI_TIFF_PIXARLOG = 32909,
     TGI_TIFF_JBIG = 34661,
     TGI_TIFF_SGILOG = 34676,
@@ -64,6 +66,10 @@ typedef struct tgi_tiff_array {
     uint16_t type;
 } tgi_tiff_array;
 
+/* Tags of old JPEG, in order: where its stream or its tables lie. */
+#define TGI_OLD_JPEG_TAGS 7
+extern const uint16_t tgi_old_jpeg_tags[TGI_OLD_JPEG_TAGS];
+
 typedef struct tgi_tiff_page {
     uint64_t pos, next; /* of this directory, of the next one in the chain (0: last) */
     uint64_t n_entries;
@@ -82,8 +88,9 @@ typedef struct tgi_tiff_page {
     double resolution[2]; /* y,x; 0: absent */
     tgi_tiff_array offsets, counts, subifds, description, software, jpeg_tables, extra,
         colormap;
-    tgi_tiff_array icc, ij_counts, ij_bytes; /* ICC profile; ImageJ's metadata */
-    tgi_tiff_array lsm, uic2;                /* of Zeiss LSM and MetaMorph STK files */
+    tgi_tiff_array icc, ij_counts, ij_bytes;    /* ICC profile; ImageJ's metadata */
+    tgi_tiff_array lsm, uic2;                   /* of Zeiss LSM and MetaMorph STK files */
+    tgi_tiff_array old_jpeg[TGI_OLD_JPEG_TAGS]; /* as tgi_old_jpeg_tags */
     tgi_tiff_array maker; /* what an electron microscope wrote, under the tag `maker_tag` */
     uint16_t maker_tag;
     /* Derived by tgi_tiff_page_layout. */

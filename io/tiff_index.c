@@ -72,10 +72,23 @@ static tg_status same_tables(walker *w, const tgi_tiff_page *p, bool *same, tgi_
     return TG_OK;
 }
 
+/* The tags of old JPEG are too many to keep for each page: its directory is parsed again when
+ * the page is read. */
+static bool keep_where(tgi_tiff_index *x, const tgi_tiff_page *p, uint64_t cap)
+{
+    if (p->codec != TGI_TIFF_OLD_JPEG || (x->where && cap == x->cap))
+        return true;
+    void *d = tgi_realloc_n(TGI_TAG_IO, x->where, cap, sizeof *x->where);
+    if (d)
+        x->where = d;
+    return d != NULL;
+}
+
 static tg_status push_ref(walker *w, const tgi_tiff_page *p, uint64_t chain_at, tgi_err *err)
 {
     tgi_tiff_index *x = w->x;
-    const size_t each = sizeof *x->refs + sizeof *x->chain;
+    const size_t each = sizeof *x->refs + sizeof *x->chain +
+                        (p->codec == TGI_TIFF_OLD_JPEG ? sizeof *x->where : 0);
     if (x->n_refs == x->cap) {
         const uint64_t cap = x->cap ? x->cap + x->cap / 2 : 16;
         if (tgi_sat_mul(cap, each) > w->o->max_bytes)
@@ -86,16 +99,28 @@ static tg_status push_ref(walker *w, const tgi_tiff_page *p, uint64_t chain_at, 
         if (r)
             x->refs = r;
         void *c = r ? tgi_realloc_n(TGI_TAG_IO, x->chain, cap, sizeof *x->chain) : NULL;
-        if (!c)
+        if (c)
+            x->chain = c;
+        if (!c || !keep_where(x, p, cap))
             return tgi_fail(err, TG_E_NOMEM, "no memory for an index of %llu pages",
                             (unsigned long long)cap);
-        x->chain = c;
         x->cap = cap;
     }
+    if (!keep_where(x, p, x->cap))
+        return tgi_fail(err, TG_E_NOMEM, "no memory for an index of %llu pages",
+                        (unsigned long long)x->cap);
+    if (x->where)
+        x->where[x->n_refs] = p->pos;
     x->refs[x->n_refs] = (tgi_tiff_ref){p->offsets.pos | (uint64_t)p->offsets.type << 56,
                                         p->counts.pos | (uint64_t)p->counts.type << 56};
     x->chain[x->n_refs++] = (uint32_t)chain_at;
     return TG_OK;
+}
+
+size_t tgi_tiff_index_bytes(const tgi_tiff_index *x)
+{
+    return (size_t)x->cap * (sizeof *x->refs + sizeof *x->chain) +
+           (x->where ? (size_t)x->cap * sizeof *x->where : 0);
 }
 
 void tgi_tiff_ref_arrays(const tgi_tiff_index *x, uint64_t rank, tgi_tiff_array *offsets,
@@ -312,6 +337,10 @@ static void trim(tgi_tiff_index *x)
         x->chain = c;
         x->cap = x->n_refs;
     }
+    void *d =
+        x->where ? tgi_realloc_n(TGI_TAG_IO, x->where, x->n_refs, sizeof *x->where) : NULL;
+    if (d)
+        x->where = d;
 }
 
 /* The pages of another group than the first one's. */
@@ -377,6 +406,8 @@ void tgi_tiff_index_free(tgi_tiff_index *x)
 {
     tgi_free(x->refs);
     tgi_free(x->chain);
+    tgi_free(x->where);
     x->refs = NULL;
     x->chain = NULL;
+    x->where = NULL;
 }

@@ -1,9 +1,10 @@
 /* tiff_index.h - which directories of a TIFF are the planes of one of its series, and where the
  * offsets of their strips or tiles lie.
  *
- * Directories are visited once (twice for a resolution level) and only 20 bytes of each are
- * kept: where its arrays lie, not the arrays, which a reader looks up through a small window.
- * A stack of a million pages costs 20 MB, a gigapixel in a million tiles nothing. */
+ * Directories are visited once (twice for a resolution level) and only 20 bytes of each (28 of
+ * old JPEG) are kept: where its arrays lie, not the arrays, which a reader looks up through a
+ * small window. A stack of a million pages costs 20 MB, a gigapixel in a million tiles nothing.
+ */
 #ifndef TGI_TIFF_INDEX_H
 #define TGI_TIFF_INDEX_H
 
@@ -21,6 +22,7 @@ typedef struct tgi_tiff_index {
     uint64_t n_chain;    /* directories in the main chain */
     tgi_tiff_ref *refs;  /* pages of the series at the opened level, in file order */
     uint32_t *chain;     /* place of each in the main chain */
+    uint64_t *where;     /* where the directory of each lies; NULL unless `page` is old JPEG */
     uint64_t n_refs, cap;
     int n_series, n_levels; /* n_levels >= 1: of the opened series */
     tgi_series_info series[TGI_IMAGE_MAX_SERIES];
@@ -43,6 +45,8 @@ tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
                                tgi_tiff_index *out, tgi_err *err);
 void tgi_tiff_index_free(tgi_tiff_index *x);
 /* Offsets and counts of page `rank` (place among the refs) as arrays for tgi_tiff_value. */
+/* Bytes that the index takes. */
+size_t tgi_tiff_index_bytes(const tgi_tiff_index *x);
 void tgi_tiff_ref_arrays(const tgi_tiff_index *x, uint64_t rank, tgi_tiff_array *offsets,
                          tgi_tiff_array *counts);
 

@@ -1,17 +1,17 @@
 /* tiff_lib.h - libtiff over bytes of ours.
  *
  * libtiff wants a file with a directory. What it gets is a made-up one: a directory of one
- * strip that says what our own index found out, and behind it the bytes of one block. It opens
- * no file, prints nothing, and asks for no more memory at once than it was allowed.
+ * strip that says what our own index found out, and behind it the bytes of one block. For old
+ * JPEG, parts of which lie anywhere, the directory stands behind the bytes of the whole file,
+ * which are read as they are asked for. libtiff opens no file, prints nothing, and asks for no
+ * more memory at once than it was allowed.
  *
  * Source: TIFFOpen(3), TIFFOpenOptions(3) of libtiff 4.5, where a handle got messages and a
  * limit of its own. */
 #ifndef TGI_TIFF_LIB_H
 #define TGI_TIFF_LIB_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "io/tiff_codec.h"
 
 #include <tiffio.h>
 
@@ -25,13 +25,26 @@ typedef struct tgi_tiff_lib {
     bool big_endian;
     const uint8_t *block; /* borrowed */
     size_t n_block;
-    uint64_t at;    /* where libtiff reads */
-    bool warned;    /* libtiff doubted something */
-    char said[200]; /* its first error, or "" */
+    const tgi_rfile *file; /* or NULL; borrowed */
+    uint64_t base;         /* where the directory begins: the size of the file, or 0 */
+    uint64_t left;         /* bytes of the file that may still be read */
+    uint64_t at;           /* where libtiff reads */
+    tg_status disk;        /* TG_OK unless the file could not be read */
+    bool warned;           /* libtiff doubted something, */
+    bool jpeg_warned;      /* or libjpeg did */
+    char said[200];        /* its first error, or libjpeg's first doubt, or "" */
 } tgi_tiff_lib;
 
 /* Begin a file whose one block has `n` bytes; they are borrowed until it is closed. */
 void tgi_tiff_lib_begin(tgi_tiff_lib *f, const uint8_t *block, size_t n, bool big_endian);
+/* Begin a file with all bytes of `file`, of which no more than `most` are read, and `n` bytes
+ * of ours behind the directory. All are borrowed. The directory is in the order of this
+ * machine: libtiff 4.5 loses count of the strips of old JPEG in the other. */
+void tgi_tiff_lib_begin_file(tgi_tiff_lib *f, const tgi_rfile *file, uint64_t most,
+                             const void *block, size_t n);
+/* One more tag of 32 bits, whose values lie `at` bytes into what is behind the directory. */
+void tgi_tiff_lib_behind(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n,
+                         size_t at);
 /* One more tag of `n` values, all of 16 or all of 32 bits; tags must be added in order. */
 void tgi_tiff_lib_short(tgi_tiff_lib *f, uint16_t tag, const uint16_t *values, size_t n);
 void tgi_tiff_lib_long(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n);
@@ -42,5 +55,12 @@ void tgi_tiff_lib_one(tgi_tiff_lib *f, uint16_t tag, uint32_t value);
 void tgi_tiff_lib_place(tgi_tiff_lib *f);
 /* Open it; no allocation is larger than `most` bytes. NULL: `said` has why. */
 TIFF *tgi_tiff_lib_open(tgi_tiff_lib *f, size_t most);
+
+/* YCbCr of `n` bytes, packed as `p` says (TGI_TIFF_AS_RGB), to the RGB of `want` bytes. `rgba`
+ * has four bytes for each of its pixels. */
+tg_status tgi_tiff_lib_rgb(const tgi_packing *p, const uint8_t *src, size_t n, uint8_t *rgba,
+                           uint8_t *dst, size_t want, tgi_err *err);
+/* What libtiff allocates meanwhile. */
+size_t tgi_tiff_lib_rgb_bytes(const tgi_packing *p);
 
 #endif

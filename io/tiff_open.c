@@ -200,7 +200,7 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
     if (!s->lanes)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d readers", s->n_lanes);
     s->bytes += sizeof *s + NAME_BYTES + META_WINDOW + (size_t)s->n_lanes * sizeof *s->lanes +
-                (size_t)s->index.cap * (sizeof *s->index.refs + sizeof *s->index.chain) +
+                tgi_tiff_index_bytes(&s->index) +
                 (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
                 (s->info.meta.description ? strlen(s->info.meta.description) : 0);
     for (int i = 0; i < s->n_lanes; i++) {

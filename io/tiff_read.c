@@ -192,6 +192,22 @@ static tg_status copy_raw(const tgi_tiff_source *s, tgi_tiff_lane *l, const requ
 
 /* ---- Compressed ---- */
 
+/* The decoder looks at more than the block: the directory of its page, parsed anew. */
+static tg_status place_block(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_t plane,
+                             uint64_t block, tgi_err *err)
+{
+    tgi_tiff_file t = s->file;
+    tgi_tiff_page page;
+    t.win = l->offsets; /* of this thread alone */
+    tg_status st = tgi_tiff_page_parse(&t, s->index.where[tgi_tiff_rank(s, plane)], &page, err);
+    l->offsets = t.win;
+    if (st == TG_OK)
+        st = tgi_tiff_page_layout(&page, s->file.f.size, err);
+    if (st != TG_OK)
+        return st;
+    return tgi_unpack_place(l->unpack, &page, block, err);
+}
+
 static tg_status decode_block(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_t plane,
                               uint64_t block, uint8_t *dst, tgi_err *err)
 {
@@ -204,7 +220,11 @@ static tg_status decode_block(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_
     const size_t n = at.count < s->max_packed ? (size_t)at.count : s->max_packed;
     TGI_TRY(tgi_window_get(&l->data, &s->file.f, at.off, n, n, &src, err));
     const size_t cap = p->block_bytes - (size_t)(stored - dst);
-    const tg_status st = tgi_unpack_run(l->unpack, src, n, stored, cap, want, err);
+    tg_status st = TG_OK;
+    if (tgi_unpack_is_placed(p->codec))
+        st = place_block(s, l, plane, block, err);
+    if (st == TG_OK)
+        st = tgi_unpack_run(l->unpack, src, n, stored, cap, want, err);
     if (st != TG_OK) {
         tgi_err_prefix(err, "plane %lld, %s %llu", (long long)plane,
                        p->tiled ? "tile" : "strip", (unsigned long long)block);

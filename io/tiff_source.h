@@ -57,6 +57,8 @@ typedef struct tgi_tiff_place {
 
 /* Rows of a block: fewer in the last strip. */
 uint64_t tgi_tiff_block_rows(const tgi_tiff_page *p, uint64_t block);
+/* Place of a plane's page among the pages of the index. */
+uint64_t tgi_tiff_rank(const tgi_tiff_source *s, int64_t plane);
 /* Offset and bytes of one block of a plane, shown to lie in the file. TG_E_FORMAT. */
 tg_status tgi_tiff_locate(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_t plane,
                           uint64_t block, tgi_tiff_place *out, tgi_err *err);

@@ -15,6 +15,7 @@
  * Source: ITU-T T.4 and T.6; TIFF 6.0, sections 10 and 11. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "io/bytes.h"
 #include "io/ccitt_codes.h"
 #include "io/tiff_codec.h"
 #include "io/tiff_ifd.h"
@@ -22,6 +23,7 @@
 #include <string.h>
 
 #define TABLE_BITS 13 /* of the longest code */
+#define MODE_BITS 7   /* of the longest vertical mode */
 #define PAST_END 4    /* entries behind the last change: a search steps by two */
 #define MAX_WIDTH (1u << 24)
 #define EOL_ZEROS 11
@@ -37,9 +39,16 @@ typedef enum step {
     GIVE_ROW
 } step;
 
+/* A vertical mode of T.6: where the change lies against b1. */
+typedef struct vertical {
+    uint8_t code, length; /* length 0: none */
+    int8_t shift;
+} vertical;
+
 typedef struct ccitt {
     uint16_t run[2]
                 [1 << TABLE_BITS]; /* run << 4 | length of its code; 0: no code; white, black */
+    vertical mode[1 << MODE_BITS];
     tgi_packing p;
     uint32_t width;
     size_t row_bytes, given; /* of the row, packed; handed out so far */
@@ -77,6 +86,11 @@ static void make_tables(ccitt *f)
         enter(f->run[0], tgi_ccitt_white[i], run);
         enter(f->run[1], tgi_ccitt_black[i], run);
     }
+    static const vertical modes[] = {{1, 1, 0},  {3, 3, 1}, {2, 3, -1}, {3, 6, 2},
+                                     {2, 6, -2}, {3, 7, 3}, {2, 7, -3}};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        for (unsigned k = 0, rest = MODE_BITS - modes[i].length; k < 1u << rest; k++)
+            f->mode[(unsigned)modes[i].code << rest | k] = modes[i];
     for (unsigned i = 0; i < TGI_CCITT_EXTENDED; i++)
         for (int c = 0; c < 2; c++)
             enter(f->run[c], tgi_ccitt_extended[i], 1792 + 64 * i);
@@ -171,7 +185,7 @@ static tg_status damaged(const char *what, tgi_err *err)
 }
 
 /* The colour changes at `at`. */
-static tg_status change(ccitt *f, int64_t at, tgi_err *err)
+static inline tg_status change(ccitt *f, int64_t at, tgi_err *err)
 {
     if (at < tgi_max(f->a0, 0) || at > f->width)
         return damaged("a run leaves its row", err);
@@ -184,7 +198,7 @@ static tg_status change(ccitt *f, int64_t at, tgi_err *err)
 }
 
 /* First change in the row above right of a0 to the other colour than the current one. */
-static uint32_t find_b1(ccitt *f)
+static inline uint32_t find_b1(ccitt *f)
 {
     if (f->b)
         f->b--;
@@ -194,15 +208,21 @@ static uint32_t find_b1(ccitt *f)
     return f->above[f->b];
 }
 
-static void set_bits(uint8_t *row, uint32_t from, uint32_t to)
+static inline void set_bits(uint8_t *row, uint32_t from, uint32_t to)
 {
-    for (; from < to && from & 7; from++)
-        row[from >> 3] |= (uint8_t)(0x80u >> (from & 7));
-    const uint32_t whole = (to - from) / 8;
-    if (to > from)
-        memset(row + (from >> 3), 0xff, whole);
-    for (from += 8 * whole; from < to; from++)
-        row[from >> 3] |= (uint8_t)(0x80u >> (from & 7));
+    const uint32_t a = from >> 3, b = to >> 3;
+    const unsigned head = 0xffu >> (from & 7), tail = 0xff00u >> (to & 7) & 0xff;
+    if (from >= to)
+        return;
+    if (a == b) {
+        row[a] |= (uint8_t)(head & tail);
+        return;
+    }
+    row[a] |= (uint8_t)head;
+    if (b > a + 1)
+        memset(row + a + 1, 0xff, b - a - 1);
+    if (tail)
+        row[b] |= (uint8_t)tail;
 }
 
 static void finish_row(ccitt *f)
@@ -231,8 +251,16 @@ static void give_row(ccitt *f, tgi_pieces *io)
 
 /* ---- Bits -------------------------------------------------------------------------------- */
 
-static void refill(ccitt *f, tgi_pieces *io)
+static inline void refill(ccitt *f, tgi_pieces *io)
 {
+    if (f->have > 32)
+        return; /* enough for any code */
+    if (io->n >= 4) {
+        f->hold = f->hold << 32 | tgi_load32(io->src, true);
+        f->fed += 4;
+        f->have += 32;
+        io->src += 4, io->n -= 4;
+    }
     while (f->have <= 56 && io->n) {
         f->hold = f->hold << 8 | *io->src++;
         f->fed++;
@@ -242,21 +270,18 @@ static void refill(ccitt *f, tgi_pieces *io)
 }
 
 /* The next n <= TABLE_BITS bits; behind the end of the block zeros follow. */
-static unsigned peek(const ccitt *f, unsigned n)
+static inline unsigned peek(const ccitt *f, unsigned n)
 {
     const uint64_t mask = (UINT64_C(1) << n) - 1;
     return (unsigned)((f->have >= n ? f->hold >> (f->have - n) : f->hold << (n - f->have)) &
                       mask);
 }
 
-static bool skip(ccitt *f, unsigned n)
+static inline bool skip(ccitt *f, unsigned n)
 {
     if (n > f->have)
         return false;
-    if (!n)
-        return true;
-    f->have -= n;
-    f->hold &= (UINT64_C(1) << f->have) - 1;
+    f->have -= n; /* what is above stays in `hold` and is not looked at */
     return true;
 }
 
@@ -272,7 +297,7 @@ static void align_row(ccitt *f)
 /* ---- One code at a time ------------------------------------------------------------------ */
 
 /* A whole run, of several codes when it is long: *done. False in *got: bits are missing. */
-static tg_status take_run(ccitt *f, bool *got, bool *done, tgi_err *err)
+static inline tg_status take_run(ccitt *f, bool *got, bool *done, tgi_err *err)
 {
     const uint16_t e = f->run[f->black][peek(f, TABLE_BITS)];
     *done = false;
@@ -292,7 +317,7 @@ static tg_status take_run(ccitt *f, bool *got, bool *done, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status run_step(ccitt *f, bool *got, tgi_err *err)
+static inline tg_status run_step(ccitt *f, bool *got, tgi_err *err)
 {
     bool done;
     TGI_TRY(take_run(f, got, &done, err));
@@ -310,23 +335,17 @@ static tg_status run_step(ccitt *f, bool *got, tgi_err *err)
     return TG_OK;
 }
 
-/* What the modes of T.6 look like: vertical ones by where the change lies against b1. */
-static const struct {
-    uint8_t code, length;
-    int8_t shift;
-} vertical[] = {{1, 1, 0}, {3, 3, 1}, {2, 3, -1}, {3, 6, 2}, {2, 6, -2}, {3, 7, 3}, {2, 7, -3}};
-
-static tg_status mode_step(ccitt *f, bool *got, tgi_err *err)
+static inline tg_status mode_step(ccitt *f, bool *got, tgi_err *err)
 {
-    for (size_t i = 0; i < sizeof vertical / sizeof vertical[0]; i++)
-        if (peek(f, vertical[i].length) == vertical[i].code) {
-            if (!(*got = skip(f, vertical[i].length)))
-                return TG_OK;
-            TGI_TRY(change(f, (int64_t)find_b1(f) + vertical[i].shift, err));
-            if (f->a0 >= f->width)
-                finish_row(f);
+    const vertical v = f->mode[peek(f, MODE_BITS)];
+    if (v.length) {
+        if (!(*got = skip(f, v.length)))
             return TG_OK;
-        }
+        TGI_TRY(change(f, (int64_t)find_b1(f) + v.shift, err));
+        if (f->a0 >= f->width)
+            finish_row(f);
+        return TG_OK;
+    }
     if (peek(f, 3) == 1) { /* horizontal */
         *got = skip(f, 3);
         f->step = *got ? FIRST_RUN : MODE;

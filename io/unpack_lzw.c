@@ -1,11 +1,15 @@
 /* unpack_lzw.c - TIFF's LZW: codes of 9 to 12 bits, most significant bit first, the width grows
  * one entry early, 256 clears, 257 ends.
  *
- * A string is kept as its last byte and the code of what stands before it, and written back to
- * front, so decoding needs nothing of the output but the place where it goes: a string that
- * does not fit is held back and handed out with the next piece.
- * Source: TIFF 6.0, section 13. */
+ * In pieces, a string is kept as its last byte and the code of what stands before it, and
+ * written back to front, so decoding needs nothing of the output but the place where it goes: a
+ * string that does not fit is held back and handed out with the next piece.
+ *
+ * A whole block has all its output: there a string is where it was put first, and what a code
+ * adds to the table lies there too, the string before and a byte of this one. Anything unusual
+ * is left to the first way, which has words for it. Source: TIFF 6.0, section 13. */
 #include "engine/base/mem.h"
+#include "io/bytes.h"
 #include "io/tiff_codec.h"
 
 #include <string.h>
@@ -13,8 +17,16 @@
 enum { CLEAR = 256, END = 257, FIRST = 258, TABLE = 4096, NONE = TABLE };
 
 typedef struct lzw {
-    uint16_t prefix[TABLE], len[TABLE];
-    uint8_t first[TABLE], last[TABLE];
+    union {
+        struct {
+            uint16_t prefix[TABLE], len[TABLE];
+            uint8_t first[TABLE], last[TABLE];
+        };
+        struct { /* of a whole block */
+            uint32_t at[TABLE];
+            uint16_t bytes[TABLE];
+        };
+    };
     uint64_t acc; /* the low `have` bits wait to become codes */
     unsigned have, width, next;
     unsigned prev; /* the code before, NONE after a clear */
@@ -29,10 +41,6 @@ static tg_status lzw_open(const tgi_packing *p, void **state, tgi_err *err)
     lzw *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for an LZW table");
-    for (unsigned i = 0; i < CLEAR; i++) {
-        t->len[i] = 1;
-        t->first[i] = t->last[i] = (uint8_t)i;
-    }
     *state = t;
     return TG_OK;
 }
@@ -53,6 +61,10 @@ static void start_over(lzw *t)
 static void lzw_begin(void *state)
 {
     lzw *t = state;
+    for (unsigned i = 0; i < CLEAR; i++) {
+        t->len[i] = 1;
+        t->first[i] = t->last[i] = (uint8_t)i;
+    }
     start_over(t);
     t->acc = 0;
     t->have = 0;
@@ -147,10 +159,79 @@ static tg_status lzw_more(void *state, tgi_pieces *io, tgi_err *err)
     return TG_OK;
 }
 
+/* ---- Whole blocks ---- */
+
+/* n bytes that lie before dst, at least a byte; up to 15 more are written where there is room.
+ */
+static inline void copy_string(uint8_t *dst, const uint8_t *src, size_t n, size_t room)
+{
+    if (n > 128 || n + 16 > room) {
+        memcpy(dst, src, n);
+        return;
+    }
+    size_t i = 0;
+    do { /* most strings are short */
+        uint8_t part[16];
+        memcpy(part, src + i, sizeof part);
+        memcpy(dst + i, part, sizeof part);
+        i += sizeof part;
+    } while (i < n);
+}
+
+static bool lzw_at_once(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want)
+{
+    lzw *t = state;
+    unsigned width = 9, next = FIRST, have = 0;
+    uint64_t acc = 0;
+    size_t in = 0, out = 0, prev = 0, prev_n = 0; /* the string before; 0: none */
+    if (want > UINT32_MAX || n < 2 || (src[0] == 0 && (src[1] & 1)))
+        return false;
+    while (out < want) {
+        if (have < width && n - in >= 4) {
+            acc = acc << 32 | tgi_load32(src + in, true);
+            in += 4, have += 32;
+        }
+        for (; have < width && in < n; have += 8)
+            acc = acc << 8 | src[in++];
+        if (have < width)
+            return false;
+        have -= width;
+        const unsigned code = (unsigned)(acc >> have) & ((1u << width) - 1);
+        const size_t room = want - out;
+        size_t len = 1;
+        if (code == CLEAR) {
+            width = 9, next = FIRST, prev_n = 0;
+            continue;
+        }
+        if (prev_n && next < TABLE) {
+            t->at[next] = (uint32_t)prev;
+            t->bytes[next++] = (uint16_t)(prev_n + 1);
+            width += next + 1 >= 1u << width && width < 12;
+        }
+        if (code < CLEAR) {
+            dst[out] = (uint8_t)code;
+        } else if (code >= next || !prev_n || code == END) {
+            return false;
+        } else {
+            len = t->bytes[code];
+            len = len < room ? len : room;
+            const size_t at = t->at[code], whole = at + len <= out ? len : out - at;
+            copy_string(dst + out, dst + at, whole, room);
+            if (whole < len) /* the string that this code has just made */
+                dst[out + whole] = dst[at];
+        }
+        prev = out;
+        prev_n = len;
+        out += len;
+    }
+    return true;
+}
+
 const tgi_codec tgi_codec_lzw = {.name = "LZW",
                                  .fuzzed = true,
                                  .open = lzw_open,
                                  .close = tgi_free,
                                  .bytes = lzw_bytes,
                                  .begin = lzw_begin,
-                                 .more = lzw_more};
+                                 .more = lzw_more,
+                                 .at_once = lzw_at_once};

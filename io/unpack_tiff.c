@@ -1,5 +1,5 @@
 /* unpack_tiff.c - codecs that libtiff has and we do not: LERC, PixarLog, LogLuv, NeXT, JBIG;
- * and YCbCr that is no JPEG, which it makes RGB of.
+ * and YCbCr that is no JPEG, which it makes RGB of. (Old JPEG: unpack_old_jpeg.c.)
  *
  * Each block is a made-up file of its own (tiff_lib.h), decoded whole and forgotten: what one
  * block did to a decoder, the next does not see. The size of the block is the one of our index,
@@ -71,6 +71,11 @@ static size_t theirs(const tgi_packing *p)
     const size_t bytes = tgi_sat_mul(p->block_bytes / 100 + 1, need[i].by_byte + twice);
     const size_t samples = tgi_sat_mul(samples_of(p) / 100 + 1, need[i].by_sample);
     return tgi_sat_add((size_t)need[i].kib << 10, tgi_sat_add(bytes, samples));
+}
+
+size_t tgi_tiff_lib_rgb_bytes(const tgi_packing *p)
+{
+    return theirs(p);
 }
 
 static size_t block_bytes(const tgi_packing *p)
@@ -212,12 +217,11 @@ static tg_status check_jbig(const tgi_packing *p, const uint8_t *head, size_t n,
 }
 
 /* RGB of YCbCr. libtiff gives words of red, green, blue and alpha, red lowest. */
-static tg_status ycbcr_block(block *b, const uint8_t *src, size_t n, uint8_t *dst, size_t want,
-                             tgi_err *err)
+tg_status tgi_tiff_lib_rgb(const tgi_packing *p, const uint8_t *src, size_t n, uint8_t *rgba8,
+                           uint8_t *dst, size_t want, tgi_err *err)
 {
-    const tgi_packing *p = &b->p;
     const uint32_t rows = (uint32_t)(want / row_bytes(p));
-    uint32_t *rgba = (uint32_t *)(void *)b->copy;
+    uint32_t *rgba = (uint32_t *)(void *)rgba8;
     char said[1024] = "";
     TIFFRGBAImage image;
     tgi_tiff_lib f;
@@ -250,7 +254,7 @@ static tg_status block_exact(void *state, const uint8_t *src, size_t n, uint8_t 
     if (!b->copy)
         return decode(&b->p, src, n, dst, want, err);
     if (b->p.compression == TGI_TIFF_AS_RGB)
-        return ycbcr_block(b, src, n, dst, want, err);
+        return tgi_tiff_lib_rgb(&b->p, src, n, b->copy, dst, want, err);
     n = n < b->cap - 1 ? n : b->cap - 1;
     memcpy(b->copy, src, n);
     if (b->p.compression == TGI_TIFF_NEXT)

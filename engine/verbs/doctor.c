@@ -221,6 +221,11 @@ static void look_at_build(report *r)
 #else
         {"deflate and PNG", "zlib1g-dev", 0},
 #endif
+#if defined TG_HAVE_LIBDEFLATE || !defined TG_HAVE_ZLIB
+        {"deflate at its fastest", "libdeflate-dev", 1},
+#else
+        {"deflate at its fastest", "libdeflate-dev", 0},
+#endif
 #ifdef TG_HAVE_ZSTD
         {"zstd", "libzstd-dev", 1},
 #else
@@ -242,9 +247,9 @@ static void look_at_build(report *r)
         {"WebP", "libwebp-dev", 0},
 #endif
 #ifdef TG_HAVE_TIFF
-        {"LERC, PixarLog, LogLuv, NeXT and JBIG", "libtiff-dev", 1},
+        {"LERC, PixarLog, LogLuv, NeXT, JBIG and old JPEG", "libtiff-dev", 1},
 #else
-        {"LERC, PixarLog, LogLuv, NeXT and JBIG", "libtiff-dev", 0},
+        {"LERC, PixarLog, LogLuv, NeXT, JBIG and old JPEG", "libtiff-dev", 0},
 #endif
 #ifdef TG_HAVE_XML
         {"OME-XML", "libxml2-dev", 1},

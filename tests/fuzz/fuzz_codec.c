@@ -3,21 +3,22 @@
  * was given: source, tables and destination have just their sizes.
  *
  * The first eight bytes say which decoder and how large the block is, then come the bytes of
- * JPEGTables, if any, then the block. */
+ * JPEGTables, if any, then the block. Of YCbCr, the tables are what it means. Old JPEG needs a
+ * file: the block is one, and its first page is decoded, strip by strip. */
 #include "engine/base/arith.h"
-#include "io/tiff_codec.h"
-#include "io/tiff_ifd.h"
+#include "io/tiff_form.h"
 #include "tests/fuzz/fuzz_target.h"
 
 enum { CODEC, HOW, WIDTH, SAMPLES, ROWS, TABLES, PIECE_IN, PIECE_OUT, HEAD };
 #define MOST_HISTORY ((size_t)1 << 20)
 
 static const uint32_t codecs[] = {
-    TGI_TIFF_NONE,      TGI_TIFF_LZW,        TGI_TIFF_JPEG,       TGI_TIFF_DEFLATE_OLD,
-    TGI_TIFF_PACKBITS,  TGI_TIFF_LZMA,       TGI_TIFF_ZSTD,       TGI_TIFF_WEBP,
-    TGI_TIFF_CCITT_RLE, TGI_TIFF_CCITT_FAX3, TGI_TIFF_CCITT_FAX4, TGI_TIFF_CCITT_RLEW,
-    TGI_TIFF_LERC,      TGI_TIFF_PIXARLOG,   TGI_TIFF_SGILOG,     TGI_TIFF_SGILOG24,
-    TGI_TIFF_NEXT,      TGI_TIFF_JBIG};
+    TGI_TIFF_NONE,      TGI_TIFF_LZW,        TGI_TIFF_JPEG,        TGI_TIFF_DEFLATE_OLD,
+    TGI_TIFF_PACKBITS,  TGI_TIFF_LZMA,       TGI_TIFF_ZSTD,        TGI_TIFF_WEBP,
+    TGI_TIFF_CCITT_RLE, TGI_TIFF_CCITT_FAX3, TGI_TIFF_CCITT_FAX4,  TGI_TIFF_CCITT_RLEW,
+    TGI_TIFF_LERC,      TGI_TIFF_PIXARLOG,   TGI_TIFF_SGILOG,      TGI_TIFF_SGILOG24,
+    TGI_TIFF_NEXT,      TGI_TIFF_JBIG,       TGI_TIFF_THUNDERSCAN, TGI_TIFF_AS_RGB,
+    TGI_TIFF_OLD_JPEG};
 static const uint32_t photometrics[] = {1, TGI_TIFF_RGB, 5, TGI_TIFF_YCBCR};
 
 /* What libtiff's codecs take beside what `how` says of all: kinds of numbers, and no other
@@ -27,6 +28,8 @@ static void as_libtiff_takes(tgi_packing *p, unsigned how)
     static const uint8_t lerc[8][2] = {{8, 1},  {8, 2},  {16, 1}, {16, 2},
                                        {32, 1}, {32, 2}, {32, 3}, {64, 3}},
                          three[4][2] = {{8, 1}, {16, 1}, {32, 3}, {16, 2}};
+    static const uint32_t stored[] = {TGI_TIFF_NONE, TGI_TIFF_LZW, TGI_TIFF_PACKBITS,
+                                      TGI_TIFF_DEFLATE};
     const bool log = p->compression == TGI_TIFF_SGILOG || p->compression == TGI_TIFF_SGILOG24;
     const uint8_t *kind =
         p->compression == TGI_TIFF_LERC ? lerc[how >> 1 & 7] : three[how >> 1 & 3];
@@ -44,6 +47,19 @@ static void as_libtiff_takes(tgi_packing *p, unsigned how)
     if (p->compression != TGI_TIFF_JBIG)
         p->fill_order = 1;
     p->big_endian = how >> 4 & 1;
+    if (p->compression == TGI_TIFF_AS_RGB) {
+        p->bits = 8, p->format = 1, p->samples = 3;
+        p->stored_as = stored[how >> 5 & 3];
+        p->photometric = TGI_TIFF_YCBCR;
+        p->ycbcr.subsampling[0] = (uint16_t)(1u << (how >> 1 & 7) % 3);
+        p->ycbcr.subsampling[1] = (uint16_t)(1 + (how >> 1 & 7) / 3 % 2);
+        p->ycbcr.n_coefficients = p->n_tables >= 24 ? 3 : 0;
+        p->ycbcr.n_reference = p->n_tables >= 72 ? 6 : 0;
+        if (p->n_tables >= 72)
+            memcpy(p->ycbcr.reference, p->tables + 24, 48);
+        if (p->n_tables >= 24)
+            memcpy(p->ycbcr.coefficients, p->tables, 24);
+    }
     p->lerc[1] = (how >> 5) % 3;
     p->extra = how >> 7 ? 2 : 0;
 }
@@ -125,6 +141,74 @@ static void decode(const tgi_packing *p, const uint8_t *src, size_t n, const uin
     free(pieces);
 }
 
+/* ---- Old JPEG ---- */
+
+/* All strips of the page, forwards or backwards; sums of what came of each. */
+static void old_strips(const tgi_packing *p, const tgi_tiff_page *page, bool backwards,
+                       uint32_t *sums)
+{
+    uint8_t *dst = malloc(page->block_bytes);
+    tgi_unpack *u = NULL;
+    tgi_err err = {0};
+    const tg_status opened = tgi_unpack_open(p, &u, &err);
+    if (opened != TG_OK) { /* a build without libtiff */
+        fuzz_check(opened, &err);
+        memset(sums, 0, (size_t)page->n_blocks * sizeof *sums);
+        free(dst);
+        return;
+    }
+    const size_t before = fuzz_weigh();
+    for (uint64_t i = 0; i < page->n_blocks; i++) {
+        const uint64_t k = backwards ? page->n_blocks - 1 - i : i;
+        const size_t want =
+            (size_t)tgi_min(page->block_h, page->height - k * page->block_h) * page->stored_row;
+        err = (tgi_err){0};
+        tg_status st = tgi_unpack_place(u, page, k, &err);
+        if (st == TG_OK)
+            st = tgi_unpack_run(u, dst, 0, dst, want, want, &err);
+        fuzz_check(st, &err);
+        sums[k] = 1u - (uint32_t)st;
+        for (size_t j = 0; st == TG_OK && j < want; j++)
+            sums[k] = sums[k] * 31 + dst[j];
+    }
+    tgi_unpack_close(&u);
+    if (fuzz_weighed.most - before > tgi_unpack_bytes(p))
+        abort();
+    free(dst);
+}
+
+static void old_jpeg(const uint8_t *data, size_t n)
+{
+    tgi_tiff_file t = {.f.fd = -1};
+    tgi_tiff_page page;
+    tgi_packing p;
+    tgi_err err = {0};
+    uint8_t *tables = NULL;
+    char path[64];
+    fuzz_file(data, n, path);
+    tg_status st = tgi_rfile_open(path, &t.f, &err);
+    if (st == TG_OK)
+        st = tgi_window_init(&t.win, 4096, &err);
+    if (st == TG_OK)
+        st = tgi_tiff_header(&t, &err);
+    if (st == TG_OK)
+        st = tgi_tiff_page_parse(&t, t.first_ifd, &page, &err);
+    if (st == TG_OK)
+        st = tgi_tiff_page_layout(&page, t.f.size, &err);
+    if (st == TG_OK && page.codec == TGI_TIFF_OLD_JPEG && page.n_blocks <= 64 &&
+        page.block_bytes <= 1 << 18) {
+        uint32_t sums[2][64];
+        if (tgi_packing_of(&page, t.big_endian, &t.f, &p, &tables, &err) != TG_OK)
+            abort();
+        for (int k = 0; k < 2; k++)
+            old_strips(&p, &page, k, sums[k]);
+        if (memcmp(sums[0], sums[1], (size_t)page.n_blocks * sizeof sums[0][0]) != 0)
+            abort();
+    }
+    tgi_window_free(&t.win);
+    tgi_rfile_close(&t.f);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < HEAD)
@@ -140,6 +224,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                      .samples = 1u + data[SAMPLES] % 4u,
                      .tables = n_tables ? tables : NULL,
                      .n_tables = n_tables};
+    if (p.compression == TGI_TIFF_THUNDERSCAN)
+        p.bits = 4, p.samples = 1;
     if (p.compression == TGI_TIFF_WEBP && p.samples < 3) /* the reader refuses it */
         p.samples += 2;
     if (tgi_unpack_is_native(p.compression))
@@ -151,7 +237,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         p.history = tgi_unpack_history(&p, head, tgi_min(n_block, TGI_CODEC_HEAD));
         free(head);
     }
-    if (p.history <= MOST_HISTORY) /* the reader compares it with its budget */
+    if (p.compression == TGI_TIFF_OLD_JPEG)
+        old_jpeg(block, n_block);
+    else if (p.history <= MOST_HISTORY) /* the reader compares it with its budget */
         decode(&p, block, n_block, data);
     free(tables);
     free(block);

@@ -222,6 +222,43 @@ def page(t, w, h, samples=1, bits=8, fmt=1, code=1, rows=None, tile=None, planar
     return t.directory(tags, linked)
 
 
+def old_jpeg(flavour="stream", colour=True, order="<", big=False, w=33, h=32, rows=16):
+    """A page of old JPEG: a whole stream; its header, then strips; or tables, then strips."""
+    factors = (0x22, 0x11, 0x11) if colour else (0x11,)
+    side = 16 if colour else 8
+    units = -(-w // side) * (min(rows, h) // side)
+    data = jpeg(w, h, factors, restart=units if rows < h else 0)
+    scan = data.index(b"\xff\xda") + 8 + 2 * len(factors)
+    strips = [jpeg_blocks(units * (6 if colour else 1)) for _ in range(0, h, rows)]
+    data = data[:scan] + b"".join(s + bytes([0xff, 0xd0 + i % 8]) for i, s in enumerate(strips))[:-1] + b"\xd9"
+    t, more = Tiff(order, big), {}
+    if flavour == "tables":
+        q, dc, ac = (t.add(jpeg_tables()[a:b]) for a, b in ((5, 69), (74, 92), (97, 116)))
+        more = {f"t{519 + i}": (4, [at] * len(factors)) for i, at in enumerate((q, dc, ac))}
+    else:
+        head = data if flavour == "stream" else data[:scan]
+        more = dict(t513=(4, t.add(head)), t514=(4, len(head)))
+    if colour:
+        more.update(t262=(3, 6), t530=(3, [2, 2]))
+    if flavour == "stream":
+        rows, strips = h, [data[scan:]]
+    page(t, w, h, samples=len(factors), code=6, rows=rows, packer=lambda b: strips.pop(0), t512=(3, 1), **more)
+    return t
+
+
+def old_jpegs():
+    yield "old_jpeg_stream", old_jpeg()
+    yield "old_jpeg_grey", old_jpeg("tables", colour=False, rows=8)
+    yield "old_jpeg_head", old_jpeg("head")
+    yield "old_jpeg_tables", old_jpeg("tables", order=">")
+    yield "old_jpeg_big", old_jpeg("tables", big=True)
+
+
+def thunder(w, rows):
+    """A pixel, a run, differences of two and three bits, and a run to the end."""
+    return bytes([0xc9, 10, 0x40 | 0b011011, 0x80 | 0b001111, w - 15]) * rows
+
+
 OME = ('<?xml version="1.0" encoding="UTF-8"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" '
        'UUID="urn:uuid:1"><Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint8" '
        'SizeX="9" SizeY="7" SizeZ="2" SizeC="1" SizeT="1" PhysicalSizeX="0.5" PhysicalSizeXUnit="\u00b5m" '
@@ -294,6 +331,13 @@ def tiffs():
         t = Tiff()
         page(t, 9, 7, **{f"t{tag}": (2, text + b"\0")})
         yield f"maker_{tag}", t
+    yield from old_jpegs()
+    t = Tiff()
+    page(t, 40, 8, bits=4, code=32809, rows=3, packer=lambda b: thunder(40, len(b) // 20))
+    yield "thunderscan", t
+    t = Tiff()
+    page(t, 18, 7, samples=3, code=5, packer=lambda b: lzw(pixels(9 * 4 * 6)), t262=(3, 6), t530=(3, [2, 2]))
+    yield "ycbcr", t
     t = Tiff()
     page(t, 16, 8, bits=1, code=4, packer=lambda b: b"\xff\x00\x10\x01", t262=(3, 0))
     yield "fax4", t
@@ -376,6 +420,15 @@ def blocks():
     yield "jpeg_rgb", bytes([2, 2, 15, 2, 7, 0, 255, 7]) + jpeg(16, 8, (0x11,) * 3)
     yield "jpeg_cmyk", bytes([2, 4, 8, 3, 8, 0, 3, 0]) + jpeg(9, 9, (0x11,) * 4, front=segment(0xee, b"Adobe\0\x64\0\0\0\0\2"))
     yield "jpeg_progressive", bytes([2, 0, 16, 0, 8, 0, 9, 0]) + progressive(17, 9)
+    for i, (across, down) in enumerate(((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2))):
+        data = pixels(-(-18 // across) * -(-7 // down) * (across * down + 2))
+        packed = (bytes, lzw, packbits, deflate)[i % 4](data)
+        yield f"ycbcr_{across}_{down}", bytes([19, i << 1 | i % 4 << 5, 17, 0, 6, 0, 0, 0]) + packed
+    yield "ycbcr_studio", bytes([19, 2, 17, 0, 6, 72, 0, 0]) + struct.pack(
+        "<18I", 2126, 10000, 7152, 10000, 722, 10000, 16, 1, 235, 1, 128, 1, 240, 1, 128, 1, 240, 1) + pixels(9 * 7 * 4)
+    yield "thunderscan", bytes([18, 0, 39, 0, 3, 0, 5, 1]) + thunder(40, 4)
+    for name, t in old_jpegs():
+        yield name, bytes([20, 0, 0, 0, 0, 0, 0, 0]) + bytes(t.out)
     yield "webp", bytes([7, 2, 15, 2, 7, 0, 255, 0]) + webp(16, 8)
     yield "lerc_u8", bytes([12, 0, 7, 0, 3, 0, 0, 0]) + bytes.fromhex(
         "4c657263322004000000e94f29b704000000080000000100000020000000080000005e00000001000000000000000000e03f0000000000000000"
@@ -747,7 +800,8 @@ DICTS = {
     "jpeg": [quoted(bytes([0xff, m])) for m in (0xc0, 0xc1, 0xc2, 0xc4, 0xc9, 0xcc, 0xd0, 0xd8, 0xd9, 0xda, 0xdb, 0xdd, 0xe0, 0xe1, 0xee, 0xfe)] +
             [quoted(w) for w in (b"JFIF\0", b"Adobe", b"Exif\0\0", b"\x11", b"\x22", b"\x41", b"\0\x3f\0")],
     "codec": [quoted(w) for w in (b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"RIFF", b"WEBPVP8L", b"WEBPVP8 ", b"WEBPVP8X", b"ALPH",
-                                  b"\x78\x9c", b"\x80", b"\xff\xd8", b"\xff\xc4", b"\xff\xda", b"\xff\xdd")],
+                                  b"\x78\x9c", b"\x80", b"\xff\xd8", b"\xff\xc4", b"\xff\xda", b"\xff\xdd")] +
+             [quoted(struct.pack("<H", t)) for t in (6, 273, 278, 279, 513, 514, 519, 520, 521, 530)],
     "set": [quoted(w.encode()) for w in (".tif", ".ome", ".ome.xml", ".npy", "%d", "%05d", "*", "?", "[0-9]", r"(\d+)", "_(A|B)", "\n\n",
                                          "<TiffData ", "<UUID ", " FileName=\"", " IFD=\"", " FirstZ=\"", " FirstC=\"", " PlaneCount=\"",
                                          " SizeZ=\"2\"", "<BinaryOnly ", " MetadataFile=\"", "../", "99999999999999999999")],

@@ -1,0 +1,112 @@
+/* LZW and deflate have a faster way for whole blocks: what comes of one, good, damaged, cut off
+ * or too long, is what the stream makes of it, word by word. */
+#include "engine/base/arith.h"
+#include "io/deflate.h"
+#include "io/lzw.h"
+#include "io/tiff_codec.h"
+#include "tests/tg_test.h"
+
+#define MOST 40000
+
+/* Runs, slopes or noise. */
+static void draw(uint8_t *p, size_t n, int kind, uint64_t *seed)
+{
+    uint8_t v = (uint8_t)tg_rand(seed);
+    for (size_t i = 0; i < n; i++) {
+        if (kind == 2 || tg_rand(seed) % (kind ? 6 : 4000) == 0)
+            v = (uint8_t)(v + (tg_rand(seed) >> (kind == 2 ? 0 : 61)));
+        p[i] = v;
+    }
+}
+
+static size_t pack(uint32_t compression, const uint8_t *src, size_t n, uint8_t *dst, size_t cap)
+{
+    const bool lzw = compression == TGI_TIFF_LZW;
+    uint8_t *state = malloc(lzw ? tgi_lzw_state_bytes() : tgi_deflate_state_bytes());
+    const size_t got = lzw ? tgi_lzw(state, src, n, dst)
+                           : tgi_deflate(tgi_deflate_open(state, 6), src, n, dst, cap);
+    CHECK(got > 0);
+    free(state);
+    return got;
+}
+
+static tg_status as_stream(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst,
+                           size_t want, tgi_err *err)
+{
+    tgi_pieces io = {.src = src, .n = n, .dst = dst, .room = want};
+    size_t seen = 0;
+    tgi_unpack_begin(u);
+    for (size_t left = n + 1, room = want + 1; io.room && (io.n < left || io.room < room);) {
+        left = io.n, room = io.room;
+        TGI_TRY(tgi_unpack_more(u, &io, err));
+    }
+    return io.room ? tgi_unpack_too_short(u, want - io.room, want, err)
+                   : tgi_unpack_seal(u, &io, &seen, 1, err);
+}
+
+/* Whether it is good; both ways say the same. */
+static bool same(uint32_t compression, const uint8_t *src, size_t n, size_t want)
+{
+    tgi_packing p = {.compression = compression, .fill_order = 1, .whole = true};
+    uint8_t *block = malloc(n ? n : 1), *whole = malloc(want), *stream = malloc(want);
+    tgi_unpack *u = NULL, *v = NULL;
+    tgi_err a = {0}, b = {0};
+    memcpy(block, src, n); /* of just its size, for who looks at bounds */
+    CHECK_OK(tgi_unpack_open(&p, &u, &a), a);
+    p.whole = false;
+    CHECK_OK(tgi_unpack_open(&p, &v, &a), a);
+    const tg_status st = tgi_unpack_run(u, block, n, whole, want, want, &a);
+    CHECK_EQ(as_stream(v, block, n, stream, want, &b), st);
+    CHECK(strcmp(a.text, b.text) == 0);
+    CHECK(st != TG_OK || memcmp(whole, stream, want) == 0);
+    tgi_unpack_close(&u);
+    tgi_unpack_close(&v);
+    free(block);
+    free(whole);
+    free(stream);
+    return st == TG_OK;
+}
+
+static void check_codec(uint32_t compression)
+{
+    static uint8_t src[MOST], packed[3 * MOST];
+    uint64_t seed = 91;
+    int good = 0, bad = 0;
+    for (int i = 0; i < 120; i++) {
+        const size_t n = (size_t)tg_rand_in(&seed, 2, i % 2 ? 300 : MOST);
+        draw(src, n, i % 3, &seed);
+        const size_t m = pack(compression, src, n, packed, sizeof packed);
+        CHECK(same(compression, packed, m, n));
+        CHECK(same(compression, packed, m, n - n / 3)); /* more than is wanted */
+        CHECK(!same(compression, packed, m, n + 1));
+        CHECK(!same(compression, packed, (size_t)tg_rand_in(&seed, 0, (int64_t)m / 2), n));
+        for (int k = 0; k < 8; k++) {
+            const size_t at = (size_t)tg_rand_in(&seed, 0, (int64_t)m - 1);
+            const uint8_t was = packed[at];
+            packed[at] ^= (uint8_t)(1u << k);
+            *(same(compression, packed, m, n) ? &good : &bad) += 1;
+            packed[at] = was;
+        }
+    }
+    printf("%s: %d changed blocks decode, %d do not\n", tgi_tiff_compression_name(compression),
+           good, bad);
+    CHECK(bad > 100);
+}
+
+static void test_lzw(void)
+{
+    check_codec(TGI_TIFF_LZW);
+}
+
+static void test_deflate(void)
+{
+    if (tgi_deflate_available())
+        check_codec(TGI_TIFF_DEFLATE);
+}
+
+int main(void)
+{
+    RUN(test_lzw);
+    RUN(test_deflate);
+    return TEST_END();
+}
