@@ -1,3 +1,5 @@
+/* tensor_memory.c - arrays of a job in the caller's memory: which input or output each is of,
+ * how its elements lie, and what is refused before pixels move. */
 #include "engine/job/tensor_memory.h"
 
 #include "engine/settings/lent.h"

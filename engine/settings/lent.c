@@ -1,3 +1,4 @@
+/* lent.c - what an array in memory may be, and the list of them in a set of options. */
 #include "engine/settings/lent.h"
 
 #include "engine/base/mem.h"
