@@ -14,7 +14,7 @@ import sys
 
 ROOT = os.environ.get("TG_LINT_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGES = os.path.join(ROOT, "docs", "reference")
-HEADERS = ("tegula.h", "tegula_memory.h", "tegula_preset.h", "tegula_estimate.h", "tegula_tracker.h", "tegula_pool.h",
+HEADERS = ("tegula.h", "tegula_array.h", "tegula_memory.h", "tegula_preset.h", "tegula_estimate.h", "tegula_tracker.h", "tegula_pool.h",
            "tegula_trace.h")
 RENEW = "python3 tests/docs/reference.py write BUILD/cli/tegula"
 
