@@ -66,6 +66,7 @@
  *
  * OTHER HEADERS
  *
+ *     tegula_array.h     inputs and outputs in the caller's memory
  *     tegula_memory.h    memory of the machine, its limits and GPUs; figures of a refusal
  *     tegula_preset.h    named settings; where each setting of a job is from
  *
