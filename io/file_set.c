@@ -198,21 +198,23 @@ int tgi_source_is_set(const char *path)
 }
 
 /* What is this file, by whatever name, is none of the list. */
-static void leave_out(list *l, const char *but)
+static int leave_out(list *l, const char *but)
 {
     struct stat out, sb;
     int64_t kept = 0;
     if (!but || stat(but, &out) != 0)
-        return;
+        return 0;
     for (int64_t i = 0; i < l->n; i++)
         if (stat(l->e[i].path, &sb) == 0 && sb.st_dev == out.st_dev && sb.st_ino == out.st_ino)
             tgi_free(l->e[i].path);
         else
             l->e[kept++] = l->e[i];
+    const int found = kept < l->n;
     l->n = kept;
+    return found;
 }
 
-static tg_status list_files(list *l, const char *path, const char *but)
+static tg_status list_files(list *l, const char *path, const tgi_open_opts *o)
 {
     struct stat sb;
     numbered n;
@@ -222,7 +224,8 @@ static tg_status list_files(list *l, const char *path, const char *but)
         TGI_TRY(list_folder(l, path, &n));
     else
         TGI_TRY(list_glob(l, path));
-    leave_out(l, but);
+    if (leave_out(l, o->but) && o->but_found)
+        *o->but_found = 1;
     if (!l->n)
         return tgi_fail(l->err, TG_E_NOT_FOUND, "%s: %s", path,
                         stat(path, &sb) == 0
@@ -661,7 +664,7 @@ tg_status tgi_file_set_open(const char *path, const tgi_open_opts *o, tgi_source
     one.axes = NULL;
     one.threads = 1;
     one.member = 1;
-    tg_status st = list_files(&l, path, o->but);
+    tg_status st = list_files(&l, path, o);
     for (int a = 0; st == TG_OK && a < 3; a++)
         if (o->key[key_of_axis[a]])
             st = take_keys(&l, a, o->key[key_of_axis[a]]);

@@ -114,6 +114,7 @@ typedef struct tgi_open_opts {
     const char *axes;   /* override of the axes of the planes ("TZCYX"), or NULL */
     const char *key[3]; /* of a set of files: regular expressions for z, c, t, or NULL */
     const char *but;    /* of a folder or a pattern: this file is none of its files; or NULL */
+    int *but_found;     /* set to 1 when it was there; or NULL */
     int pages;          /* 1: plain pages, whatever the description says (files of a set) */
     int member;         /* 1: of a set, so never a set itself */
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile

@@ -116,7 +116,9 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
     tgi_leave_out(c->input, c->output, &c->but);
+    int among = 0;
     o.but = c->but;
+    o.but_found = &among;
     if (!c->input || !c->output)
         return tgi_fail(err, TG_E_ARG,
                         "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
@@ -131,6 +133,8 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     }
     const size_t before = tgi_mem_held();
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
+    if (!among) /* it lies elsewhere */
+        c->but = NULL;
     c->source_bytes = tgi_mem_held() - before;
     TGI_TRY(pass_gate(c, err));
     c->info = c->source->ops->info(c->source);

@@ -128,6 +128,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
 
 static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
 {
+    int among = 0;
     tgi_leave_out(job->set.input, job->set.output, &job->but);
     const tgi_open_opts opts = {
         .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
@@ -137,13 +138,17 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
         .but = job->but,
+        .but_found = &among,
         .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),
         .spare = job->spare,
         .cancelled = tgi_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad,
         .surplus = &job->surplus};
-    return tgi_source_open(job->set.input, &opts, out, err);
+    const tg_status st = tgi_source_open(job->set.input, &opts, out, err);
+    if (!among) /* it lies elsewhere */
+        job->but = NULL;
+    return st;
 }
 
 static tg_status expect_planes(tg_job *job, tgi_source *source, tgi_err *err)

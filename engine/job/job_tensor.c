@@ -197,7 +197,7 @@ static tg_status fill_sinks(tg_job *job, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_tensors_shape(job, err));
     TGI_TRY(tgi_memory_begin(job, err));
     if (job->bad)
-        TGI_TRY(tgi_bad_tiles_begin(job->bad, NULL, err));
+        tgi_bad_tiles_only_count(job->bad);
     TGI_TRY(compute_until_it_fits(job, res, err));
     TGI_TRY(tgi_net_unchanged(job->plan.net, err));
     warn_of_nonfinite(job, res);
@@ -249,7 +249,7 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
         tgi_bad_tiles_end(job->bad);
     if (st != TG_OK) {
         tgi_job_sides_drop(job, st);
-        if (job->bad)
+        if (job->bad && !sinks)
             tgi_bad_tiles_clear(job->bad);
         return st;
     }

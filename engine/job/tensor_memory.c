@@ -23,6 +23,7 @@ static tg_status check_way(const tg_job *job, tgi_lent_way way, const tgi_port *
 {
     const char *what = way == TGI_LENT_SOURCE ? "input" : "output";
     const tgi_lent *l;
+    unsigned char taken[TGI_MAX_PORTS] = {0};
     for (int k = 0; (l = tgi_opts_lent(job->opts, way, k)); k++) {
         int i = 0;
         while (l->name && i < n && strcmp(l->name, ports[i].name) != 0)
@@ -30,6 +31,9 @@ static tg_status check_way(const tg_job *job, tgi_lent_way way, const tgi_port *
         if (i == n)
             return tgi_fail(err, TG_E_ARG, "the network has no %s \"%s\"; its first is \"%s\"",
                             what, l->name, n ? ports[0].name : "");
+        if (taken[i]++) /* as the first, and by its name */
+            return tgi_fail(err, TG_E_ARG, "the network's %s \"%s\" has two arrays", what,
+                            ports[i].name);
     }
     return TG_OK;
 }
@@ -180,13 +184,20 @@ static tg_status check_apart(const tg_job *job, int o, tgi_err *err)
     return TG_OK;
 }
 
+tg_status tgi_memory_begin_sources(tg_job *job, tgi_err *err)
+{
+    struct tgi_tensors *t = job->tensors;
+    for (int i = 0; i < job->graph->n_in; i++)
+        if (t->in[i].lent)
+            TGI_TRY(begin_source(&t->in[i], job->graph->in[i].name, err));
+    return TG_OK;
+}
+
 tg_status tgi_memory_begin(tg_job *job, tgi_err *err)
 {
     struct tgi_tensors *t = job->tensors;
     const tgi_graph *g = job->graph;
-    for (int i = 0; i < g->n_in; i++)
-        if (t->in[i].lent)
-            TGI_TRY(begin_source(&t->in[i], g->in[i].name, err));
+    TGI_TRY(tgi_memory_begin_sources(job, err));
     for (int o = 0; o < g->n_out; o++) {
         t->out[o].lent = tgi_memory_sink(job, o);
         if (!t->out[o].lent)

@@ -117,7 +117,7 @@ static int take_lines(const tg_job *job, const char *at, found *f)
     const char *end = at + strlen(at);
     char *stop;
     tgi_line l;
-    if (!tgi_lines_next(&at, end, &l) || memcmp(l.key, FILLED "=", sizeof FILLED) != 0)
+    if (!tgi_lines_next(&at, end, &l) || strncmp(l.key, FILLED "=", sizeof FILLED) != 0)
         return 0;
     f->filled = strtoll(l.value, &stop, 10);
     if (stop != l.value + l.value_n || !l.value_n)

@@ -214,6 +214,13 @@ tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_e
     return tgi_file_unlink(b->list, err); /* of an output that is overwritten */
 }
 
+void tgi_bad_tiles_only_count(tgi_bad_tiles *b)
+{
+    b->n = b->beyond = 0;
+    b->safe = (tgi_bad_state){0};
+    b->begun = 0;
+}
+
 tg_status tgi_bad_tiles_note(void *arg, const tgi_bad_region *r, tgi_err *err)
 {
     tgi_bad_tiles *b = arg;

@@ -30,6 +30,8 @@ typedef struct tgi_bad_state {
 tg_status tgi_bad_tiles_new(const char *output, tgi_bad_tiles **out, tgi_err *err);
 /* Before the first read: forget what an earlier, discarded run left (`from` NULL), or go on
  * from there. TG_E_CHANGED  OUT.errors.partial is not what the journal knows of it. */
+/* Of a run that writes no files: regions are counted, nothing is listed on the disk. */
+void tgi_bad_tiles_only_count(tgi_bad_tiles *b);
 tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_err *err);
 /* The callback of tgi_open_opts; `arg` is the tgi_bad_tiles. Any thread. */
 tg_status tgi_bad_tiles_note(void *arg, const tgi_bad_region *r, tgi_err *err);

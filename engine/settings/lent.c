@@ -27,6 +27,14 @@ static tg_status check_strides(const tg_array *a, tgi_err *err)
                             "array.stride[%d] is %lld: bytes, a multiple of %lld and not "
                             "negative",
                             i, (long long)a->stride[i], (long long)size);
+    int64_t room = INT64_MAX / 4; /* the last element lies in it, as the address space does */
+    if (a->data && (uintptr_t)room > UINTPTR_MAX - (uintptr_t)a->data)
+        room = (int64_t)(UINTPTR_MAX - (uintptr_t)a->data);
+    for (int i = 0; i < a->rank; i++) {
+        if (a->stride[i] && a->shape[i] - 1 > room / a->stride[i])
+            return tgi_fail(err, TG_E_ARG, "array.stride[%d] leads out of any memory", i);
+        room -= (a->shape[i] - 1) * a->stride[i];
+    }
     if (!all_zero(a->stride, a->rank) && a->move && !a->data)
         return tgi_fail(err, TG_E_ARG, "array.move counts elements in C order: no strides");
     return TG_OK;

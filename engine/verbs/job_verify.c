@@ -22,6 +22,7 @@
 #include "engine/job/job_plan.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/stats_file.h"
+#include "engine/job/tensor_memory.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/verify_device.h"
@@ -135,7 +136,8 @@ static tg_status load_sample(verify *v, tgi_err *err)
 {
     const tgi_net *net = v->job->plan.net;
     void *rows = tgi_malloc(TGI_TAG_IO, TGI_TENSOR_ROWS);
-    tg_status st = rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows of the input");
+    tg_status st = rows ? tgi_memory_begin_sources(v->job, err)
+                        : tgi_fail(err, TG_E_NOMEM, "no memory for rows of the input");
     for (int i = 0; st == TG_OK && i < net->n_in; i++) {
         const tgi_desc *d = &v->job->tensors->in_desc[i];
         const tgi_box box = tgi_box_full(d);

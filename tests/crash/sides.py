@@ -290,6 +290,25 @@ def test_within(lab, net):
                 check({name: read(where.at(name)) for name in where.names()} == left, "%s%s: it was changed" % (where.name, more))
 
 
+def test_beside(lab):
+    """The input is a folder and the output lies elsewhere: then a journal that was left is one as of any output, and
+    -y starts another command afresh."""
+    where = Command(lab, "beside", [], "out.tif")
+    where.clean()
+    os.mkdir(where.at("in"))
+    for z in range(2):
+        picture(where.at("in/z%d.tif" % z), 64, 64, seed=z + 1)
+    args = ["copy", where.at("in"), "--threads", "1", "-o", where.out]
+    k, met = 1, 0
+    while lab.run(args + ["-y"], {"TEGULA_FAIL_IO": "%d:kill" % k}).code:
+        if os.path.exists(where.out) and os.path.exists(where.out + ".journal"):
+            r = lab.run(args + ["--compress", "lzw", "-y"])
+            met += 1
+            check(r.code == 0 and not os.path.exists(where.out + ".journal"), "beside, killed at %d, another command: %s" % (k, r))
+        k += 1
+    check(met > 1, "beside: %d kills between the name and the end" % met)
+
+
 def test_filled(command, journal=True):
     """Killed at its end, with damaged tiles that count as 0: what the journal knows the same command ends as the
     finished one did; behind the name of an output without a journal it says that it is there. No list stays."""
@@ -342,6 +361,7 @@ def test(lab, rest):
     test_refused(lab, one)
     test_no_room_for_sides(lab, one)
     test_within(lab, net)
+    test_beside(lab)
     test_discarded(one)
     wide = picture(lab.path("wide.tif"), 600, 520)
     test_discarded(Command(lab, "copy", ["copy", wide, "--threads", "1"], "o.tif"))

@@ -358,6 +358,63 @@ static void test_one_job_runs_again_on_other_pixels(void)
     tg_job_close(&job);
 }
 
+static void test_verify_reads_what_is_there_now(void)
+{
+    tg_array in = batch_of(NULL), out = batch_of(got);
+    tg_verify_result v = {.size = sizeof v};
+    tg_opts *o = options();
+    tg_job *job = NULL;
+    tg_opts_set_source(o, NULL, &in);
+    tg_opts_set_sink(o, NULL, &out);
+    CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+    CHECK_EQ(tg_job_plan(job, NULL), TG_OK);
+    CHECK_EQ(tg_job_verify(job, &v), TG_E_ARG); /* no data */
+    in.data = pixels;
+    CHECK_EQ(tg_job_verify(job, &v), TG_OK);
+    tg_job_close(&job);
+    tg_opts_free(&o);
+}
+
+/* What the list of regions would be named without an output is somebody's. */
+static void test_damage_of_an_image_is_counted_and_nothing_written(void)
+{
+    char image[256], file[256];
+    const tgi_desc d = {TG_DTYPE_F32, 4, {1, 1, H, W}};
+    tgi_err e = {0};
+    snprintf(file, sizeof file, "%s", in_folder("whole.npy"));
+    snprintf(image, sizeof image, "%s", in_folder("damaged.tif"));
+    CHECK_OK(tgi_npy_save(file, &d, pixels, &e), e);
+    CHECK_EQ(copy("", "input", file, "output", image, "compress", "deflate", NULL), TG_OK);
+    FILE *f = fopen(image, "r+b");
+    CHECK(f && fseek(f, -4096, SEEK_END) == 0);
+    for (int i = 0; f && i < 64; i++)
+        fputc(0x5a, f);
+    if (f)
+        fclose(f);
+    FILE *theirs = fopen(".errors.partial", "wx");
+    CHECK(theirs != NULL);
+    if (theirs)
+        fclose(theirs);
+    tg_opts *o = options();
+    tg_job *job = NULL;
+    tg_run_result res = {.size = sizeof res};
+    tg_array out = array_of(got, 4, (const int64_t[]){1, 1, H, W});
+    tg_opts_set(o, "input", image);
+    tg_opts_set(o, "normalize", "none");
+    tg_opts_set(o, "on-bad-tile", "fill");
+    tg_opts_set_sink(o, NULL, &out);
+    CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+    CHECK_EQ(tg_job_run(job, &res), TG_E_FORMAT);
+    CHECK(res.bad_regions > 0);
+    CHECK(strstr(tg_ctx_detail(ctx), "count as 0") != NULL);
+    CHECK(exists(".errors.partial") && !exists(".errors.json"));
+    unlink(".errors.partial");
+    CHECK_EQ(tg_job_run(job, &res), TG_E_FORMAT);
+    CHECK(!exists(".errors.partial"));
+    tg_job_close(&job);
+    tg_opts_free(&o);
+}
+
 static void refused(const tg_array *in, const tg_array *out, const char *words)
 {
     CHECK_EQ(run_arrays(in, out, NULL), TG_E_ARG);
@@ -400,17 +457,29 @@ static void test_refusals_say_why(void)
     refused(&good, &bad, "memory of a source");
 }
 
+static void test_strides_out_of_any_memory(void)
+{
+    const tg_array good = batch_of(pixels), to = batch_of(got);
+    tg_array bad = good;
+    bad.stride[0] = bad.stride[2] = INT64_MAX / 16 * 4, bad.stride[3] = 4;
+    refused(&bad, &to, "out of any memory");
+    bad = to, bad.stride[0] = bad.stride[2] = INT64_MAX / 16 * 4, bad.stride[3] = 4;
+    refused(&good, &bad, "out of any memory");
+}
+
 static void test_refusals_of_names_and_files(void)
 {
     const tg_array in = batch_of(pixels), out = batch_of(got);
     static const char *const words[] = {"no output \"masks\"", "writes no files",
-                                        "a source and a file"};
-    for (int k = 0; k < 3; k++) {
+                                        "a source and a file", "has two arrays"};
+    for (int k = 0; k < 4; k++) {
         tg_opts *o = options();
         tg_job *job = NULL;
         tg_opts_set_source(o, NULL, &in);
         if (k < 2)
             tg_opts_set_sink(o, k == 0 ? "masks" : NULL, &out);
+        if (k == 3)
+            tg_opts_set_source(o, "image", &in);
         if (k == 1)
             tg_opts_set(o, "output", in_folder("none.npy"));
         if (k == 2)
@@ -441,7 +510,10 @@ int main(void)
     RUN(test_what_a_function_answers_ends_the_run);
     RUN(test_a_function_may_cancel_its_job);
     RUN(test_one_job_runs_again_on_other_pixels);
+    RUN(test_verify_reads_what_is_there_now);
+    RUN(test_damage_of_an_image_is_counted_and_nothing_written);
     RUN(test_refusals_say_why);
+    RUN(test_strides_out_of_any_memory);
     RUN(test_refusals_of_names_and_files);
     help_close();
     return TEST_END();
