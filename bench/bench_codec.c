@@ -7,6 +7,7 @@
  * once by libtiff (TIFFReadFromUserBuffer of one open handle). The two take turns; printed are
  * medians in MB/s of pixels, and our rate over libtiff's. Pixels must be equal. */
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "io/tiff_form.h"
 
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tiffio.h>
-#include <time.h>
 
 enum { MAX_ROUNDS = 99 };
 
@@ -29,13 +29,6 @@ typedef struct file {
     size_t *n;
     uint8_t *ours, *theirs, *tmp;
 } file;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void must(bool good, const char *path, const char *why)
 {
@@ -129,11 +122,11 @@ static void bench(const char *path, int rounds)
     }
     const int times = (int)tgi_clamp((int64_t)(2e7 / bytes), 1, 1000);
     for (int r = 0; r < 2 * rounds; r++) {
-        const double from = now();
+        const double from = tgi_seconds();
         for (int k = 0; k < times; k++)
             for (uint64_t i = 0; i < f.page.n_blocks; i++)
                 (r % 2 ? by_libtiff : by_us)(path, &f, i);
-        seconds[r % 2][r / 2] = now() - from;
+        seconds[r % 2][r / 2] = tgi_seconds() - from;
     }
     for (int k = 0; k < 2; k++)
         qsort(seconds[k], (size_t)rounds, sizeof(double), ascending);

@@ -8,6 +8,7 @@
  * as it has it when memory is short), libpng's as counted by its own hooks. Pixels must be
  * equal. Not for interlaced files. */
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "io/image.h"
 
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_ROUNDS = 99, BAND = 32 };
 
@@ -41,13 +41,6 @@ static void give(png_structp png, png_voidp p)
         return;
     held -= *(size_t *)(void *)((char *)p - 16);
     free((char *)p - 16);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static void must(bool good, const char *path, const char *why)
@@ -128,13 +121,13 @@ static void bench(const char *path, int rounds)
     must(sums[0] == sums[1], path, "pixels differ");
     const int times = (int)tgi_clamp((int64_t)(2e7 / (double)bytes), 1, 1000);
     for (int r = 0; r < 2 * rounds; r++) {
-        const double from = now();
+        const double from = tgi_seconds();
         for (int k = 0; k < times; k++)
             if (r % 2)
                 by_libpng(path, rows, NULL);
             else
                 by_us(path, rows, NULL, &planned);
-        seconds[r % 2][r / 2] = now() - from;
+        seconds[r % 2][r / 2] = tgi_seconds() - from;
     }
     for (int k = 0; k < 2; k++)
         qsort(seconds[k], (size_t)rounds, sizeof(double), ascending);

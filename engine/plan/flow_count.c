@@ -1,6 +1,6 @@
 /* flow_count.c - what a cell needs, by going through its bands without computing. Node by node
  * through some bands rather than band by band through all nodes: what a node reads is looked up
- * once for them, and the walk takes a third of the time. */
+ * once for them. */
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
