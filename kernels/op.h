@@ -170,14 +170,22 @@ typedef enum tgi_op_kind {
                     extents) */
 } tgi_op_kind;
 
-/* TGI_OP_WHOLE: what is needed of input 0's whole extent. A pass over an image that does not
- * fit has to end there; this says with what in hand. */
-typedef enum tgi_whole {
-    TGI_WHOLE_VALUE,   /* every pixel */
-    TGI_WHOLE_STATS,   /* numbers per channel, then each pixel by itself (InstanceNormalization)
-                        */
-    TGI_WHOLE_REDUCED, /* numbers per channel, nothing else (GlobalAveragePool) */
-} tgi_whole;
+/* A whole-extent node whose result is a few numbers: how it comes about from pieces of source 0.
+ * What is gathered is fixed by image coordinates (granule.h), so the pieces do not matter; the
+ * reference and the kernels end with the same `finish`, so they have the same bits. */
+struct tgi_moments;
+struct tgi_extremes;
+typedef void (*tgi_finish_fn)(const tgi_op_ctx *ctx, const struct tgi_moments *m, float *dst);
+typedef void (*tgi_finish_extremes_fn)(const tgi_op_ctx *ctx, const struct tgi_extremes *e,
+                                       float *dst);
+typedef struct tgi_reduce {
+    /* 1: this node is such a reduction; NULL: every node of the operator is. */
+    int (*fits)(const tgi_op_ctx *ctx);
+    /* dst[0], dense, of the moments of all channels of source 0, or of their extremes: one of
+     * both. */
+    tgi_finish_fn finish;
+    tgi_finish_extremes_fn finish_extremes;
+} tgi_reduce;
 
 /* The number of which channel of a pixel, of several alike the first or the last of them. */
 typedef enum tgi_pick {
@@ -195,7 +203,8 @@ typedef struct tgi_op {
      * local, over pixels it is not); not by extents. NULL: op_class. */
     tgi_op_kind (*classify)(const tgi_op_ctx *ctx);
     int any_type;          /* 1: `ref` is right for integers and bools in views too */
-    tgi_whole whole;       /* of TGI_OP_WHOLE */
+    const tgi_reduce *reduce; /* of TGI_OP_WHOLE: made piece by piece; NULL: from edge to edge */
+    int internal;          /* 1: of this program alone, no model's file may name it */
     const tgi_attr *attrs; /* NULL: none */
     size_t attrs_size;     /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is

@@ -293,7 +293,8 @@ static tg_status lower_plain(lower *l, const tgi_onnx_node *n, tgi_err *err)
     int n_src = given((const char *const *)n->in, n->n_in);
     const int n_dst = given((const char *const *)n->out, n->n_out);
     tgi_node *node;
-    if (!tgi_op_find(n->op_type))
+    const tgi_op *op = tgi_op_find(n->op_type);
+    if (!op || op->internal)
         return tgi_fail(err, TG_E_UNSUPPORTED, "the operator is not implemented in this build");
     if (n_src > TGI_OP_MAX_SRC || n_dst > TGI_OP_MAX_DST || n_dst < 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,

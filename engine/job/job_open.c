@@ -490,7 +490,7 @@ tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err
 
 static void free_plan(tgi_plan_part *p)
 {
-    tgi_tiling_free(&p->choice.tiling);
+    tgi_choice_free(&p->choice);
     tgi_stages_free(&p->stages);
     tgi_net_free(&p->net);
     tgi_sink_layout_free(&p->layout);

@@ -283,7 +283,7 @@ void tgi_job_drop_plan(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
     p->valid = 0;
-    tgi_tiling_free(&p->choice.tiling);
+    tgi_choice_free(&p->choice);
     tgi_stages_free(&p->stages);
     tgi_net_free(&p->net);
 }

@@ -156,7 +156,7 @@ static tg_status choose_on_grid(tg_job *job, tgi_err *err)
     size_t decoder = job->source->ops->codec_bytes(job->source);
     if (job->set.scratch && !job->without_scratch && tgi_job_streams_input(job))
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
-    tgi_tiling_free(&p->choice.tiling);
+    tgi_choice_free(&p->choice);
     TGI_TRY(make_layout(job, err));
     tgi_mapping_meta(&job->map, job->info, &meta);
     p->bytes = tgi_plan_first_bytes(job);
@@ -238,7 +238,7 @@ static tg_status add_scratch(tg_job *job, tgi_err *err)
     if (!p->scratch.used || !job->scratch_place.in_memory)
         return TG_OK;
     p->bytes.scratch = (size_t)p->scratch.bytes;
-    tgi_tiling_free(&p->choice.tiling);
+    tgi_choice_free(&p->choice);
     tg_status st = tgi_plan_choose(job);
     if (st == TG_OK)
         TGI_TRY(tgi_job_plan_scratch(job, err)); /* counted again: other strips */

@@ -2,6 +2,7 @@
 #include "engine/plan/choose.h"
 
 #include "engine/base/arith.h"
+#include "engine/plan/staged.h"
 
 #include <string.h>
 
@@ -185,6 +186,12 @@ tg_status tgi_choose(const tgi_choose_args *a, tgi_choice *out, tgi_err *err)
     return TG_OK;
 }
 
+void tgi_choice_free(tgi_choice *c)
+{
+    tgi_tiling_free(&c->tiling);
+    tgi_staged_free(&c->staged);
+}
+
 static size_t least_of(const tgi_choice *c)
 {
     return tgi_sat_add(c->smallest_bytes, c->beside_bytes);
@@ -205,7 +212,7 @@ tg_status tgi_choose_kernels(tgi_net *net, int given, int first,
         tgi_choice one;
         const tg_status got = choose(user, &one);
         if (got != TG_OK && got != TG_E_BUDGET) { /* not an answer: what it would be is open */
-            tgi_tiling_free(&best->tiling);
+            tgi_choice_free(best);
             return got;
         }
         if (got != TG_OK && st == TG_OK)
@@ -213,10 +220,10 @@ tg_status tgi_choose_kernels(tgi_net *net, int given, int first,
         if (got != TG_OK && any && least_of(best) <= least_of(&one))
             continue; /* a kernel that saves weights may take scratch */
         if (got == TG_OK && st == TG_OK && one.seconds >= best->seconds) {
-            tgi_tiling_free(&one.tiling);
+            tgi_choice_free(&one);
             continue;
         }
-        tgi_tiling_free(&best->tiling);
+        tgi_choice_free(best);
         *best = one; /* also what did not fit: the smallest of it */
         any = 1;
         st = got;

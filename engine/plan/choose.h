@@ -18,8 +18,10 @@ typedef struct tgi_tried {
     int fits;
 } tgi_tried;
 
+struct tgi_staged;
 typedef struct tgi_choice {
     tgi_tiling tiling;
+    struct tgi_staged *staged; /* the net runs in stages (staged.h); NULL: in one */
     double seconds;       /* estimate, uncalibrated */
     double least_seconds; /* of those that fit */
     tgi_tried tried[TGI_MAX_TRIED];
@@ -46,8 +48,11 @@ typedef struct tgi_choose_args {
     void *user;
 } tgi_choose_args;
 
+/* Free the tiling, and those of stages. */
+void tgi_choice_free(tgi_choice *c);
+
 /* TG_E_BUDGET: nothing fits; out->smallest_bytes and tried[] are filled all the same. Release
- * out->tiling with tgi_tiling_free after TG_OK. */
+ * it with tgi_choice_free after TG_OK. */
 tg_status tgi_choose(const tgi_choose_args *a, tgi_choice *out, tgi_err *err);
 
 /* Choose how many nodes of the net rearrange their sums (tgi_net_use_fast). Their packed

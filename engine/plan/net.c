@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/graph/split_norms.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -295,10 +296,24 @@ tg_status tgi_net_unchanged(const tgi_net *net, tgi_err *err)
     return net->reads_model ? tgi_graph_unchanged(net->g, err) : TG_OK;
 }
 
+/* Shapes of all values; of a processor's net those of the split graph. */
+static tg_status infer(tgi_net *net, const tgi_desc *in, unsigned flags, tgi_err *err)
+{
+    TGI_TRY(tgi_graph_infer(net->g, in, &net->shapes, err));
+    if (net->be->whole_pixels || (flags & TGI_NET_REFERENCE))
+        return TG_OK;
+    TGI_TRY(tgi_split_norms_of(net->g, &net->shapes, &net->split, err));
+    if (!net->split)
+        return TG_OK;
+    net->g = net->split;
+    tgi_shapes_free(&net->shapes);
+    return tgi_graph_infer(net->g, in, &net->shapes, err);
+}
+
 static tg_status build(tgi_net *net, const tgi_desc *in, unsigned flags, tgi_err *err)
 {
+    TGI_TRY(infer(net, in, flags, err));
     const tgi_graph *g = net->g;
-    TGI_TRY(tgi_graph_infer(g, in, &net->shapes, err));
     net->n_values = g->n_values;
     net->values = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_values + 1, sizeof *net->values);
     net->nodes = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_nodes + 1, sizeof *net->nodes);
@@ -352,6 +367,7 @@ void tgi_net_free(tgi_net **net)
     tgi_free((*net)->nodes);
     tgi_free((*net)->fast);
     tgi_reads_free(&(*net)->reads);
+    tgi_split_norms_free(&(*net)->split);
     tgi_free(*net);
     *net = NULL;
 }

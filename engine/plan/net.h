@@ -66,7 +66,8 @@ typedef struct tgi_net_value {
 } tgi_net_value;
 
 typedef struct tgi_net {
-    const tgi_graph *g; /* borrowed */
+    const tgi_graph *g; /* borrowed, or `split` */
+    tgi_graph *split;   /* the same with norms in two nodes (graph/split_norms.h), or NULL */
     const tgi_kernel_set *be;
     tgi_shapes shapes;
     int rank; /* of all activations: 4 or 5 */
@@ -89,7 +90,8 @@ typedef struct tgi_net {
 /* Variants of these kinds (TGI_KIND_*) where they cost less. */
 #define TGI_NET_KINDS(kinds) ((unsigned)(kinds) << 8)
 
-/* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. */
+/* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. On a processor norms
+ * over pixels become two nodes each, and the net has more values than `g`. */
 tg_status tgi_net_new(const tgi_graph *g, const tgi_kernel_set *be, const tgi_desc *in,
                       unsigned flags, tgi_net **out, tgi_err *err);
 void tgi_net_free(tgi_net **net);

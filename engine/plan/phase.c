@@ -13,6 +13,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "kernels/reduce.h"
 
 #define BAND 64
 
@@ -56,6 +57,13 @@ static int64_t end_of(const tgi_net_node *n, const int64_t *end)
     return good;
 }
 
+/* Are these numbers of the whole image, which a stage finds made (stage.h)? Behind such a read the
+ * rows go on as if there were none. */
+static int at_hand(const tgi_net_node *n)
+{
+    return !n->flat && tgi_reduce_of(n->node->op, &n->ctx) != NULL;
+}
+
 tg_status tgi_net_align_blocks(tgi_net *net, tgi_err *err)
 {
     int64_t *end = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_values + 1, sizeof *end);
@@ -71,7 +79,7 @@ tg_status tgi_net_align_blocks(tgi_net *net, tgi_err *err)
         const int64_t stop = end_of(n, end);
         n->ctx.phase = stop;
         for (int d = 0; d < n->ctx.n_dst; d++)
-            end[n->node->dst[d]] = stop;
+            end[n->node->dst[d]] = at_hand(n) ? 1 : stop;
     }
     tgi_free(end);
     return st;

@@ -10,9 +10,7 @@
 
 /* ---- What the net says ------------------------------------------------------------------- */
 
-/* An image of more than a pixel, that passes through in bands? A single pixel and a flat value
- * are whole at once. */
-static int is_streamed(const tgi_net *net, int v)
+int tgi_is_streamed(const tgi_net *net, int v)
 {
     const tgi_net_value *t = &net->values[v];
     int64_t pixels = 1;
@@ -25,7 +23,7 @@ int tgi_reads_whole(const tgi_net_node *n, int j)
 {
     const tgi_net_operand *o = &n->operand[j];
     return j < n->ctx.n_src && o->n_seg && (n->flat || n->node->op_class == TGI_OP_WHOLE) &&
-           is_streamed(n->net, o->value[0]);
+           tgi_is_streamed(n->net, o->value[0]);
 }
 
 int tgi_is_whole(const tgi_net_node *n)
@@ -79,18 +77,25 @@ tg_status tgi_stage_lifetimes(tgi_stage *s, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_stage_add_out(tgi_stage *s, int v, int whole, int reduced)
+void tgi_stage_add_out(tgi_stage *s, int v, int whole, int64_t channel)
 {
     if (s->out)
-        s->out[s->n_out] = (tgi_stage_out){v, whole, reduced, TGI_PICK_NONE};
+        s->out[s->n_out] = (tgi_stage_out){.value = v,
+                                           .whole = whole,
+                                           .reduced = channel >= 0,
+                                           .channel = channel >= 0 ? channel : 0,
+                                           .port = -1,
+                                           .pick = TGI_PICK_NONE};
     s->n_out++;
 }
 
 void tgi_stage_add_out_of_net(tgi_stage *s, const tgi_net *net, int o, int whole)
 {
-    tgi_stage_add_out(s, net->held[o], whole, 0);
-    if (s->out)
+    tgi_stage_add_out(s, net->held[o], whole, -1);
+    if (s->out) {
         s->out[s->n_out - 1].pick = net->pick[o];
+        s->out[s->n_out - 1].port = o;
+    }
 }
 
 void tgi_stage_want_all(tgi_stage *s)
@@ -126,7 +131,7 @@ tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory to cut %d nodes into stages", net->n_nodes);
     tg_status st = whole_net(net, &s->one, err);
     if (st == TG_OK)
-        st = tgi_stages_cut(net, s, err);
+        st = tgi_stages_cut(net, TGI_FLOPS_PER_BYTE, s, err);
     if (st != TG_OK)
         tgi_stages_free(&s);
     else
@@ -222,7 +227,7 @@ void tgi_stages_json(tgi_jw *w, const tgi_stages *s, int detail)
     tgi_jw_begin(w, "stage_cuts", '[');
     for (int k = 0; k + 1 < s->n; k++)
         for (int o = 0; o < s->stage[k].n_out; o++)
-            if (s->stage[k].out[o].whole >= 0)
+            if (s->stage[k].out[o].whole >= 0 && s->stage[k].out[o].channel == 0)
                 put_cut(w, k, &s->stage[k], &s->stage[k].out[o]);
     tgi_jw_end(w, ']');
     if (s->one.whole_op) {

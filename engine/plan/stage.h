@@ -5,26 +5,27 @@
  * value ends a *stage*. A stage is a part of the net that one pass in cells and bands computes;
  * tiling and executor work on stages and on nothing else, and a job is a loop over them.
  *
- * What an operator needs of the whole extent decides where its node lies (tgi_whole, op.h):
+ * What a node needs of the whole extent, by its operands and attributes, decides where it lies:
  *
- *   TGI_WHOLE_REDUCED  a small result per channel, nothing else (GlobalAveragePool): the node
- *                     belongs to the stage that it ends, which hands out the reduction.
- *   TGI_WHOLE_STATS    statistics, then each pixel by itself (InstanceNormalization): the stage
- *                     hands out the statistics, the node lies in a later one and reads the
- *                     pixels there, stored or recomputed.
- *   TGI_WHOLE_VALUE    all pixels: the stage stores the value, the node lies in a later one.
+ *   a reduction (tgi_reduce, op.h: a mean, the numbers of a norm): gathered while the rows of its
+ *                     operand pass. The stage hands it out; it is no node of any stage. Later
+ *                     stages load its few numbers.
+ *   all pixels at once, or large arrays that are no images: a stage of such nodes and nothing
+ *                     else, whose operands are stored before and whose results are stored. The
+ *                     layers around it still stream.
+ *   rows out of rows: a stage that streams.
  *
  * INVARIANTS of the cut
- *  1. an operator's whole read ends in the earliest stage it can; operators that wait for the
- *     same stage share one cut. There are as many stages as this order demands, no more.
- *  2. every other node lies in the first stage that uses what it yields, so it is computed at
- *     most one stage before it is needed for good, and never for nobody.
- *  3. a value used in a later stage than its own is stored, or its nodes are in the later
- *     stage's list too: recomputed. The inputs of the net are at hand in every stage.
- *  4. in[]: the first n_loaded are read from outside, the others recomputed.
+ *  1. every node lies in the earliest stage that can compute it or, of those that only stream, in
+ *     the first one that uses what it yields; there are as many stages as this order demands.
+ *  2. a value used in a later stage than its own is stored, or its nodes are in the later stage's
+ *     list too: recomputed. The inputs of the net are at hand in every stage.
+ *  3. in[]: the first n_loaded are read from outside, the others recomputed. in[0] drives: bands
+ *     are counted in its rows, and it has the most.
+ *  4. out[0] is what cells are cut of: an output of the net, or what has the most rows.
  *
- * TODAY one stage is executed: `one`, the whole net, which computes whole-extent operators from
- * values that are there from edge to edge. The cut in stage[] is what plan and info show. */
+ * An image that fits is computed in one stage, `one`: the whole net, in which whole-extent
+ * operators find their operands from edge to edge. The bits are the same. */
 #ifndef TGI_STAGE_H
 #define TGI_STAGE_H
 
@@ -39,9 +40,11 @@ typedef struct tgi_stage_in {
 
 typedef struct tgi_stage_out {
     int value;
-    int whole;     /* net index of the whole-extent node that waits for it, or -1 */
-    int reduced;   /* 1: the node's reduction of the value; 0: the value itself, stored */
-    tgi_pick pick; /* of an output of the net: what it is of the value's channels */
+    int whole;       /* net index of the whole-extent node that waits for it, or -1 */
+    int reduced;     /* 1: the node's reduction of the value; 0: the value itself */
+    int64_t channel; /* of a reduction: the value's first channel in the node's operand */
+    int port;        /* which output of the net it is; -1: none */
+    tgi_pick pick;   /* of an output of the net: what it is of the value's channels */
 } tgi_stage_out;
 
 typedef struct tgi_stage_value {
@@ -67,6 +70,10 @@ typedef struct tgi_stages {
     tgi_stage *stage; /* the cut */
     int n;
 } tgi_stages;
+
+/* What a processor computes while a disk moves one byte: 1e11 operations a second against 1e9
+ * bytes. */
+#define TGI_FLOPS_PER_BYTE 100.0
 
 /* `net` borrowed. Returned; tgi_stages_free. */
 tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err);

@@ -4,16 +4,14 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "kernels/reduce.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a processor computes while a disk moves one byte: 1e11 operations a second against 1e9
- * bytes. A value is recomputed when that, with what has to be read for it, takes less time than
- * writing and reading the value itself. */
-#define FLOPS_PER_BYTE 100.0
+/* A value is recomputed when that, with what has to be read for it, takes less time than writing
+ * and reading the value itself. */
 
 /* Numbers 0 to n - 1 by stage: those of stage k are item[first[k]] to item[first[k + 1] - 1],
  * ascending. */
@@ -26,31 +24,43 @@ typedef struct agenda {
     int *at, n;
 } agenda;
 
+/* What a node is to the cut. */
+typedef enum kind {
+    SMALL,   /* reads and yields a few numbers: runs wherever they are wanted */
+    STREAMS, /* computes rows of an image out of rows */
+    REDUCES, /* numbers of a whole image, gathered while its rows pass (tgi_reduce) */
+    BULK     /* needs all pixels at once, or works on large arrays */
+} kind;
+
 /* What the cut is worked out with. Indices are those of the net. Everything about one stage is
  * taken back by the lists of what it touched: there may be as many stages as nodes. */
 typedef struct cutter {
     const tgi_net *net;
+    double flops_per_byte; /* dearer values are stored, cheaper ones made again */
+    unsigned char *kind;   /* per node */
     int *producer;         /* per value: node, or -1: an input */
     int *level;            /* per node: the first stage that could compute it */
-    int *home;             /* per node: the stage that does */
-    int *ends;             /* per node: the stage that its whole read ends; -1: it ends none */
+    int *home;             /* per node: the stage that does; where a reduction is gathered */
     unsigned char *stored; /* per value: some stage stores it */
+    int *waiter;           /* per value: the BULK node that waits for all of it, or -1 */
     by_stage at_home;      /* nodes by home */
-    by_stage ending;       /* nodes by the stage they end */
-    by_stage keeping; /* values stored by their producer's home, none of the net's outputs */
-    int n;            /* stages */
+    by_stage ending;       /* reductions by the stage that gathers them */
+    by_stage keeping;      /* values stored by their producer's home, none of the net's outputs */
+    unsigned char *bulk;   /* per stage: one of BULK nodes */
+    int n;                 /* stages */
+    int out_at[TGI_MAX_PORTS]; /* stage that hands out each output of the net */
 
     /* The stage at hand */
     unsigned char *port; /* per value: how the stage gets it */
     unsigned char *here; /* per node: in the stage */
     int *ports, n_ports; /* values with a port */
     int *nodes, n_nodes; /* nodes that are here */
-    int *waiter;         /* per value: the node that waits for it whole, or -1 */
     agenda walk;
 
-    /* Work of recompute_cost: marked with the number of the question */
+    /* Work of recomputing_exceeds: marked with the number of the question */
     int *cone; /* per node */
     int *met;  /* per value */
+    size_t n_met;
     int question;
     agenda cone_walk;
 } cutter;
@@ -108,11 +118,8 @@ static int ascending(const void *a, const void *b)
 
 /* ---- What the net says ------------------------------------------------------------------- */
 
-/* A whole-extent node of this kind? */
-static int is_kind(const tgi_net_node *n, tgi_whole kind)
-{
-    return tgi_is_whole(n) && (n->flat ? TGI_WHOLE_VALUE : n->node->op->whole) == kind;
-}
+/* Floats of an array that no stage has to be made for. */
+#define SMALL_FLOATS 16384
 
 static double count_of(const tgi_desc *d)
 {
@@ -122,73 +129,148 @@ static double count_of(const tgi_desc *d)
     return n;
 }
 
+static int is_large_array(const tgi_net *net, int v)
+{
+    return net->values[v].flat && count_of(&net->values[v].ext) > SMALL_FLOATS;
+}
+
+/* A reduction whose steps behind it need no other image. */
+static int is_gathered(const tgi_net_node *n)
+{
+    for (int k = 0; k < n->n_epi; k++)
+        if (n->epi[k].src >= 0)
+            return 0;
+    return !n->flat && n->operand[0].n_seg && tgi_is_streamed(n->net, n->operand[0].value[0]) &&
+           tgi_reduce_of(n->node->op, &n->ctx) != NULL;
+}
+
+static kind kind_of(const tgi_net_node *n)
+{
+    int streamed = 0, large = 0;
+    if (is_gathered(n))
+        return REDUCES;
+    if (tgi_is_whole(n))
+        return BULK;
+    for (int d = 0; d < n->ctx.n_dst; d++) {
+        streamed |= tgi_is_streamed(n->net, n->node->dst[d]);
+        large |= is_large_array(n->net, n->node->dst[d]);
+    }
+    for (int j = 0; j < n->n_operands; j++)
+        for (int s = 0; s < n->operand[j].n_seg; s++) {
+            streamed |= tgi_is_streamed(n->net, n->operand[j].value[s]);
+            large |= is_large_array(n->net, n->operand[j].value[s]);
+        }
+    if (n->flat)
+        return streamed || large ? BULK : SMALL;
+    return streamed ? STREAMS : SMALL;
+}
+
 /* Moving a value once, in operations. */
 static double moving_cost(const cutter *c, int v)
 {
-    return FLOPS_PER_BYTE * sizeof(float) * count_of(&c->net->shapes.desc[v]);
+    return c->flops_per_byte * sizeof(float) * count_of(&c->net->shapes.desc[v]);
 }
 
 /* The value's producer; -1: an input of the net, or a reduction: small, and at hand. */
 static int origin(const cutter *c, int v)
 {
     const int p = c->producer[v];
-    return p >= 0 && is_kind(&c->net->nodes[p], TGI_WHOLE_REDUCED) ? -1 : p;
+    return p >= 0 && c->kind[p] == REDUCES ? -1 : p;
 }
 
-/* ---- Levels and homes -------------------------------------------------------------------- */
+/* ---- Levels and homes ----------------------------------------------------------------------
+ *
+ * Even levels stream, odd ones hold BULK nodes: neither keeps the other from what it is good at.
+ * Levels that nothing came to are no stages in the end. */
 
-/* First stage in which the value can be read; a reduction is there one later than its node. */
-static int there(const cutter *c, int v)
+/* First level at which a node of kind `reader` can read value v. */
+static int there(const cutter *c, int v, kind reader)
 {
     const int p = c->producer[v];
-    return p < 0 ? 0 : c->level[p] + is_kind(&c->net->nodes[p], TGI_WHOLE_REDUCED);
+    if (p < 0)
+        return 0;
+    const kind of = c->kind[p];
+    const int streams = reader == STREAMS || reader == REDUCES;
+    return c->level[p] +
+           (of == REDUCES || (of == BULK && streams) || (of == STREAMS && reader == BULK));
 }
 
 static void find_level(cutter *c, int i)
 {
     const tgi_net_node *n = &c->net->nodes[i];
-    int whole = -1, local = 0;
+    const kind k = c->kind[i];
+    int level = 0;
     for (int j = 0; j < n->n_operands; j++)
-        for (int s = 0; s < n->operand[j].n_seg; s++) {
-            const int v = n->operand[j].value[s];
-            if (!tgi_reads_whole(n, j))
-                local = (int)tgi_max(local, there(c, v));
-            else if (c->producer[v] >= 0 || !is_kind(n, TGI_WHOLE_VALUE)) /* inputs: stored */
-                whole = (int)tgi_max(whole, there(c, v));
-        }
-    const int late = !is_kind(n, TGI_WHOLE_REDUCED);
-    c->level[i] = (int)tgi_max(whole + late, local);
-    c->ends[i] = late ? whole : c->level[i];
+        for (int s = 0; s < n->operand[j].n_seg; s++)
+            level = (int)tgi_max(level, there(c, n->operand[j].value[s], k));
+    if (k == BULK)
+        level |= 1;
+    else if (k != SMALL)
+        level += level & 1;
+    c->level[i] = level;
 }
 
-static void use_in(cutter *c, int v, int stage)
+/* Value v is used at a level by a node of kind `by`: a pass over it ends before a BULK level. */
+static void use_at(cutter *c, int v, int level, kind by)
 {
     const int p = origin(c, v);
-    if (p >= 0)
-        c->home[p] = (int)tgi_min(c->home[p], stage);
+    if (p < 0 || c->kind[p] == BULK)
+        return;
+    const int before = c->kind[p] == STREAMS && (by == BULK || level & 1);
+    c->home[p] = (int)tgi_min(c->home[p], level - before);
 }
 
-/* Forward the earliest stage of each node, backward the first one that uses it. */
+/* Where output o of the net is handed out: a reduction behind the stage that gathers it. */
+static int level_of_output(const cutter *c, int o)
+{
+    const int p = c->producer[c->net->held[o]];
+    return p < 0 ? 0 : c->home[p] + (c->kind[p] == REDUCES);
+}
+
+/* Forward the earliest level of each node, backward the first one that uses it. */
 static void find_homes(cutter *c)
 {
     const tgi_net *net = c->net;
     for (int i = 0; i < net->n_nodes; i++) {
+        c->kind[i] = (unsigned char)kind_of(&net->nodes[i]);
         find_level(c, i);
-        c->home[i] = INT_MAX;
+        c->home[i] = c->kind[i] == BULK || c->kind[i] == REDUCES ? c->level[i] : INT_MAX;
     }
-    for (int o = 0; o < net->n_out; o++)
-        use_in(c, net->held[o], there(c, net->held[o]));
-    c->n = 1;
+    for (int o = 0; o < net->n_out; o++) {
+        const int p = origin(c, net->held[o]);
+        if (p >= 0)
+            c->home[p] = c->level[p];
+    }
     for (int i = net->n_nodes - 1; i >= 0; i--) {
         const tgi_net_node *n = &net->nodes[i];
         if (c->home[i] == INT_MAX)
             c->home[i] = c->level[i];
         for (int j = 0; j < n->n_operands; j++)
-            for (int s = 0; s < n->operand[j].n_seg; s++)
-                use_in(c, n->operand[j].value[s],
-                       tgi_reads_whole(n, j) ? c->ends[i] : c->home[i]);
-        c->n = (int)tgi_max(c->n, tgi_max(c->home[i], c->ends[i]) + 1);
+            for (int s = 0; s < n->operand[j].n_seg; s++) {
+                const int v = n->operand[j].value[s];
+                use_at(c, v, c->home[i], (kind)c->kind[i]);
+                if (c->kind[i] == BULK && tgi_is_streamed(net, v))
+                    c->waiter[v] = i;
+            }
     }
+}
+
+/* Levels become stages: those that something came to, in order. */
+static void number_stages(cutter *c, int *number)
+{
+    const tgi_net *net = c->net;
+    const int n = 2 * net->n_nodes + 3;
+    memset(number, 0, (size_t)n * sizeof *number);
+    for (int i = 0; i < net->n_nodes; i++)
+        number[c->home[i]] = 1;
+    for (int o = 0; o < net->n_out; o++)
+        number[level_of_output(c, o)] = 1;
+    c->n = 0;
+    for (int k = 0; k < n; k++)
+        if (number[k]) {
+            c->bulk[c->n] = k & 1;
+            number[k] = c->n++;
+        }
 }
 
 /* ---- Stored or recomputed ---------------------------------------------------------------- */
@@ -222,8 +304,9 @@ static int recomputing_exceeds(cutter *c, int k, int p, double limit)
     add_to(&c->cone_walk, p);
     while (c->cone_walk.n > 0 && cost <= limit) {
         const tgi_net_node *n = &c->net->nodes[take_last(&c->cone_walk)];
-        if (is_kind(n, TGI_WHOLE_VALUE))
-            return 1; /* would need its input stored once more */
+        const int i = (int)(n - c->net->nodes);
+        if (c->kind[i] == BULK || (c->kind[i] == STREAMS && c->bulk[k]))
+            return 1; /* would hold all of an image once more */
         cost += n->flops_per_element * count_of(&n->dst[0]);
         for (int j = 0; j < n->n_operands; j++)
             for (int s = 0; s < n->operand[j].n_seg; s++)
@@ -254,20 +337,14 @@ static void read_in(cutter *c, int k, int v, int must_store)
     c->ports[c->n_ports++] = v;
 }
 
-static void read_operand(cutter *c, int k, const tgi_net_operand *o, int must_store)
+/* What is read is stored if it would be the image again that a BULK stage waits for. */
+static void read_operand(cutter *c, int k, const tgi_net_operand *o)
 {
-    for (int s = 0; s < o->n_seg; s++)
-        read_in(c, k, o->value[s], must_store);
-}
-
-/* What node i of stage k, or one that ends it, reads before its first pixel. */
-static void read_whole(cutter *c, int k, int i)
-{
-    const tgi_net_node *n = &c->net->nodes[i];
-    if (c->ends[i] == k && is_kind(n, TGI_WHOLE_STATS))
-        read_operand(c, k, &n->operand[0], 0);
-    for (int j = 0; c->here[i] && is_kind(n, TGI_WHOLE_VALUE) && j < n->ctx.n_src; j++)
-        read_operand(c, k, &n->operand[j], 1);
+    for (int s = 0; s < o->n_seg; s++) {
+        const int p = origin(c, o->value[s]);
+        const int must = p >= 0 && (c->kind[p] == BULK || (c->kind[p] == STREAMS && c->bulk[k]));
+        read_in(c, k, o->value[s], must);
+    }
 }
 
 static void forget_stage(cutter *c)
@@ -282,23 +359,19 @@ static void forget_stage(cutter *c)
 /* Nodes and inputs of stage k. Backward, so that what is recomputed asks for its inputs too. */
 static tg_status collect(cutter *c, int k, tgi_err *err)
 {
-    const int *own = c->at_home.item, *end = c->ending.item;
-    int a = c->at_home.first[k], b = c->ending.first[k];
-    const int a_end = c->at_home.first[k + 1], b_end = c->ending.first[k + 1];
     forget_stage(c);
-    for (int i = a; i < a_end; i++)
-        join(c, own[i]);
-    while (a < a_end || b < b_end) { /* both in order, each node once */
-        const int i = b == b_end || (a < a_end && own[a] < end[b]) ? own[a] : end[b];
-        a += a < a_end && own[a] == i;
-        b += b < b_end && end[b] == i;
-        read_whole(c, k, i);
-    }
+    for (int a = c->at_home.first[k]; a < c->at_home.first[k + 1]; a++)
+        join(c, c->at_home.item[a]);
+    for (int e = c->ending.first[k]; e < c->ending.first[k + 1]; e++)
+        read_operand(c, k, &c->net->nodes[c->ending.item[e]].operand[0]);
+    for (int o = 0; o < c->net->n_out; o++) /* with no node of this stage: a reduction, an input */
+        if (c->out_at[o] == k)
+            read_in(c, k, c->net->held[o], 0);
     while (c->walk.n > 0) {
         const tgi_net_node *n = &c->net->nodes[take_last(&c->walk)];
         TGI_TRY(tgi_check_cancel(err));
         for (int j = 0; j < n->n_operands; j++)
-            read_operand(c, k, &n->operand[j], 0);
+            read_operand(c, k, &n->operand[j]);
     }
     qsort(c->nodes, (size_t)c->n_nodes, sizeof *c->nodes, ascending);
     qsort(c->ports, (size_t)c->n_ports, sizeof *c->ports, ascending);
@@ -307,20 +380,29 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
 
 /* ---- The stages' lists ------------------------------------------------------------------- */
 
-/* Loaded values first, the net's own inputs before stored ones. */
+/* Is value a the better one to give the bands of a stage their rows? */
+static int drives(const tgi_net *net, int a, int b)
+{
+    const int64_t rows = tgi_net_dim(net, a, TGI_STREAM_AXIS) - tgi_net_dim(net, b, TGI_STREAM_AXIS);
+    return rows > 0 || (rows == 0 && count_of(&net->values[a].ext) > count_of(&net->values[b].ext));
+}
+
+/* Loaded values first, and of those the driver: the one with the most rows. */
 static void list_inputs(tgi_stage *s, const cutter *c)
 {
-    const tgi_net *net = c->net;
-    for (int i = 0; i < net->n_in; i++)
-        if (c->port[net->in[i]])
-            s->in[s->n_in++] = (tgi_stage_in){net->in[i], 0};
-    for (int i = 0; i < c->n_ports; i++)
-        if (c->port[c->ports[i]] == PORT_LOADED && c->producer[c->ports[i]] >= 0)
-            s->in[s->n_in++] = (tgi_stage_in){c->ports[i], 0};
-    s->n_loaded = s->n_in;
-    for (int i = 0; i < c->n_ports; i++)
-        if (c->port[c->ports[i]] == PORT_RECOMPUTED)
-            s->in[s->n_in++] = (tgi_stage_in){c->ports[i], 1};
+    for (int pass = PORT_LOADED; pass <= PORT_RECOMPUTED; pass++) {
+        for (int i = 0; i < c->n_ports; i++)
+            if (c->port[c->ports[i]] == pass)
+                s->in[s->n_in++] = (tgi_stage_in){c->ports[i], pass == PORT_RECOMPUTED};
+        if (pass == PORT_LOADED)
+            s->n_loaded = s->n_in;
+    }
+    for (int i = 1; i < s->n_loaded; i++)
+        if (drives(c->net, s->in[i].value, s->in[0].value)) {
+            const tgi_stage_in first = s->in[0];
+            s->in[0] = s->in[i];
+            s->in[i] = first;
+        }
 }
 
 static tg_status take_stage(tgi_stage *s, const cutter *c, tgi_err *err)
@@ -329,24 +411,11 @@ static tg_status take_stage(tgi_stage *s, const cutter *c, tgi_err *err)
     for (int i = 0; i < c->n_nodes; i++) {
         const tgi_net_node *n = &c->net->nodes[c->nodes[i]];
         s->node[s->n_nodes++] = c->nodes[i];
-        if (is_kind(n, TGI_WHOLE_VALUE) && !s->whole_op)
+        if (tgi_is_whole(n) && !s->whole_op)
             s->whole_op = n->node->name;
     }
     list_inputs(s, c);
     return TG_OK;
-}
-
-/* Note who waits for the values that stage k stores: the first such node of each. Or, with
- * `forget`, nobody any more. */
-static void note_waiters(cutter *c, int k, int forget)
-{
-    for (int e = c->ending.first[k + 1] - 1; e >= c->ending.first[k]; e--) {
-        const int i = c->ending.item[e];
-        const tgi_net_node *n = &c->net->nodes[i];
-        for (int j = 0; is_kind(n, TGI_WHOLE_VALUE) && j < n->ctx.n_src; j++)
-            for (int s = 0; s < n->operand[j].n_seg; s++)
-                c->waiter[n->operand[j].value[s]] = forget ? -1 : i;
-    }
 }
 
 /* What stage k hands out: known when all later stages have said what they want stored. Outputs
@@ -355,31 +424,35 @@ static void list_outputs(tgi_stage *s, const cutter *c, int k)
 {
     const tgi_net *net = c->net;
     s->n_out = 0;
-    for (int o = 0; o < net->n_out; o++) {
-        const int p = c->producer[net->held[o]];
-        if ((p < 0 ? 0 : c->home[p]) == k)
+    for (int o = 0; o < net->n_out; o++)
+        if (c->out_at[o] == k)
             tgi_stage_add_out_of_net(s, net, o, c->waiter[net->held[o]]);
-    }
+    const int of_net = s->n_out;
     for (int i = c->keeping.first[k]; i < c->keeping.first[k + 1]; i++) {
         const int v = c->keeping.item[i];
-        tgi_stage_add_out(s, v, c->waiter[v], 0);
+        tgi_stage_add_out(s, v, c->waiter[v], -1);
     }
     for (int e = c->ending.first[k]; e < c->ending.first[k + 1]; e++) {
         const int i = c->ending.item[e];
         const tgi_net_operand *o = &net->nodes[i].operand[0];
-        for (int g = 0; !is_kind(&net->nodes[i], TGI_WHOLE_VALUE) && g < o->n_seg; g++)
-            tgi_stage_add_out(s, o->value[g], i, 1);
+        int64_t channel = 0;
+        for (int g = 0; g < o->n_seg; channel += net->values[o->value[g++]].c)
+            tgi_stage_add_out(s, o->value[g], i, channel);
     }
+    for (int o = 1; s->out && of_net == 0 && o < s->n_out; o++)
+        if (drives(net, s->out[o].value, s->out[0].value)) { /* what cells are cut of */
+            const tgi_stage_out first = s->out[0];
+            s->out[0] = s->out[o];
+            s->out[o] = first;
+        }
 }
 
 static tg_status give_outputs(tgi_stage *s, cutter *c, int k, tgi_err *err)
 {
-    note_waiters(c, k, 0);
     list_outputs(s, c, k);
     s->out = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_out + 1, sizeof *s->out);
     if (s->out)
         list_outputs(s, c, k);
-    note_waiters(c, k, 1);
     if (!s->out)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a stage's outputs");
     tgi_stage_want_all(s);
@@ -398,17 +471,35 @@ static void find_kept(cutter *c)
     sort_by_stage(&c->keeping, stage, c->net->n_values, c->n);
 }
 
-static tg_status cut(cutter *c, tgi_stages *s, tgi_err *err)
+/* Which stage each node and each output belongs to. */
+static void place_nodes(cutter *c)
 {
     const tgi_net *net = c->net;
+    int *number = c->met, *stage = c->cone; /* no question comes before this */
     for (int v = 0; v < net->n_values; v++)
         c->producer[v] = c->waiter[v] = -1;
     for (int i = 0; i < net->n_nodes; i++)
         for (int d = 0; d < net->nodes[i].ctx.n_dst; d++)
             c->producer[net->nodes[i].node->dst[d]] = i;
     find_homes(c);
-    sort_by_stage(&c->at_home, c->home, net->n_nodes, c->n);
-    sort_by_stage(&c->ending, c->ends, net->n_nodes, c->n);
+    number_stages(c, number);
+    for (int o = 0; o < net->n_out; o++)
+        c->out_at[o] = number[level_of_output(c, o)];
+    for (int i = 0; i < net->n_nodes; i++)
+        c->home[i] = number[c->home[i]];
+    for (int i = 0; i < net->n_nodes; i++)
+        stage[i] = c->kind[i] == REDUCES ? -1 : c->home[i];
+    sort_by_stage(&c->at_home, stage, net->n_nodes, c->n);
+    for (int i = 0; i < net->n_nodes; i++)
+        stage[i] = c->kind[i] == REDUCES ? c->home[i] : -1;
+    sort_by_stage(&c->ending, stage, net->n_nodes, c->n);
+    memset(c->cone, 0, (size_t)net->n_nodes * sizeof *c->cone);
+    memset(c->met, 0, (size_t)c->n_met * sizeof *c->met);
+}
+
+static tg_status cut(cutter *c, tgi_stages *s, tgi_err *err)
+{
+    place_nodes(c);
     s->stage = tgi_calloc(TGI_TAG_PLAN, (size_t)c->n, sizeof *s->stage);
     if (!s->stage)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d stages", c->n);
@@ -432,33 +523,37 @@ static int *carve(int **rest, size_t n)
     return at;
 }
 
-tg_status tgi_stages_cut(const tgi_net *net, tgi_stages *s, tgi_err *err)
+tg_status tgi_stages_cut(const tgi_net *net, double flops_per_byte, tgi_stages *s, tgi_err *err)
 {
     const size_t nv = (size_t)net->n_values, nn = (size_t)net->n_nodes;
-    const size_t stages = nn + 2; /* one more than there can be */
-    int *ints = tgi_calloc(TGI_TAG_PLAN, 5 * nv + 9 * nn + 3 * stages, sizeof *ints),
+    const size_t stages = 2 * nn + 4, met = nv > stages ? nv : stages;
+    int *ints = tgi_calloc(TGI_TAG_PLAN, 5 * nn + 4 * nv + 3 * (stages + 1) + 3 * nn + met + nv,
+                           sizeof *ints),
         *rest = ints;
-    unsigned char *flags = tgi_calloc(TGI_TAG_PLAN, 2 * nv + nn + 1, 1);
+    unsigned char *flags = tgi_calloc(TGI_TAG_PLAN, 2 * nv + 2 * nn + stages, 1);
     tg_status st = TG_E_NOMEM;
     if (ints && flags) {
         cutter c = {
             .net = net,
+            .flops_per_byte = flops_per_byte,
             .producer = carve(&rest, nv),
             .level = carve(&rest, nn),
             .home = carve(&rest, nn),
-            .ends = carve(&rest, nn),
+            .at_home = {carve(&rest, stages + 1), carve(&rest, nn)},
+            .ending = {carve(&rest, stages + 1), carve(&rest, nn)},
+            .keeping = {carve(&rest, stages + 1), carve(&rest, nv)},
             .stored = flags,
-            .at_home = {carve(&rest, stages), carve(&rest, nn)},
-            .ending = {carve(&rest, stages), carve(&rest, nn)},
-            .keeping = {carve(&rest, stages), carve(&rest, nv)},
             .port = flags + nv,
             .here = flags + 2 * nv,
+            .kind = flags + 2 * nv + nn,
+            .bulk = flags + 2 * nv + 2 * nn,
             .ports = carve(&rest, nv),
             .nodes = carve(&rest, nn),
             .waiter = carve(&rest, nv),
             .walk = {carve(&rest, nn), 0},
             .cone = carve(&rest, nn),
-            .met = carve(&rest, nv),
+            .met = carve(&rest, met),
+            .n_met = met,
             .cone_walk = {carve(&rest, nn), 0},
         };
         st = cut(&c, s, err);

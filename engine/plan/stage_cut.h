@@ -7,8 +7,11 @@
 /* Fill s->stage and s->n. On failure what was made stays in them, for tgi_stages_free. Takes
  * time in proportion to the nodes and to what the stages list, whatever the number of stages.
  */
-tg_status tgi_stages_cut(const tgi_net *net, tgi_stages *s, tgi_err *err);
+tg_status tgi_stages_cut(const tgi_net *net, double flops_per_byte, tgi_stages *s, tgi_err *err);
 
+/* An image of more than a pixel, that passes through in bands? A single pixel and a flat value
+ * are whole at once. */
+int tgi_is_streamed(const tgi_net *net, int v);
 /* Is operand j read from edge to edge before the node's first pixel? */
 int tgi_reads_whole(const tgi_net_node *n, int j);
 /* Does the node wait for a whole extent? */
@@ -16,9 +19,9 @@ int tgi_is_whole(const tgi_net_node *n);
 
 /* An empty stage with room for nodes and inputs. */
 tg_status tgi_stage_open(tgi_stage *s, const tgi_net *net, int n_nodes, int n_in, tgi_err *err);
-/* One more output: value v, for which node `whole` waits (-1: none), or that node's reduction
- * of it. Only counted while s->out is NULL. */
-void tgi_stage_add_out(tgi_stage *s, int v, int whole, int reduced);
+/* One more output: value v, for which node `whole` waits (-1: none), or, from `channel` >= 0 of
+ * its operand on, that node's reduction of it. Only counted while s->out is NULL. */
+void tgi_stage_add_out(tgi_stage *s, int v, int whole, int64_t channel);
 /* One more: output o of the net. */
 void tgi_stage_add_out_of_net(tgi_stage *s, const tgi_net *net, int o, int whole);
 /* At first all of output 0 is wanted. */

@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "kernels/granule.h"
 
 #include <string.h>
 
@@ -17,9 +18,11 @@ tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core
 {
     const int64_t d0 = tgi_stage_out_dim(stage, 0, axis);
     const int64_t d = tgi_stage_out_dim(stage, o, axis);
-    if (d == d0)
-        return core;
-    return (tgi_range){core.lo * d / d0, core.hi * d / d0};
+    if (d != d0)
+        core = (tgi_range){core.lo * d / d0, core.hi * d / d0};
+    if (stage->out[o].reduced && axis >= stage->net->rank - 2)
+        return tgi_granule_share(core, d); /* x and y */
+    return core;
 }
 
 static void need_of_operands(const tgi_net *net, int i, int axis, tgi_range dst,

@@ -30,7 +30,8 @@
 void tgi_axis_need(const tgi_stage *stage, int axis, tgi_range core, tgi_range *stored,
                    tgi_range *inside);
 
-/* The share of output `o` that goes with `core` of output 0 on an axis. */
+/* The share of output `o` that goes with `core` of output 0 on an axis; of a reduction that of
+ * whole granules. */
 tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core);
 
 typedef struct tgi_flow {

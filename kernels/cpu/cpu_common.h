@@ -102,7 +102,7 @@ extern const tgi_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_d
 extern const tgi_variant TGS(tgi_conv_grouped), TGS(tgi_softmax);
 extern const tgi_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
 extern const tgi_variant TGS(tgi_global_average_pool), TGS(tgi_global_max_pool);
-extern const tgi_variant TGS(tgi_instance_norm), TGS(tgi_pad_copy);
+extern const tgi_variant TGS(tgi_norm_apply), TGS(tgi_norm_numbers), TGS(tgi_pad_copy);
 extern const tgi_variant TGS(tgi_resize), TGS(tgi_upsample);
 extern const tgi_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
 extern const tgi_variant TGS(tgi_slice_copy);

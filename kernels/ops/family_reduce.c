@@ -4,10 +4,13 @@
  *
  * On images a reduction over channels alone is local; over pixels it reads the whole extent;
  * one that drops axes does not yield an image and is computed on dense tensors.
+ * Sums and means of whole images are made of the moments of granules (granule.h), as those of
+ * GlobalAveragePool: in pieces they have the same bits.
  * Border: none.
  * @source ONNX operators of the names in the table, versions 1 to 20: axes are an attribute, or
  * input 1 from opset 13 (ReduceSum) or 18 on. */
 #include "kernels/ops/dense_plan.h"
+#include "kernels/reduce.h"
 
 #include <math.h>
 
@@ -299,9 +302,46 @@ static float value(const tgi_call *call, const void *arg, const tgi_px *p)
     return (float)fold_result(&f);
 }
 
+/* Are all pixels folded, to an image of one pixel? */
+static int folds_pixels(const tgi_op_ctx *ctx)
+{
+    unsigned bits;
+    if (tgi_reduce_axes(ctx, &bits, NULL) != TG_OK || ctx->dst[0].rank != ctx->src[0].rank)
+        return 0;
+    for (int k = 2; k < ctx->src[0].rank; k++)
+        if (ctx->src[0].dim[k] > 1 && !(bits & 1u << k))
+            return 0;
+    return ctx->src[0].rank > 3;
+}
+
+/* Sums, or means, of the channels, or of all of them together. */
+static void finish_kind(const tgi_op_ctx *ctx, const tgi_moments *m, kind k, float *dst)
+{
+    const int64_t n = ctx->src[0].dim[1];
+    const int together = ctx->dst[0].dim[1] != n;
+    double sum = 0, count = 0;
+    for (int64_t c = 0; c < n; c++) {
+        sum = together ? sum + m[c].sum : m[c].sum;
+        count = together ? count + m[c].n : m[c].n;
+        dst[together ? 0 : c] = (float)(k == MEAN ? sum / count : sum);
+    }
+}
+
+static void finish_sum(const tgi_op_ctx *ctx, const tgi_moments *m, float *dst)
+{
+    finish_kind(ctx, m, SUM, dst);
+}
+
+static void finish_mean(const tgi_op_ctx *ctx, const tgi_moments *m, float *dst)
+{
+    finish_kind(ctx, m, MEAN, dst);
+}
+
 static tg_status ref_kind(const tgi_call *call, kind k, tgi_err *err)
 {
     image_fold a = {.kind = k};
+    if ((k == MEAN || k == SUM) && folds_pixels(call->ctx))
+        return tgi_ref_reduce(call, k == MEAN ? finish_mean : finish_sum, err);
     TGI_TRY(tgi_reduce_axes(call->ctx, &a.bits, err));
     tgi_ref_each(call, 0, value, &a);
     return TG_OK;
@@ -315,7 +355,7 @@ static double flops(const tgi_op_ctx *ctx)
 
 /* ---- Operators --------------------------------------------------------------------------- */
 
-#define REDUCTION(symbol, onnx, what)                                                          \
+#define REDUCTION(symbol, onnx, what, pieces)                                                          \
     static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
     {                                                                                          \
         return ref_kind(call, what, err);                                                      \
@@ -326,6 +366,7 @@ static double flops(const tgi_op_ctx *ctx)
     }                                                                                          \
     const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
                                     .classify = classify,                                      \
+                                    .reduce = (pieces),                                        \
                                     .attrs = rows,                                             \
                                     .attrs_size = sizeof(reduce_attrs),                        \
                                     .infer = infer,                                            \
@@ -334,13 +375,16 @@ static double flops(const tgi_op_ctx *ctx)
                                     .eval = eval_##symbol,                                     \
                                     .flops = flops};
 
-REDUCTION(reduce_l1, "ReduceL1", L1)
-REDUCTION(reduce_l2, "ReduceL2", L2)
-REDUCTION(reduce_log_sum, "ReduceLogSum", LOG_SUM)
-REDUCTION(reduce_log_sum_exp, "ReduceLogSumExp", LOG_SUM_EXP)
-REDUCTION(reduce_max, "ReduceMax", MAX)
-REDUCTION(reduce_mean, "ReduceMean", MEAN)
-REDUCTION(reduce_min, "ReduceMin", MIN)
-REDUCTION(reduce_prod, "ReduceProd", PROD)
-REDUCTION(reduce_sum, "ReduceSum", SUM)
-REDUCTION(reduce_sum_square, "ReduceSumSquare", SQUARES)
+static const tgi_reduce mean_pieces = {folds_pixels, finish_mean},
+                        sum_pieces = {folds_pixels, finish_sum};
+
+REDUCTION(reduce_l1, "ReduceL1", L1, NULL)
+REDUCTION(reduce_l2, "ReduceL2", L2, NULL)
+REDUCTION(reduce_log_sum, "ReduceLogSum", LOG_SUM, NULL)
+REDUCTION(reduce_log_sum_exp, "ReduceLogSumExp", LOG_SUM_EXP, NULL)
+REDUCTION(reduce_max, "ReduceMax", MAX, NULL)
+REDUCTION(reduce_mean, "ReduceMean", MEAN, &mean_pieces)
+REDUCTION(reduce_min, "ReduceMin", MIN, NULL)
+REDUCTION(reduce_prod, "ReduceProd", PROD, NULL)
+REDUCTION(reduce_sum, "ReduceSum", SUM, &sum_pieces)
+REDUCTION(reduce_sum_square, "ReduceSumSquare", SQUARES, NULL)

@@ -134,6 +134,12 @@ typedef struct gn_attrs {
     int64_t groups;
 } gn_attrs;
 
+/* NormNumbers: what a norm over pixels does to each channel. */
+typedef struct norm_numbers_attrs {
+    float epsilon;
+    int64_t groups; /* of channels that are normalised together; 0: each by itself */
+} norm_numbers_attrs;
+
 typedef struct mod_attrs {
     int64_t axis, broadcast; /* unused: what the other binary operators have */
     int64_t fmod;

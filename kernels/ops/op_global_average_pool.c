@@ -2,29 +2,28 @@
  * granules (granule.h).
  * Border: none, but the output reads the whole channel, so this op ends a stage.
  * @source ONNX operator GlobalAveragePool, versions 1, 22. */
-#include "kernels/granule.h"
 #include "kernels/ops/op_shared.h"
+#include "kernels/reduce.h"
 
-static float value(const tgi_call *call, const void *arg, const tgi_px *p)
+static void finish(const tgi_op_ctx *ctx, const tgi_moments *m, float *dst)
 {
-    (void)arg;
-    const tgi_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], p->c);
-    return (float)tgi_moments_mean(&m);
+    for (int64_t c = 0; c < ctx->src[0].dim[1]; c++)
+        dst[c] = (float)tgi_moments_mean(&m[c]);
 }
 
 static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    (void)err;
-    tgi_ref_each(call, 0, value, NULL);
-    return TG_OK;
+    return tgi_ref_reduce(call, finish, err);
 }
 
 TGI_EVAL_BY_REF
 
+static const tgi_reduce reduce = {.finish = finish};
+
 const tgi_op tgi_op_global_average_pool = {
     .name = "GlobalAveragePool",
     .op_class = TGI_OP_WHOLE,
-    .whole = TGI_WHOLE_REDUCED,
+    .reduce = &reduce,
     .infer = tgi_infer_global,
     .slide = tgi_slide_whole,
     .ref = ref,

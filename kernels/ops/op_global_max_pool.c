@@ -32,7 +32,6 @@ TGI_EVAL_BY_REF
 const tgi_op tgi_op_global_max_pool = {
     .name = "GlobalMaxPool",
     .op_class = TGI_OP_WHOLE,
-    .whole = TGI_WHOLE_REDUCED,
     .infer = tgi_infer_global,
     .slide = tgi_slide_whole,
     .ref = ref,

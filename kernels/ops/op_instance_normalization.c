@@ -71,7 +71,6 @@ TGI_EVAL_BY_REF
 const tgi_op tgi_op_instance_normalization = {
     .name = "InstanceNormalization",
     .op_class = TGI_OP_WHOLE,
-    .whole = TGI_WHOLE_STATS,
     .attrs = rows,
     .attrs_size = sizeof(instance_norm_attrs),
     .infer = infer,

@@ -1,0 +1,100 @@
+/* kept.c - moves rows between views and where values are kept, on all threads. */
+#include "engine/ends/kept.h"
+
+#include "engine/base/arith.h"
+#include "io/file_ops.h"
+#include "kernels/reduce.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Rows of a box on their way. */
+typedef struct moving {
+    const tgi_kept *k;
+    const tgi_kept_value *of;
+    const tgi_view *view;
+    tgi_range z, y, x;
+    int64_t blocks, ny, nx; /* of the whole value */
+    int writes;
+    atomic_int failed; /* a tg_status */
+    tgi_err err;       /* of the first */
+} moving;
+
+static void keep_error(moving *m, tg_status st, const tgi_err *err)
+{
+    int none = TG_OK;
+    if (atomic_compare_exchange_strong(&m->failed, &none, (int)st))
+        m->err = *err;
+}
+
+/* One row of all blocks. */
+static void move_row(void *arg, int64_t job, int thread)
+{
+    moving *m = arg;
+    const int64_t ny = tgi_range_len(m->y), z = m->z.lo + job / ny, y = m->y.lo + job % ny;
+    const int cb = m->view->cb;
+    const size_t n = (size_t)(tgi_range_len(m->x) * cb) * sizeof(float);
+    (void)thread;
+    for (int64_t b = 0; b < m->blocks; b++) {
+        float *row = tgi_view_row(m->view, b, z, y) + (m->x.lo - m->view->x0) * cb;
+        const uint64_t at =
+            m->of->at +
+            (uint64_t)((((z * m->ny + y) * m->blocks + b) * m->nx + m->x.lo) * cb) * sizeof(float);
+        tgi_err e = {0};
+        tg_status st = TG_OK;
+        if (m->of->on_disk && m->writes)
+            st = tgi_file_pwrite(m->k->fd, m->k->path, row, n, at, &e);
+        else if (m->of->on_disk)
+            st = tgi_file_pread(m->k->fd, m->k->path, row, n, at, &e);
+        else if (m->writes)
+            memcpy((char *)m->k->memory + at, row, n);
+        else
+            memcpy(row, (const char *)m->k->memory + at, n);
+        if (st != TG_OK)
+            keep_error(m, st, &e);
+    }
+}
+
+static tg_status move(const tgi_kept *k, const tgi_kept_value *of, const tgi_view *view,
+                      const tgi_box *box, int writes, tgi_err *err)
+{
+    const tgi_desc *ext = &k->plan->cut->one.net->values[of->value].ext;
+    const int n = ext->rank;
+    moving m = {.k = k,
+                .of = of,
+                .view = view,
+                .z = n == 5 ? box->ax[2] : (tgi_range){0, 1},
+                .y = box->ax[n - 2],
+                .x = box->ax[n - 1],
+                .blocks = tgi_view_blocks(view),
+                .ny = ext->dim[n - 2],
+                .nx = ext->dim[n - 1],
+                .writes = writes};
+    atomic_init(&m.failed, TG_OK);
+    tgi_parallel(k->pool, tgi_range_len(m.z) * tgi_range_len(m.y), move_row, &m);
+    const tg_status st = (tg_status)atomic_load(&m.failed);
+    return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", m.err.text);
+}
+
+tg_status tgi_kept_write(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
+                         tgi_err *err)
+{
+    const tgi_kept_value *of = tgi_kept_of(k->plan, v);
+    if (!of)
+        return tgi_fail(err, TG_E_INTERNAL, "value %d is kept nowhere", v);
+    return move(k, of, view, box, 1, err);
+}
+
+tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
+                        tgi_err *err)
+{
+    const tgi_kept_value *of = tgi_kept_of(k->plan, v);
+    const tgi_gathered *g = of ? NULL : tgi_gathered_of(k->plan, v);
+    if (g) {
+        tgi_put_numbers(view, k->numbers + g->numbers_at);
+        return TG_OK;
+    }
+    if (!of)
+        return tgi_fail(err, TG_E_INTERNAL, "value %d is kept nowhere", v);
+    return move(k, of, view, box, 0, err);
+}

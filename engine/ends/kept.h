@@ -1,0 +1,27 @@
+/* kept.h - values that pass from one stage to another (plan/staged.h): rows are written as they
+ * are computed, and read as they are wanted, whatever the cells and bands of either.
+ *
+ * Each value lies dense, [z][y][block][x][lane], in the lanes of the net: a row of a block is one
+ * piece, in memory or in a file. The numbers of reductions lie beside them. */
+#ifndef TGI_KEPT_H
+#define TGI_KEPT_H
+
+#include "engine/plan/staged.h"
+
+typedef struct tgi_kept {
+    const tgi_staged *plan;
+    void *memory;      /* plan->kept_bytes, borrowed */
+    float *numbers;    /* plan->n_numbers, borrowed */
+    int fd;            /* of the file, borrowed; -1: nothing is on disk */
+    const char *path;  /* for messages; borrowed */
+    tgi_threads *pool; /* borrowed */
+} tgi_kept;
+
+/* Write rows of value v from a view, over a box inside the image. */
+tg_status tgi_kept_write(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
+                         tgi_err *err);
+/* Read them; of a reduction its numbers. */
+tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
+                        tgi_err *err);
+
+#endif

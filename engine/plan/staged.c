@@ -1,0 +1,351 @@
+/* staged.c - chooses a tiling for each stage, and keeps values in memory as long as that pays. */
+#include "engine/plan/staged.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "kernels/granule.h"
+#include "kernels/reduce.h"
+
+#include <string.h>
+
+/* What a disk moves in a second, for comparing plans: never measured, so that a plan stays what
+ * it was (choose.c). */
+#define DISK_BYTES_PER_SECOND 1e9
+#define PLACES_TRIED 4
+
+/* ---- What is kept ------------------------------------------------------------------------ */
+
+uint64_t tgi_kept_bytes(const tgi_net *net, int v)
+{
+    const tgi_net_value *t = &net->values[v];
+    uint64_t n = (uint64_t)tgi_align_up(t->c, t->cb) * sizeof(float);
+    for (int a = TGI_STREAM_AXIS; a < net->rank; a++)
+        n = tgi_sat_mul(n, (size_t)t->ext.dim[a]);
+    return tgi_align_size(n, 64);
+}
+
+const tgi_kept_value *tgi_kept_of(const tgi_staged *s, int v)
+{
+    for (int i = 0; i < s->n_kept; i++)
+        if (s->kept[i].value == v)
+            return &s->kept[i];
+    return NULL;
+}
+
+const tgi_gathered *tgi_gathered_of(const tgi_staged *s, int v)
+{
+    const tgi_net *net = s->cut->one.net;
+    for (int i = 0; i < s->n_gathered; i++)
+        if (net->nodes[s->gathered[i].node].node->dst[0] == v)
+            return &s->gathered[i];
+    return NULL;
+}
+
+int tgi_stages_last(const tgi_stages *s)
+{
+    for (int k = 0; k < s->n; k++)
+        for (int o = 0; o < s->stage[k].n_out; o++)
+            if (s->stage[k].out[o].port == 0)
+                return k;
+    return s->n - 1;
+}
+
+/* The stage that yields value v: -1: none, it is an input or a reduction. */
+static int maker_of(const tgi_stages *s, int v)
+{
+    for (int k = 0; k < s->n; k++)
+        for (int o = 0; o < s->stage[k].n_out; o++)
+            if (s->stage[k].out[o].value == v && !s->stage[k].out[o].reduced) {
+                const tgi_stage *t = &s->stage[k];
+                for (int i = 0; i < t->n_loaded; i++) /* handed on: a reduction, an input */
+                    if (t->in[i].value == v)
+                        return -1;
+                return k;
+            }
+    return -1;
+}
+
+static void list_kept(tgi_staged *s, int count_only)
+{
+    const tgi_stages *cut = s->cut;
+    s->n_kept = 0;
+    for (int k = 0; k < cut->n; k++)
+        for (int i = 0; i < cut->stage[k].n_loaded; i++) {
+            const int v = cut->stage[k].in[i].value, made = maker_of(cut, v);
+            int at = 0;
+            if (made < 0)
+                continue;
+            while (!count_only && at < s->n_kept && s->kept[at].value != v)
+                at++;
+            if (count_only || at == s->n_kept)
+                at = s->n_kept++;
+            if (count_only)
+                continue;
+            s->kept[at] = (tgi_kept_value){.value = v,
+                                           .made = made,
+                                           .last = k,
+                                           .bytes = tgi_kept_bytes(cut->one.net, v)};
+        }
+}
+
+/* One part of a reduction, at the end of the list. */
+static void add_gathered(tgi_staged *s, int k, int o, size_t *states, int count_only)
+{
+    const tgi_net *net = s->cut->one.net;
+    const tgi_stage_out *out = &s->cut->stage[k].out[o];
+    const tgi_net_node *n = &net->nodes[out->whole];
+    tgi_gathered g = {.node = out->whole,
+                      .stage = k,
+                      .out = o,
+                      .channel = out->channel,
+                      .full = net->shapes.desc[out->value],
+                      .state_at = *states,
+                      .numbers_at = s->n_numbers};
+    g.state_bytes = tgi_align_size(
+        tgi_granules_bytes(&g.full, tgi_reduce_what(tgi_reduce_of(n->node->op, &n->ctx))), 64);
+    *states = tgi_sat_add(*states, g.state_bytes);
+    if (!count_only)
+        s->gathered[s->n_gathered] = g;
+    s->n_gathered++;
+    if (out->channel + net->values[out->value].c == n->src[0].dim[1]) /* the last part */
+        s->n_numbers += (size_t)net->values[n->node->dst[0]].c;
+}
+
+static void list_gathered(tgi_staged *s, int count_only)
+{
+    size_t channels = 0;
+    s->n_gathered = 0;
+    s->n_numbers = s->moments_at = 0;
+    for (int k = 0; k < s->cut->n; k++) {
+        const tgi_stage *t = &s->cut->stage[k];
+        size_t states = 0;
+        for (int o = 0; o < t->n_out; o++) {
+            if (!t->out[o].reduced)
+                continue;
+            const size_t c = (size_t)s->cut->one.net->nodes[t->out[o].whole].src[0].dim[1];
+            channels = c > channels ? c : channels;
+            add_gathered(s, k, o, &states, count_only);
+        }
+        s->moments_at = states > s->moments_at ? states : s->moments_at;
+    }
+    s->state_bytes = tgi_sat_add(s->moments_at, tgi_align_size(channels * TGI_REDUCE_CHANNEL, 64));
+}
+
+/* ---- Where it is kept -------------------------------------------------------------------- */
+
+/* Offsets of the values that are (not) on disk; their block's size. */
+static tg_status pack(tgi_staged *s, int on_disk, size_t *bytes, tgi_err *err)
+{
+    tgi_item *item = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_kept + 1, sizeof *item);
+    size_t least;
+    if (!item)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to place %d values", s->n_kept);
+    for (int i = 0; i < s->n_kept; i++)
+        item[i] = (tgi_item){.bytes = s->kept[i].on_disk == on_disk ? s->kept[i].bytes : 0,
+                             .first = s->kept[i].made,
+                             .last = s->kept[i].last};
+    const tg_status st = tgi_arena_pack(item, s->n_kept, bytes, &least, err);
+    for (int i = 0; i < s->n_kept; i++)
+        if (s->kept[i].on_disk == on_disk)
+            s->kept[i].at = item[i].offset;
+    tgi_free(item);
+    return st;
+}
+
+/* The `n` largest values go to the disk. */
+static tg_status place(tgi_staged *s, int n, tgi_err *err)
+{
+    size_t disk = 0;
+    s->moved_bytes = 0;
+    for (int i = 0; i < s->n_kept; i++)
+        s->kept[i].on_disk = 0;
+    for (; n > 0; n--) {
+        tgi_kept_value *most = NULL;
+        for (int i = 0; i < s->n_kept; i++)
+            if (!s->kept[i].on_disk && (!most || s->kept[i].bytes > most->bytes))
+                most = &s->kept[i];
+        if (!most)
+            break;
+        most->on_disk = 1;
+        s->moved_bytes += 2 * most->bytes;
+    }
+    TGI_TRY(pack(s, 1, &disk, err));
+    s->disk_bytes = disk;
+    return pack(s, 0, &s->kept_bytes, err);
+}
+
+/* ---- A tiling for each stage ------------------------------------------------------------- */
+
+typedef struct chooser {
+    const tgi_staged_args *a;
+    tgi_staged *s;
+    size_t limit; /* for arena, rows and window together */
+    size_t least; /* that a plan of these places takes: the largest of the smallest stages */
+    int last;
+} chooser;
+
+static size_t rows_of(const tgi_staged_args *a, const tgi_tiling *t)
+{
+    return a->rows ? a->rows(a->choose.user, t) : 0;
+}
+
+/* Stage k in `limit` bytes. What it takes at least is in c->least. */
+static tg_status choose_stage(chooser *c, int k, size_t limit, size_t beside, tgi_err *err)
+{
+    tgi_choose_args one = c->a->choose;
+    tgi_choice got;
+    one.stage = &c->a->cut->stage[k];
+    one.limit_bytes = limit;
+    if (k != c->last) /* the user's cell is one of the output */
+        memset(one.fixed, 0, sizeof one.fixed);
+    if (k != c->last) {
+        one.unit[0] = one.unit[1] = 1;
+        one.unit[2] = TGI_GRANULE;
+    }
+    const tg_status st = tgi_choose(&one, &got, err);
+    if (tgi_sat_add(got.smallest_bytes, beside) > c->least)
+        c->least = tgi_sat_add(got.smallest_bytes, beside);
+    if (st != TG_OK)
+        return st;
+    tgi_tiling_free(&c->s->tiling[k]);
+    c->s->tiling[k] = got.tiling;
+    c->s->seconds += got.seconds;
+    const size_t arena = tgi_sat_add(got.tiling.arena_bytes, rows_of(c->a, &got.tiling));
+    if (arena > c->s->arena_bytes)
+        c->s->arena_bytes = arena;
+    if (k == c->last)
+        c->s->window_bytes = got.chosen_bytes - arena;
+    return TG_OK;
+}
+
+/* All stages: first the one whose output decides how large the writer's window is. */
+static tg_status choose_all(chooser *c, tgi_err *err)
+{
+    tgi_staged *s = c->s;
+    tg_status st;
+    s->seconds = (double)s->moved_bytes / DISK_BYTES_PER_SECOND;
+    s->arena_bytes = s->window_bytes = c->least = 0;
+    st = choose_stage(c, c->last, c->limit, 0, err);
+    for (int k = 0; k < s->n && (st == TG_OK || st == TG_E_BUDGET); k++) {
+        if (k == c->last)
+            continue;
+        const size_t room = c->limit > s->window_bytes ? c->limit - s->window_bytes : 0;
+        const tg_status one = choose_stage(c, k, room, s->window_bytes, err);
+        st = one == TG_OK ? st : one;
+    }
+    return st;
+}
+
+static void drop_tilings(tgi_staged *s)
+{
+    for (int k = 0; k < s->n && s->tiling; k++)
+        tgi_tiling_free(&s->tiling[k]);
+}
+
+void tgi_staged_free(tgi_staged **sp)
+{
+    tgi_staged *s = *sp;
+    if (!s)
+        return;
+    drop_tilings(s);
+    tgi_free(s->tiling);
+    tgi_free(s->kept);
+    tgi_free(s->gathered);
+    tgi_free(s);
+    *sp = NULL;
+}
+
+static tg_status open_staged(const tgi_staged_args *a, tgi_staged **out, tgi_err *err)
+{
+    tgi_staged *s = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *s);
+    if (!s)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to plan %d stages", a->cut->n);
+    *out = s;
+    s->cut = a->cut;
+    s->n = a->cut->n;
+    list_kept(s, 1);
+    list_gathered(s, 1);
+    s->tiling = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n + 1, sizeof *s->tiling);
+    s->kept = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_kept + 1, sizeof *s->kept);
+    s->gathered = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_gathered + 1, sizeof *s->gathered);
+    if (!s->tiling || !s->kept || !s->gathered)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to plan %d stages", s->n);
+    list_kept(s, 0);
+    list_gathered(s, 0);
+    for (int k = 0; k < s->n; k++)
+        TGI_TRY(tgi_stage_lifetimes(&a->cut->stage[k], err));
+    return TG_OK;
+}
+
+/* One way to keep the values; better ones replace what is in *best. */
+static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged **best,
+                            size_t *least, tgi_err *err)
+{
+    tgi_staged *s = NULL;
+    tg_status st = open_staged(a, &s, err);
+    if (st == TG_OK)
+        st = place(s, n_on_disk, err);
+    if (st == TG_OK && s->disk_bytes > a->disk_limit)
+        st = TG_E_NO_SPACE;
+    if (st == TG_OK) {
+        const size_t beside = tgi_staged_beside(s), all = a->choose.limit_bytes;
+        chooser c = {.a = a, .s = s, .limit = all > beside ? all - beside : 0};
+        c.last = tgi_stages_last(a->cut);
+        st = choose_all(&c, err);
+        if (tgi_sat_add(c.least, beside) < *least)
+            *least = tgi_sat_add(c.least, beside);
+    }
+    if (st == TG_OK && (!*best || s->seconds < (*best)->seconds)) {
+        tgi_staged *worse = *best;
+        *best = s;
+        s = worse;
+    }
+    tgi_staged_free(&s);
+    return st;
+}
+
+/* How the choice looks to those who know one stage alone: that of the output. */
+static tg_status take(const tgi_staged_args *a, tgi_staged *s, tgi_choice *out, tgi_err *err)
+{
+    const int last = tgi_stages_last(a->cut);
+    const tgi_tiling *t = &s->tiling[last];
+    TGI_TRY(tgi_tiling_make(t->stage, t->cut, t->band, t->threads, NULL, &out->tiling, err));
+    out->staged = s;
+    out->seconds = s->seconds;
+    out->chosen_bytes =
+        tgi_sat_add(tgi_sat_add(s->arena_bytes, s->window_bytes), tgi_staged_beside(s));
+    return TG_OK;
+}
+
+tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *err)
+{
+    tgi_staged *best = NULL, *counted = NULL;
+    size_t least = SIZE_MAX;
+    int n = 0;
+    memset(out, 0, sizeof *out);
+    out->smallest_bytes = SIZE_MAX;
+    tg_status st = open_staged(a, &counted, err);
+    n = counted ? counted->n_kept : 0;
+    tgi_staged_free(&counted);
+    if (st != TG_OK)
+        return st;
+    const int step = n > PLACES_TRIED ? tgi_ceil_div(n, PLACES_TRIED) : 1;
+    for (int on_disk = 0; on_disk < n + step; on_disk += step) {
+        tgi_err why = {0};
+        st = try_places(a, on_disk < n ? on_disk : n, &best, &least, &why);
+        if (st != TG_OK && st != TG_E_BUDGET && st != TG_E_NO_SPACE) {
+            tgi_staged_free(&best);
+            return tgi_fail(err, st, "%s", why.text);
+        }
+        if (a->disk_limit == 0)
+            break;
+    }
+    out->smallest_bytes = least;
+    if (!best)
+        return tgi_fail(err, TG_E_BUDGET, "%zu bytes are needed at least, %zu are there", least,
+                        a->choose.limit_bytes);
+    st = take(a, best, out, err);
+    if (st != TG_OK)
+        tgi_staged_free(&best);
+    return st;
+}

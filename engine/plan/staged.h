@@ -1,0 +1,91 @@
+/* staged.h - a network that is computed stage by stage: a tiling for each stage, and where what
+ * passes from one to another is kept.
+ *
+ * An image that fits is computed in one stage. Where it does not, and operators read whole
+ * extents, the cut of stage.h is run instead:
+ *
+ *   stage 0      stage 1     stage 2          cells and bands within each; one after another
+ *      |--- value a --|         |             kept: in memory, else in a scratch file
+ *      |--- value b ------------|
+ *      |~~~ numbers ~~|~~~~~~~~~|             of reductions: a few floats, always at hand
+ *
+ * MEMORY. All stages use one arena, which holds the rows on their way in behind it; the values
+ * kept in memory share a block by the stages in which they are alive (arena.h), those on disk a
+ * file in the same way. Reductions that are being gathered have a block of states. */
+#ifndef TGI_STAGED_H
+#define TGI_STAGED_H
+
+#include "engine/plan/choose.h"
+
+typedef struct tgi_kept_value {
+    int value;
+    int made, last; /* the stage that yields it, and the last one that reads it */
+    int on_disk;
+    uint64_t bytes;
+    uint64_t at; /* in the block in memory, or in the file */
+} tgi_kept_value;
+
+/* Of a reduction, one part of its operand: its stage gathers a state (kernels/granule.h), and of
+ * all parts of a node come numbers. */
+typedef struct tgi_gathered {
+    int node;  /* of the net */
+    int stage; /* that gathers it */
+    int out;   /* of the stage */
+    int64_t channel; /* of the operand: the part's first */
+    tgi_desc full;   /* of the part */
+    size_t state_at, state_bytes;
+    size_t numbers_at; /* of the node: floats */
+} tgi_gathered;
+
+typedef struct tgi_staged {
+    const tgi_stages *cut; /* borrowed: stage[k] */
+    int n;                 /* stages */
+    tgi_tiling *tiling;    /* n */
+    tgi_kept_value *kept;
+    int n_kept;
+    tgi_gathered *gathered;
+    int n_gathered;
+    size_t kept_bytes;  /* of the block in memory */
+    uint64_t disk_bytes; /* of the file */
+    uint64_t moved_bytes; /* written to the file and read from it, all together */
+    size_t state_bytes;  /* of the block of states, of one stage at a time */
+    size_t moments_at;   /* in it: room for what is gathered of all channels of a node */
+    size_t n_numbers;    /* floats */
+    size_t arena_bytes;  /* with the rows on their way in */
+    size_t window_bytes; /* beside it, of the stage that hands out the net's first output */
+    double seconds;
+} tgi_staged;
+
+typedef struct tgi_staged_args {
+    tgi_choose_args choose; /* `stage` is not looked at */
+    tgi_stages *cut;        /* lifetimes are filled in */
+    uint64_t disk_limit;    /* bytes that may be kept on disk */
+    /* Of what args.choose.extra answers, the rows on their way in: they lie in the arena's block.
+     */
+    size_t (*rows)(void *user, const tgi_tiling *t);
+} tgi_staged_args;
+
+/* Choose a tiling for each stage, and what is kept where: as much in memory as is fastest. Into
+ * out->staged, and out->tiling, of the stage that hands out the net's first output.
+ * TG_E_BUDGET: nothing fits; out->smallest_bytes says what the smallest would take, as far as
+ * disk_limit goes. Release with tgi_choice_free. */
+tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *err);
+void tgi_staged_free(tgi_staged **s);
+
+/* All memory of the blocks that a staged run has beside weights, arena and window. */
+static inline size_t tgi_staged_beside(const tgi_staged *s)
+{
+    return tgi_sat_add(tgi_sat_add(s->kept_bytes, s->state_bytes),
+                       tgi_align_size(s->n_numbers * sizeof(float), 64));
+}
+
+/* The stage that hands out the net's first output. */
+int tgi_stages_last(const tgi_stages *s);
+/* How a value is kept: dense, [z][y][block][x][lane], as in views of full rings. */
+uint64_t tgi_kept_bytes(const tgi_net *net, int v);
+/* Where value v is kept; NULL: it is not. */
+const tgi_kept_value *tgi_kept_of(const tgi_staged *s, int v);
+/* The reduction that yields value v; NULL: none does. */
+const tgi_gathered *tgi_gathered_of(const tgi_staged *s, int v);
+
+#endif
