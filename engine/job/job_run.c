@@ -113,12 +113,14 @@ static tg_status stopped(tgi_err *err)
 static tg_status adopt_plan(run *r, tgi_err *err)
 {
     size_t n;
-    char isa[64], plan[160];
+    char isa[64], plan[TGI_DECIDED_TEXT];
+    tgi_decided decided;
     const char *stored = tgi_journal_job(r->journal, &n);
     if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa))
         TGI_TRY(tgi_adopt_device(r->job, isa, err));
-    if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan))
-        tgi_job_adopt(r->job, plan);
+    if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan) &&
+        tgi_decided_read(plan, &decided)) /* else plan afresh */
+        tgi_job_adopt(r->job, &decided);
     return TG_OK;
 }
 
