@@ -166,7 +166,8 @@ static void add_region(tgi_lines *t, const tgi_mapping *m)
 
 static void add_output(tgi_lines *t, const tg_job *job)
 {
-    char codec[64], plan[160];
+    char codec[64], plan[TGI_DECIDED_TEXT];
+    const tgi_decided decided = tgi_job_decided(job);
     tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
     tgi_lines_add(t, "pyramid", "%d", (int)tgi_opts_pyramid(job->opts));
@@ -174,8 +175,7 @@ static void add_output(tgi_lines *t, const tg_job *job)
         tgi_lines_add(t, "format", "%s", job->set.writer->name);
     tgi_lines_add(t, "on_bad_tile", "%s", job->bad ? "fill" : "stop");
     tgi_lines_add(t, "codec", "%s", tgi_tile_codec_text(job->plan.layout, codec, sizeof codec));
-    tgi_job_decided(job, plan, sizeof plan);
-    tgi_lines_add(t, "plan", "%s", plan);
+    tgi_lines_add(t, "plan", "%s", tgi_decided_text(&decided, plan, sizeof plan));
 }
 
 /* What computes which network, of which input. */

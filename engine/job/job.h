@@ -12,6 +12,7 @@
 #include "engine/device/measured.h"
 #include "engine/ends/stats.h"
 #include "engine/exec/device_exec.h"
+#include "engine/job/decided.h"
 #include "engine/out/bad_tiles.h"
 #include "engine/out/scratch.h"
 #include "engine/plan/choose.h"
@@ -141,10 +142,8 @@ typedef struct tgi_plan_part {
     tgi_sink_layout *layout;
     int window; /* slots of the writer */
     size_t budget, margin;
-    struct {
-        int valid;
-        int64_t cut[3], band, tile_h, tile_w, fast;
-    } adopted;
+    int adopts; /* an interrupted run decided, and this one keeps to it: */
+    tgi_decided adopted;
     tgi_bytes bytes;
     tgi_scratch_part scratch;
     char whole_text[160]; /* what reads the whole image; "": nothing */

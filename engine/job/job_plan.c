@@ -138,7 +138,7 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
     tgi_choose_args a;
     fill_args(job, p->fixed, &a);
     job->dev.host_least = SIZE_MAX;
-    if (p->adopted.valid) {
+    if (p->adopts) {
         tgi_tiling t;
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
                                 job->set.threads, NULL, &t, NULL));
@@ -159,7 +159,7 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
 tg_status tgi_plan_choose(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
-    const int given = p->adopted.valid ? (int)p->adopted.fast : -1;
+    const int given = p->adopts ? (int)p->adopted.fast : -1;
     const tg_status st = tgi_choose_kernels(p->net, given, !job->set.tile.automatic,
                                             choose_tiling, job, &p->choice);
     set_weights(job);
@@ -288,40 +288,27 @@ void tgi_job_drop_plan(tg_job *job)
     tgi_net_free(&p->net);
 }
 
-void tgi_job_decided(const tg_job *job, char *out, size_t size)
+tgi_decided tgi_job_decided(const tg_job *job)
 {
     const tgi_plan_part *p = &job->plan;
     const tgi_tiling *t = &p->choice.tiling;
-    snprintf(out, size, "%lld,%lld,%lld,%lld,%lld,%lld,%d", (long long)t->cut[0],
-             (long long)t->cut[1], (long long)t->cut[2], (long long)t->band,
-             (long long)p->tile_h, (long long)p->tile_w, p->net->n_used);
+    return (tgi_decided){.cut = {t->cut[0], t->cut[1], t->cut[2]},
+                         .band = t->band,
+                         .tile_h = p->tile_h,
+                         .tile_w = p->tile_w,
+                         .fast = p->net->n_used};
 }
 
-void tgi_job_adopt(tg_job *job, const char *decided)
+void tgi_job_adopt(tg_job *job, const tgi_decided *d)
 {
-    tgi_plan_part *p = &job->plan;
-    long long c[7];
-    /* Our own text, and checked. */
-    // NOLINTNEXTLINE(cert-err34-c)
-    if (sscanf(decided, "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &c[0], &c[1], &c[2], &c[3], &c[4],
-               &c[5], &c[6]) != 7)
-        return;
-    if (c[4] < 16 || c[5] < 16 || c[4] % 16 || c[5] % 16 || c[1] < 1 || c[2] < 1 || c[3] < 1 ||
-        c[6] < 0)
-        return; /* not what a run writes: plan afresh */
-    p->adopted.valid = 1;
-    for (int i = 0; i < 3; i++)
-        p->adopted.cut[i] = c[i];
-    p->adopted.band = c[3];
-    p->adopted.tile_h = c[4];
-    p->adopted.tile_w = c[5];
-    p->adopted.fast = c[6];
+    job->plan.adopts = 1;
+    job->plan.adopted = *d;
     tgi_job_drop_plan(job);
 }
 
 void tgi_job_adopt_none(tg_job *job)
 {
-    job->plan.adopted.valid = 0;
+    job->plan.adopts = 0;
     job->dev.settled = 0;
     tgi_job_drop_plan(job);
 }

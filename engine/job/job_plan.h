@@ -14,10 +14,11 @@ tg_status tgi_job_plan_output(tg_job *job, tgi_err *err);
 tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err);
 /* Forget the plan, not what was adopted: the next question for it plans anew. */
 void tgi_job_drop_plan(tg_job *job);
-/* Use what an interrupted run decided, in the words of tgi_job_decided: kernels and file tile,
- * and cell and band if they still fit. Before tgi_job_plan; drops a plan made already. */
-void tgi_job_adopt(tg_job *job, const char *decided);
-void tgi_job_decided(const tg_job *job, char *out, size_t size);
+/* What the plan decided. */
+tgi_decided tgi_job_decided(const tg_job *job);
+/* Use what an interrupted run decided: kernels and file tile, and cell and band if they still
+ * fit. Before tgi_job_plan; drops a plan made already. */
+void tgi_job_adopt(tg_job *job, const tgi_decided *d);
 /* Forget what was adopted, and the plan made with it. */
 void tgi_job_adopt_none(tg_job *job);
 /* The answer when nothing fits this machine's memory: `least` bytes would do, SIZE_MAX: that

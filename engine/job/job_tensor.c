@@ -9,15 +9,13 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
-#include "engine/ends/input_hash.h"
-#include "engine/job/job_device.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
-#include "engine/job/pass.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/job/run.h"
 #include "engine/job/stats_file.h"
 #include "engine/job/tensor_memory.h"
 #include "engine/job/tensors.h"
@@ -29,9 +27,7 @@
 
 typedef struct tensor_run {
     tg_job *job;
-    tgi_pass pass;
-    tg_tracker *tracker;
-    tgi_input_hash *hash; /* of all inputs */
+    tgi_run all; /* what every run has */
 } tensor_run;
 
 #define HASH_BYTES ((size_t)16 << 10) /* of the allowance */
@@ -54,15 +50,15 @@ static tg_status load_input(void *user, int i, const tgi_view *view, const tgi_b
                             tgi_err *err)
 {
     const tensor_run *r = user;
-    return tgi_tensor_load(r->job, i, r->pass.item, view, box, r->pass.rows, err);
+    return tgi_tensor_load(r->job, i, r->all.pass.item, view, box, r->all.pass.rows, err);
 }
 
 static tg_status store_output(void *user, int o, const tgi_view *view, const tgi_box *box,
                               tgi_err *err)
 {
     const tensor_run *r = user;
-    return tgi_tensor_store(r->job, o, r->pass.item, &r->pass.out, view, box, r->pass.rows,
-                            err);
+    return tgi_tensor_store(r->job, o, r->all.pass.item, &r->all.pass.out, view, box,
+                            r->all.pass.rows, err);
 }
 
 static tg_status hash_tick(void *user, double fraction, tgi_err *err)
@@ -82,113 +78,75 @@ static tg_status check_stop(void *user, tgi_err *err)
 
 static tg_status tick(void *user, tgi_err *err)
 {
-    const tensor_run *r = user;
-    tgi_tracker_update(r->tracker, "run", r->pass.cells);
+    tensor_run *r = user;
+    tgi_tracker_update(r->all.tracker, "run", r->all.pass.cells);
     TGI_TRY(check_stop(user, err));
-    return tgi_input_hash_check(r->hash, hash_tick, NULL, err);
+    return tgi_run_input_holds(&r->all, err);
 }
 
-/* Of an image: its planes' statistics. */
-static tg_status get_statistics(tensor_run *r, tgi_err *err)
+static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
 {
-    tg_job *job = r->job;
-    const size_t staging = job->plan.bytes.staging / 2;
-    if (!job->source || !tgi_normalize_needs_stats(&job->set.normalize))
-        return TG_OK;
-    TGI_TRY(tgi_job_stats_collect(job, r->pass.reserve, r->pass.staging[0], staging,
-                                  r->pass.sets, err));
-    TGI_TRY(tgi_input_hash_check(r->hash, hash_tick, NULL, err));
-    return tgi_job_stats_write(job, r->pass.sets, err);
+    const tensor_run *r = user;
+    const tgi_pass *p = &r->all.pass;
+    return tgi_job_stats_collect(r->job, p->reserve, p->staging[0], p->staging_bytes, sets,
+                                 err);
 }
 
 static tg_status open_run(tensor_run *r, tgi_err *err)
 {
     tg_job *job = r->job;
+    int given;
     const tgi_pass_end end = {
         .user = r, .load = load_input, .store = store_output, .stop = check_stop, .tick = tick};
-    TGI_TRY(tgi_pass_reserve(&r->pass, job, err));
-    TGI_TRY(tgi_pass_open(&r->pass, job->source, &end, err));
-    if (r->pass.exec)
-        tgi_job_learn_begin(job, r->pass.exec);
-    return get_statistics(r, err);
+    TGI_TRY(tgi_job_tracker_open(job, 0, &r->all.tracker, err));
+    TGI_TRY(tgi_pass_reserve(&r->all.pass, job, err));
+    TGI_TRY(tgi_run_open(&r->all, job->source, &end, NULL, HASH_BYTES, err));
+    return job->source && tgi_normalize_needs_stats(&job->set.normalize)
+               ? tgi_run_statistics(&r->all, collect, &given, err)
+               : TG_OK;
 }
 
-static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
+static tg_status run_samples(tensor_run *r, tgi_err *err)
 {
-    const double before = tgi_processor_seconds(), t0 = tgi_seconds();
-    TGI_TRY(tgi_pass_walk(&r->pass, err));
-    res->tiles = r->pass.cells;
-    res->bands_seconds = tgi_seconds() - t0;
-    res->processor_seconds = tgi_processor_seconds() - before;
-    tgi_pass_times(&r->pass, 0, res);
-    res->nonfinite = r->pass.device.nonfinite;
-    return TG_OK;
-}
-
-/* Behind the last pixel. */
-static tg_status check_inputs(tensor_run *r, tgi_err *err)
-{
-    tgi_input_digest d;
-    TGI_TRY(tgi_input_hash_finish(r->hash, hash_tick, NULL, &d, err));
-    if (d.trouble[0])
-        tgi_job_warn(r->job, "%s: %s", d.file, d.trouble);
-    return TG_OK;
-}
-
-static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
-{
-    tensor_run r = {.job = job};
-    if (job->plan.net->reads_model)
-        tgi_graph_sum(job->graph); /* a touch of it costs nothing then */
-    tg_status st = tgi_input_hash_open(tgi_tensor_files, job, NULL, HASH_BYTES, &r.hash, err);
-    if (st == TG_OK)
-        st = open_run(&r, err);
-    if (st == TG_OK)
-        st = tgi_job_tracker_open(job, 0, &r.tracker, err);
-    if (st == TG_OK)
-        res->predicted_peak_bytes = tgi_pass_peak(&r.pass);
-    tgi_tracker_expect(r.tracker, res->predicted_peak_bytes, job->plan.budget);
-    if (st == TG_OK)
-        st = run_samples(&r, res, err);
-    if (st == TG_OK)
-        st = check_inputs(&r, err);
-    st = tgi_input_blame(tgi_tensor_files, job, st, err);
-    tgi_err none = {0};
-    if (st == TG_E_FORMAT && tgi_input_unchanged(tgi_tensor_files, job, &none) != TG_OK)
-        tgi_job_stats_forget(job);
-    if (r.pass.device.exec)
-        tgi_job_device_result(job, res);
-    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
-    tgi_input_hash_close(&r.hash);
-    tgi_pass_close(&r.pass);
-    return st;
-}
-
-/* Numbers of a smaller range than the processor's, perhaps. */
-static void warn_of_nonfinite(tg_job *job, const tg_run_result *res)
-{
-    if (res->nonfinite)
-        tgi_job_warn(job, "%lld values that the network gave are NaN or infinite%s",
-                     (long long)res->nonfinite,
-                     job->dev.element == TG_DTYPE_F16 ? "; --precision fp32 has a larger range"
-                                                      : "");
+    tgi_input_digest behind_the_last;
+    tgi_run_bands_begin(&r->all);
+    TGI_TRY(tgi_pass_walk(&r->all.pass, err));
+    tgi_run_bands_end(&r->all);
+    return tgi_run_input_digest(&r->all, &behind_the_last, err);
 }
 
 /* All samples; from the first again, and with a smaller plan, when the memory that the plan of
  * a device counted on is gone. */
-static tg_status compute_until_it_fits(tg_job *job, tg_run_result *res, tgi_err *err)
+static tg_status compute(tg_job *job, void *res_of, tgi_err *err)
 {
-    tgi_err e = {0};
-    const tg_run_result fresh = *res;
-    tg_status st = compute(job, res, &e);
-    for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
-        memset(&e, 0, sizeof e);
-        *res = fresh;
-        st = tgi_job_plan(job, &e);
-        if (st == TG_OK)
-            st = compute(job, res, &e);
-    }
-    return st == TG_OK ? st : tgi_job_device_answer(job, st, &e, err);
+    tg_run_result *res = res_of;
+    tensor_run r = {.job = job};
+    r.all = (tgi_run){
+        .job = job, .files = tgi_tensor_files, .of = job, .tick = hash_tick, .user = &r};
+    *res = (tg_run_result){.size = sizeof *res};
+    if (!job->plan.valid)
+        TGI_TRY(tgi_job_plan(job, err));
+    if (job->plan.net->reads_model)
+        tgi_graph_sum(job->graph); /* a touch of it costs nothing then */
+    tg_status st = open_run(&r, err);
+    if (st == TG_OK)
+        st = run_samples(&r, err);
+    st = tgi_run_blame(&r.all, st, err);
+    tgi_run_result(&r.all, res);
+    res->tiles = r.all.pass.cells;
+    res->nonfinite = r.all.pass.device.nonfinite;
+    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.all.tracker);
+    tgi_run_close(&r.all);
+    return st;
+}
+
+/* Numbers of a smaller range than the processor's, perhaps. */
+static void warn(tg_job *job, const tg_run_result *res)
+{
+    tgi_run_warn_of_nonfinite(
+        job, res->nonfinite,
+        job->dev.element == TG_DTYPE_F16 ? "; --precision fp32 has a larger range" : "");
+    tgi_job_warn_of_surplus(job);
 }
 
 /* Into the caller's memory: no names, no disk. */
@@ -198,10 +156,9 @@ static tg_status fill_sinks(tg_job *job, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_memory_begin(job, err));
     if (job->bad)
         tgi_bad_tiles_only_count(job->bad);
-    TGI_TRY(compute_until_it_fits(job, res, err));
+    TGI_TRY(tgi_run_attempts(job, compute, res, err));
     TGI_TRY(tgi_net_unchanged(job->plan.net, err));
-    warn_of_nonfinite(job, res);
-    tgi_job_warn_of_surplus(job);
+    warn(job, res);
     res->bad_regions = tgi_bad_tiles_count(job->bad);
     return TG_OK;
 }
@@ -221,10 +178,9 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_e
     TGI_TRY(tgi_memory_begin(job, err));
     TGI_TRY(tgi_tensors_create(job, err));
     TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
-    TGI_TRY(compute_until_it_fits(job, res, err));
+    TGI_TRY(tgi_run_attempts(job, compute, res, err));
     TGI_TRY(tgi_net_unchanged(job->plan.net, err));
-    warn_of_nonfinite(job, res);
-    tgi_job_warn_of_surplus(job);
+    warn(job, res);
     if (job->bad)
         TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
     TGI_TRY(tgi_tensors_finish(job, err));
@@ -235,7 +191,7 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_e
 tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     const double t0 = tgi_seconds();
-    tg_run_result res = {.size = sizeof res, .budget_bytes = 0};
+    tg_run_result res = {.size = sizeof res};
     int64_t n = 0;
     int named = 0;
     TGI_TRY(tgi_job_sides_look(job, err));
@@ -255,12 +211,7 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     }
     const tgi_net *net = job->plan.net;
     tgi_desc_count(&job->tensors->out[0].file, &n);
-    res.budget_bytes = job->plan.budget;
-    res.seconds = tgi_seconds() - t0;
-    res.megapixels_per_second =
-        (double)n / (double)tgi_max(1, net->values[net->out[0]].c) / 1e6 / res.seconds;
-    res.recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
-    res.output = job->set.output;
+    tgi_run_speed(job, t0, (double)n / (double)tgi_max(1, net->values[net->out[0]].c), &res);
     const tg_status answer =
         sinks && res.bad_regions
             ? tgi_fail(err, TG_E_FORMAT,

@@ -51,6 +51,8 @@ static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
 tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
 {
     p->job = job;
+    p->tiling = &job->plan.choice.tiling;
+    p->staging_bytes = job->plan.bytes.staging / 2;
     TGI_TRY(tgi_threads_open(job->set.threads, &p->pool, err));
     TGI_TRY(reserve_blocks(p, err));
     if (!job->dev.ops)
@@ -59,6 +61,24 @@ tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
     for (int k = 0; k < 2; k++)
         p->staging[k] = p->device.staging[k].at;
     return tgi_graph_unchanged(job->graph, err);
+}
+
+tg_status tgi_pass_take(tgi_pass *p, tg_job *job, const tgi_tiling *t, size_t staging,
+                        const tgi_want *beside, int n, size_t more, tgi_err *err)
+{
+    tgi_want want[TGI_RESERVE_MAX_BLOCKS] = {
+        {"weights", t ? t->net->packed_bytes : 0, &p->packed},
+        {"arena", t ? t->arena_bytes : 0, &p->arena},
+        {"staging", staging, &p->staging[0]}};
+    p->job = job;
+    p->tiling = t;
+    p->staging_bytes = staging;
+    if (n)
+        memcpy(want + 3, beside, (size_t)n * sizeof *beside);
+    TGI_TRY(tgi_threads_open(t ? t->threads : job->set.threads, &p->pool, err));
+    TGI_TRY(tgi_reserve_all(want, 3 + n, more, &p->reserve, err));
+    p->staging[1] = p->staging[0];
+    return t ? tgi_net_load(t->net, p->packed, p->pool, err) : TG_OK;
 }
 
 size_t tgi_pass_peak(const tgi_pass *p)
@@ -79,6 +99,8 @@ static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_bo
     if (!p->loader)
         return p->end.load(p->end.user, i, view, box, err);
     TGI_TRY(tgi_loader_fill(p->loader, view, box, err));
+    if (p->staging[0] == p->staging[1])
+        return TG_OK;
     tgi_exec_next_load(p->exec, 0, &next);
     tgi_loader_prefetch(p->loader, &next);
     return TG_OK;
@@ -88,14 +110,14 @@ static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_b
                             tgi_err *err)
 {
     const tgi_pass *p = user;
-    TGI_TRY(tgi_net_unchanged(p->job->plan.net, err));
+    TGI_TRY(tgi_net_unchanged(p->tiling->net, err));
     return p->end.store(p->end.user, o, view, box, err);
 }
 
 static tg_status check_stop(void *user, tgi_err *err)
 {
     const tgi_pass *p = user;
-    return p->end.stop(p->end.user, err);
+    return p->end.stop ? p->end.stop(p->end.user, err) : TG_OK;
 }
 
 static tg_status open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
@@ -105,7 +127,7 @@ static tg_status open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
                                .map = &job->map,
                                .rank = job->plan.net->rank,
                                .staging = {p->staging[0], p->staging[1]},
-                               .staging_bytes = job->plan.bytes.staging / 2,
+                               .staging_bytes = p->staging_bytes,
                                .pool = p->pool,
                                .be = job->set.backend};
     p->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *p->sets);
@@ -124,9 +146,9 @@ tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end
     p->out = (tgi_affine){1, 0};
     if (source)
         TGI_TRY(open_loader(p, source, err));
-    return p->job->dev.ops ? TG_OK
-                           : tgi_exec_open(&p->job->plan.choice.tiling, p->packed, p->arena,
-                                           p->pool, &io, &p->exec, err);
+    if (!p->tiling || p->device.exec)
+        return TG_OK;
+    return tgi_exec_open(p->tiling, p->packed, p->arena, p->pool, &io, &p->exec, err);
 }
 
 /* ---- Cells ------------------------------------------------------------------------------- */
@@ -135,17 +157,26 @@ static tg_status band_done(void *user, tgi_err *err)
 {
     tgi_pass *p = user;
     p->bands++;
-    return p->end.tick(p->end.user, err);
+    return p->end.tick ? p->end.tick(p->end.user, err) : TG_OK;
+}
+
+tg_status tgi_pass_core(tgi_pass *p, const tgi_range core[3], tgi_err *err)
+{
+    for (int done = !tgi_exec_begin(p->exec, core); !done;) {
+        TGI_TRY(tgi_exec_band(p->exec, &done, err));
+        TGI_TRY(band_done(p, err));
+    }
+    return TG_OK;
 }
 
 static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
 {
     const tg_job *job = p->job;
-    const tgi_tiling *t = &job->plan.choice.tiling;
+    const tgi_tiling *t = p->tiling;
     tgi_range core[3];
     tgi_affine in = {1, 0};
     int64_t at_in[3], at_out[3];
-    if (job->dev.ops)
+    if (p->device.exec)
         return tgi_run_device_cell(&p->device, p->item, cell, band_done, p, err);
     tgi_tiling_cell(t, cell, core);
     tgi_tiling_shift(t, cell, at_in, at_out);
@@ -159,23 +190,18 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
         tgi_loader_item(p->loader, p->item, in);
         tgi_loader_place(p->loader, at_in);
     }
-    for (int done = !tgi_exec_begin(p->exec, core); !done;) {
-        TGI_TRY(tgi_exec_band(p->exec, &done, err));
-        TGI_TRY(band_done(p, err));
-    }
-    return TG_OK;
+    return tgi_pass_core(p, core, err);
 }
 
 tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
 {
-    const tg_job *job = p->job;
-    const int64_t items = job->ends->items(job);
+    const int64_t items = p->job ? p->job->ends->items(p->job) : 1;
     for (p->item = 0; p->item < items; p->item++)
-        for (int64_t k = 0; k < job->plan.choice.tiling.cells; k++, p->cells++) {
-            TGI_TRY(p->end.stop(p->end.user, err));
+        for (int64_t k = 0; k < p->tiling->cells; k++, p->cells++) {
+            TGI_TRY(check_stop(p, err));
             TGI_TRY(walk_cell(p, k, err));
         }
-    return job->dev.ops ? tgi_run_device_drain(&p->device, err) : TG_OK;
+    return p->device.exec ? tgi_run_device_drain(&p->device, err) : TG_OK;
 }
 
 /* ---- After ------------------------------------------------------------------------------- */

@@ -1,6 +1,10 @@
-/* pass.h - a pass of the planned network over all cells of all items, on the processor or on a
- * device: reservation, threads, packed weights, rows in, bands, times. Both runners (job_run.c,
- * job_tensor.c) hand it their end: where rows go, and what is done between bands. */
+/* pass.h - a pass of a network over cells: reservation, threads, packed weights, rows in, bands,
+ * times. Who needs one hands it an end: where rows come from and go to, and what is done between
+ * bands.
+ *
+ * A run takes what its plan says, on the processor or on a device (tgi_pass_reserve), and walks
+ * all cells of all items. Verify, preview and calibrate bring a tiling of their own
+ * (tgi_pass_take), and may walk one core of it. */
 #ifndef TGI_PASS_H
 #define TGI_PASS_H
 
@@ -16,7 +20,7 @@ typedef struct tgi_pass_end {
     tg_status (*store)(void *user, int o, const tgi_view *view, const tgi_box *box,
                        tgi_err *err);
     /* Not TG_OK: the pass ends. `stop` is asked between nodes and cells, `tick` after each
-     * band. */
+     * band. NULL: never. */
     tg_status (*stop)(void *user, tgi_err *err);
     tg_status (*tick)(void *user, tgi_err *err);
     /* The pass turns to a cell, whose core begins at pixel `at` of the output: rows of it that
@@ -26,7 +30,8 @@ typedef struct tgi_pass_end {
 } tgi_pass_end;
 
 typedef struct tgi_pass {
-    tg_job *job; /* borrowed; NULL: nothing is open */
+    tg_job *job;              /* borrowed; NULL: rows do not come from a job's image */
+    const tgi_tiling *tiling; /* borrowed; NULL: rows are read, nothing is computed */
     tgi_pass_end end;
     tgi_reserve *reserve;
     tgi_threads *pool;
@@ -35,6 +40,7 @@ typedef struct tgi_pass {
     tgi_loader *loader;    /* of an image */
     tgi_stats *sets;       /* of an image: job->map.n_stats of them, zero */
     void *arena, *packed, *staging[2], *window, *rows, *receipt; /* blocks of the plan */
+    size_t staging_bytes;       /* of each; both are the same one where nothing is read ahead */
     int64_t item, cells, bands; /* the item at hand; cells and bands that are behind it */
     tgi_affine out;             /* of that item: from the network's numbers to the file's */
 } tgi_pass;
@@ -42,10 +48,17 @@ typedef struct tgi_pass {
 /* All memory of the plan, weights in it, before anything else is touched. TG_E_NOMEM, with what
  * is free: it is not there. Whatever it answers, and again and again: tgi_pass_close. */
 tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err);
+/* The memory of one tiling on the processor: weights, arena, `staging` bytes for rows of an
+ * image, the n blocks that are wanted beside them, and `more` bytes. `job` and `t` as in
+ * tgi_pass: not both are NULL. */
+tg_status tgi_pass_take(tgi_pass *p, tg_job *job, const tgi_tiling *t, size_t staging,
+                        const tgi_want *beside, int n, size_t more, tgi_err *err);
 /* Rows of an image come from `source`, borrowed; NULL: inputs are arrays. */
 tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end, tgi_err *err);
 /* What the process will hold at most: what it holds now, and what the plan allows beside. */
 size_t tgi_pass_peak(const tgi_pass *p);
+/* One core, which the slots of the tiling hold; the loader is turned to its place. */
+tg_status tgi_pass_core(tgi_pass *p, const tgi_range core[3], tgi_err *err);
 /* All cells; again: what is missing of them. */
 tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err);
 /* Where the time went. `write_wait`: seconds that `store` waited for what writes. */

@@ -93,7 +93,7 @@ static void pick_file_tile(tg_job *job)
     const tgi_mapping *m = &job->map;
     memset(fixed, 0, sizeof p->fixed);
     p->tile_h = p->tile_w = 256;
-    if (p->adopted.valid) { /* the file's grid stands; the cells may follow below */
+    if (p->adopts) { /* the file's grid stands; the cells may follow below */
         p->tile_h = p->adopted.tile_h;
         p->tile_w = p->adopted.tile_w;
         return;
@@ -189,7 +189,7 @@ static size_t least_of_grid(const tg_job *job)
 static tg_status choose_file_tile(tg_job *job, tgi_err *err)
 {
     tgi_plan_part *p = &job->plan;
-    const int free_grid = job->set.tile.automatic && !p->adopted.valid;
+    const int free_grid = job->set.tile.automatic && !p->adopts;
     const int64_t start = p->tile_h, largest = tgi_mapping_boxed(&job->map) ? start : 256;
     int64_t best = 0, least_tile = start;
     size_t least = SIZE_MAX;

@@ -17,8 +17,8 @@
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/base/reserve.h"
 #include "engine/exec/dense.h"
+#include "engine/job/pass.h"
 #include "engine/verbs/calibrate.h"
 #include "kernels/ops/op_attrs.h"
 #include "tegula.h"
@@ -185,9 +185,7 @@ typedef struct bench {
     tgi_net *net;
     tgi_stages *stages;
     tgi_tiling tiling;
-    tgi_threads *pool;
-    tgi_exec *exec;
-    tgi_reserve *memory;
+    tgi_pass pass;
     tgi_dense_io io;
     double *seconds; /* per node: [0] its median; then ROUNDS_MAX rounds of all nodes */
 } bench;
@@ -208,12 +206,10 @@ static tg_status stop(void *user, tgi_err *err)
 
 static void bench_close(bench *b)
 {
-    tgi_exec_close(&b->exec);
-    tgi_threads_close(&b->pool);
+    tgi_pass_close(&b->pass);
     tgi_tiling_free(&b->tiling);
     tgi_stages_free(&b->stages);
     tgi_net_free(&b->net);
-    tgi_reserve_close(&b->memory);
     tgi_free(b->seconds);
 }
 
@@ -222,23 +218,20 @@ static tg_status bench_open(bench *b, const tgi_graph *g, const tgi_kernel_set *
 {
     const tgi_desc in = {TG_DTYPE_F32, 4, {1, 1, ROWS, COLUMNS}};
     const int64_t uncut[3] = {0, 0, 0};
-    void *packed, *arena, *pixels;
+    void *pixels;
     TGI_TRY(tgi_net_new(g, be, &in, flags, &b->net, err));
     TGI_TRY(tgi_stages_new(b->net, &b->stages, err));
     TGI_TRY(tgi_tiling_make(&b->stages->one, uncut, BAND, threads, NULL, &b->tiling, err));
     const size_t plane = (size_t)ROWS * COLUMNS * sizeof(float);
-    const tgi_want want[] = {{"weights", b->net->packed_bytes, &packed},
-                             {"arena", b->tiling.arena_bytes, &arena},
-                             {"pixels", 3 * plane, &pixels}};
-    TGI_TRY(tgi_reserve_all(want, 3, 0, &b->memory, err));
-    TGI_TRY(tgi_threads_open(threads, &b->pool, err));
-    TGI_TRY(tgi_net_load(b->net, packed, b->pool, err));
+    const tgi_want want = {"pixels", 3 * plane, &pixels};
+    TGI_TRY(tgi_pass_take(&b->pass, NULL, &b->tiling, 0, &want, 1, 0, err));
     float *x = pixels;
     for (int i = 0; i < ROWS * COLUMNS; i++)
         x[i] = (float)(i % 251) / 250.0f;
     b->io = (tgi_dense_io){.net = b->net, .in = {x}, .out = {x + ROWS * COLUMNS}};
-    const tgi_exec_io io = {&b->io, tgi_dense_load, tgi_dense_store, stop};
-    TGI_TRY(tgi_exec_open(&b->tiling, packed, arena, b->pool, &io, &b->exec, err));
+    const tgi_pass_end end = {
+        .user = &b->io, .load = tgi_dense_load, .store = tgi_dense_store, .stop = stop};
+    TGI_TRY(tgi_pass_open(&b->pass, NULL, &end, err));
     b->seconds = tgi_calloc(TGI_TAG_MISC, (ROUNDS_MAX + 1) * (size_t)b->stages->one.n_nodes,
                             sizeof(double));
     return b->seconds ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory to keep times in");
@@ -264,9 +257,9 @@ static tg_status bench_run(bench *b, int threads, tgi_err *err)
         double *now = b->seconds + (1 + (r > 0 ? r : 0)) * n;
         memset(now, 0,
                (size_t)n * sizeof *now); /* also what the first left, which touched memory */
-        tgi_exec_time_nodes(b->exec, threads > 1 ? tgi_seconds : processor_seconds, now);
+        tgi_exec_time_nodes(b->pass.exec, threads > 1 ? tgi_seconds : processor_seconds, now);
         tgi_tiling_cell(&b->tiling, 0, core);
-        TGI_TRY(tgi_exec_cell(b->exec, core, err));
+        TGI_TRY(tgi_pass_core(&b->pass, core, err));
         rounds = r + 1;
     }
     for (int k = 0; k < n; k++) {

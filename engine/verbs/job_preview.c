@@ -12,15 +12,13 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
-#include "engine/base/reserve.h"
 #include "engine/ends/input_hash.h"
-#include "engine/ends/load.h"
-#include "engine/exec/exec.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_open.h"
 #include "engine/job/page_tables.h"
+#include "engine/job/pass.h"
 #include "engine/job/stats_file.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/preview_picture.h"
@@ -58,13 +56,9 @@ typedef struct preview {
     place place[MAX_PLACES];
     int n_places;
     tgi_tiling tiling;
-    tgi_reserve *mem;
-    tgi_threads *pool;
-    tgi_loader *loader;
-    tgi_exec *exec;
-    tgi_stats *sets;
+    tgi_pass pass;
     tgi_range *need; /* two intervals per value */
-    void *weights, *arena, *staging, *scratch;
+    void *scratch;
     size_t staging_bytes;
     tgi_panel raw, result;
     int64_t origin[3]; /* of the crop that is being computed */
@@ -206,7 +200,7 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     int sample;
     const int64_t zi = tgi_min(input_of(v, 0, z, z + 1).lo, m->extent[0] - 1);
     const int64_t plane = tgi_mapping_plane(m, v->item, zi, &sample);
-    char *rows = v->staging;
+    char *rows = v->pass.staging[0];
     for (int c = 0; c < v->raw.channels; c++) {
         const int s = m->from_samples ? c : sample;
         TGI_TRY(tgi_source_read(job->source, 0, plane + c * m->channel_stride, s, s + 1,
@@ -367,29 +361,19 @@ static tg_status reserve_all(preview *v, tgi_err *err)
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
     const size_t scratch = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
     void *raw, *result, *picture;
-    const tgi_want want[] = {{"weights", v->job->plan.bytes.weights, &v->weights},
-                             {"arena", v->tiling.arena_bytes, &v->arena},
-                             {"staging", v->staging_bytes, &v->staging},
-                             {"raw", raw_bytes(v), &raw},
+    const tgi_want want[] = {{"raw", raw_bytes(v), &raw},
                              {"result", panel_bytes(&v->result), &result},
                              {"picture", pixels, &picture},
                              {"scratch", scratch, &v->scratch}};
-    TGI_TRY(
-        tgi_reserve_all(want, sizeof want / sizeof want[0], TGI_STATS_SCRATCH, &v->mem, err));
+    TGI_TRY(tgi_pass_take(&v->pass, v->job, &v->tiling, v->staging_bytes, want,
+                          sizeof want / sizeof want[0], TGI_STATS_SCRATCH, err));
     v->raw.data = raw;
     v->result.data = result;
     p->pixels = picture;
-    return tgi_net_load(v->net, v->weights, v->pool, err);
+    return TG_OK;
 }
 
 /* ---- One crop ---------------------------------------------------------------------------- */
-
-static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_box *box,
-                           tgi_err *err)
-{
-    (void)i;
-    return tgi_loader_fill(((preview *)user)->loader, view, box, err);
-}
 
 static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
@@ -443,8 +427,8 @@ static tg_status load_raw(preview *v, tgi_err *err)
     const int64_t here[3] = {0, 0, 0}; /* the box counts as the region does */
     v->raw.h = h;
     v->raw.w = w;
-    tgi_loader_place(v->loader, here);
-    TGI_TRY(tgi_loader_fill(v->loader, &view, &box, err));
+    tgi_loader_place(v->pass.loader, here);
+    TGI_TRY(tgi_loader_fill(v->pass.loader, &view, &box, err));
     /* rows lie in a ring: turn it so that the first row comes first */
     /* A crop has rows: h > 0. */
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
@@ -470,12 +454,11 @@ static tg_status one_crop(preview *v, int i, tgi_err *err)
     int64_t in[3], out;
     for (int k = 0; k < 3; k++)
         tgi_fit_shift(&v->job->map.fit[k], v->place[i].at[k], &in[k], &out);
-    tgi_loader_place(v->loader, in);
+    tgi_loader_place(v->pass.loader, in);
     for (int dim = TGI_STREAM_AXIS; dim < v->net->rank; dim++)
         core[dim - TGI_STREAM_AXIS] =
             core_of(v, dim - TGI_STREAM_AXIS + first_axis(v->job), v->origin);
-    TGI_TRY(tgi_exec_cell(v->exec, core, err));
-    TGI_TRY(tgi_net_unchanged(v->net, err));
+    TGI_TRY(tgi_pass_core(&v->pass, core, err));
     tgi_picture_row(&v->picture, i, &v->raw, &v->result, v->scratch);
     const tg_progress p = {.phase = "preview",
                            .fraction = (double)(i + 1) / v->n_places,
@@ -506,9 +489,8 @@ static tg_status lay_out(preview *v, tgi_err *err)
     int64_t at[3];
     lay_axes(v);
     lay_panels(v);
-    v->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)v->job->map.n_stats, sizeof *v->sets);
     v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
-    if (!v->sets || !v->need)
+    if (!v->need)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
     if (tgi_opts_at(v->job->opts, at))
         TGI_TRY(place_given(v, at, err));
@@ -517,21 +499,10 @@ static tg_status lay_out(preview *v, tgi_err *err)
 
 static tg_status open_all(preview *v, tgi_err *err)
 {
-    tg_job *job = v->job;
-    const tgi_exec_io io = {v, load_rows, store_rows, check_stop};
+    const tgi_pass_end end = {.user = v, .store = store_rows, .stop = check_stop};
     TGI_TRY(lay_out(v, err));
-    TGI_TRY(tgi_threads_open(job->set.threads, &v->pool, err));
     TGI_TRY(reserve_all(v, err));
-    const tgi_loader_opts load = {
-        .source = job->source,
-        .map = &job->map,
-        .rank = v->net->rank,
-        .staging = {v->staging, v->staging}, /* nothing is prefetched */
-        .staging_bytes = v->staging_bytes,
-        .pool = v->pool,
-        .be = v->net->be};
-    TGI_TRY(tgi_loader_open(&load, &v->loader, err));
-    return tgi_exec_open(&v->tiling, v->weights, v->arena, v->pool, &io, &v->exec, err);
+    return tgi_pass_open(&v->pass, v->job->source, &end, err);
 }
 
 static tg_status draw(preview *v, tgi_err *err)
@@ -539,7 +510,8 @@ static tg_status draw(preview *v, tgi_err *err)
     tg_job *job = v->job;
     tgi_affine in, out;
     if (tgi_normalize_needs_stats(&job->set.normalize))
-        TGI_TRY(tgi_job_stats_collect(job, v->mem, v->staging, v->staging_bytes, v->sets, err));
+        TGI_TRY(tgi_job_stats_collect(job, v->pass.reserve, v->pass.staging[0],
+                                      v->staging_bytes, v->pass.sets, err));
     if (!v->n_places)
         TGI_TRY(densest_places(v, err));
     tgi_picture *p = &v->picture;
@@ -547,8 +519,8 @@ static tg_status draw(preview *v, tgi_err *err)
     *p = tgi_picture_layout(v->n_places, &v->raw, &v->result);
     p->pixels = pixels;
     tgi_picture_begin(p);
-    tgi_job_affine(job, &v->sets[tgi_mapping_stats_of(&job->map, v->item)], &in, &out);
-    tgi_loader_item(v->loader, v->item, in);
+    tgi_job_affine(job, &v->pass.sets[tgi_mapping_stats_of(&job->map, v->item)], &in, &out);
+    tgi_loader_item(v->pass.loader, v->item, in);
     for (int i = 0; i < v->n_places; i++)
         TGI_TRY(one_crop(v, i, err));
     TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));
@@ -558,12 +530,8 @@ static tg_status draw(preview *v, tgi_err *err)
 
 static void close_all(preview *v)
 {
-    tgi_exec_close(&v->exec);
-    tgi_loader_close(&v->loader);
-    tgi_threads_close(&v->pool);
-    tgi_reserve_close(&v->mem);
+    tgi_pass_close(&v->pass);
     tgi_tiling_free(&v->tiling);
-    tgi_free(v->sets);
     tgi_free(v->need);
 }
 

@@ -11,7 +11,6 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/ends/input_hash.h"
-#include "engine/ends/load.h"
 #include "engine/exec/dense.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
@@ -21,6 +20,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/page_tables.h"
+#include "engine/job/pass.h"
 #include "engine/job/stats_file.h"
 #include "engine/job/tensor_memory.h"
 #include "engine/job/tensors.h"
@@ -43,7 +43,6 @@ typedef struct verify {
     tgi_stages *stages; /* as the plan's, but all of the output is wanted */
     reference ref;
     tgi_reserve *reserve;
-    tgi_threads *pool;
     tg_tracker *tracker;   /* watches for --log */
     tgi_job_device device; /* that a run would be on; the plan is the processor's */
     tgi_verify_device *on; /* what it will do */
@@ -60,33 +59,21 @@ static tg_status pass(verify *v, const tgi_stage *stage, const int64_t cut[3], i
 {
     const tgi_net *net = stage->net;
     tgi_tiling t;
-    tgi_exec *e = NULL;
-    void *packed = NULL, *arena = NULL;
-    tgi_reserve *mem = NULL;
+    tgi_pass p = {0};
     tgi_dense_io dense = {.net = net};
-    const tgi_exec_io io = {&dense, tgi_dense_load, tgi_dense_store, NULL};
+    const tgi_pass_end end = {.user = &dense, .load = tgi_dense_load, .store = tgi_dense_store};
     for (int i = 0; i < net->n_in; i++)
         dense.in[i] = v->values.in[i];
     for (int o = 0; o < net->n_out; o++)
         dense.out[o] = out[o];
     TGI_TRY(tgi_tiling_make(stage, cut, band, v->job->set.threads, NULL, &t, err));
-    const tgi_want want[] = {{"weights", net->packed_bytes, &packed},
-                             {"arena", t.arena_bytes, &arena}};
-    tg_status st = tgi_reserve_all(want, 2, 0, &mem, err);
+    tg_status st = tgi_pass_take(&p, NULL, &t, 0, NULL, 0, 0, err);
     if (st == TG_OK)
-        st = tgi_net_load(net, packed, NULL, err);
+        st = tgi_pass_open(&p, NULL, &end, err);
     if (st == TG_OK)
-        st = tgi_exec_open(&t, packed, arena, v->pool, &io, &e, err);
-    for (int64_t k = 0; st == TG_OK && k < (only ? 1 : t.cells); k++) {
-        tgi_range core[3];
-        tgi_tiling_cell(&t, k, core);
-        st = tgi_exec_cell(e, only ? only : core, err);
-    }
-    if (st == TG_OK)
-        st = tgi_net_unchanged(net, err);
+        st = only ? tgi_pass_core(&p, only, err) : tgi_pass_walk(&p, err);
     *cells = t.cells;
-    tgi_exec_close(&e);
-    tgi_reserve_close(&mem);
+    tgi_pass_close(&p);
     tgi_tiling_free(&t);
     return st;
 }
@@ -94,41 +81,26 @@ static tg_status pass(verify *v, const tgi_stage *stage, const int64_t cut[3], i
 static tg_status load_plane(verify *v, tgi_err *err)
 {
     tg_job *job = v->job;
-    tgi_loader *l = NULL;
-    void *staging = NULL;
     const tgi_net *net = job->plan.net;
     const tgi_fit *f = job->map.fit;
     const size_t bytes =
         tgi_loader_bytes(&job->map, job->info->dtype, f[0].size, f[1].size, f[2].size);
-    tgi_reserve *mem = NULL;
-    tgi_stats *sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *sets);
+    const tgi_pass_end none = {0};
+    tgi_pass p = {0};
     tgi_affine in, out;
-    tg_status st = sets ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
+    tg_status st = tgi_pass_take(&p, job, NULL, bytes, NULL, 0, TGI_STATS_SCRATCH, err);
     if (st == TG_OK)
-        st = tgi_reserve_open(bytes + TGI_STATS_SCRATCH + 256, &mem, err);
-    if (st == TG_OK)
-        st = tgi_reserve_take(mem, "staging", bytes, &staging, err);
+        st = tgi_pass_open(&p, job->source, &none, err);
     if (st == TG_OK && tgi_normalize_needs_stats(&job->set.normalize))
-        st = tgi_job_stats_collect(job, mem, staging, bytes, sets, err);
-    const tgi_loader_opts o = {.source = job->source,
-                               .map = &job->map,
-                               .rank = net->rank,
-                               .staging = {staging, staging},
-                               .staging_bytes = bytes,
-                               .pool = v->pool,
-                               .be = net->be};
-    if (st == TG_OK)
-        st = tgi_loader_open(&o, &l, err);
+        st = tgi_job_stats_collect(job, p.reserve, p.staging[0], bytes, p.sets, err);
     if (st == TG_OK) {
         const tgi_view view = tgi_dense_view(net, net->in[0], v->values.in[0]);
         const tgi_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
-        tgi_job_affine(job, &sets[tgi_mapping_stats_of(&job->map, 0)], &in, &out);
-        tgi_loader_item(l, 0, in);
-        st = tgi_loader_fill(l, &view, &box, err);
+        tgi_job_affine(job, &p.sets[tgi_mapping_stats_of(&job->map, 0)], &in, &out);
+        tgi_loader_item(p.loader, 0, in);
+        st = tgi_loader_fill(p.loader, &view, &box, err);
     }
-    tgi_loader_close(&l);
-    tgi_reserve_close(&mem);
-    tgi_free(sets);
+    tgi_pass_close(&p);
     return st;
 }
 
@@ -447,7 +419,6 @@ static void close_all(verify *v)
     tgi_job_tracker_close(v->job, &v->tracker);
     tgi_job_warn_of_surplus(v->job);
     tgi_reserve_close(&v->reserve);
-    tgi_threads_close(&v->pool);
     close_reference(&v->ref);
     tgi_stages_free(&v->stages);
     leave_device(v);
@@ -512,8 +483,6 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     tg_status st = check_whole(&v, &peak, err);
     if (st == TG_OK)
         st = tgi_job_tracker_open(job, 0, &v.tracker, err);
-    if (st == TG_OK)
-        st = tgi_threads_open(job->set.threads, &v.pool, err);
     if (st == TG_OK)
         st = tgi_reserve_open(tgi_verify_room(job->plan.net), &v.reserve, err);
     if (st == TG_OK)
