@@ -3,8 +3,9 @@
 #include "kernels/reduce.h"
 
 #include "engine/base/mem.h"
+#include "kernels/ops/geometry.h"
 
-#include <string.h>
+#include <math.h>
 
 const tgi_reduce *tgi_reduce_of(const tgi_op *op, const tgi_op_ctx *ctx)
 {
@@ -44,23 +45,44 @@ void tgi_put_numbers(const tgi_view *dst, const float *numbers)
         *tgi_view_at(dst, c, 0, 0, 0) = c < dst->c ? numbers[c] : 0;
 }
 
-tg_status tgi_ref_reduce(const tgi_call *call, tgi_finish_fn finish, tgi_err *err)
+/* Of a channel that is there from edge to edge. NaNs are skipped, and a zero has no sign, as in
+ * granule.h. */
+static tgi_extremes extremes_of(const tgi_operand *src, const tgi_desc *full, int64_t c)
+{
+    tgi_extremes e = {-INFINITY, INFINITY, 0};
+    for (int64_t z = 0; z < tgi_desc_axis(full, TGI_Z); z++)
+        for (int64_t y = 0; y < tgi_desc_axis(full, TGI_Y); y++)
+            for (int64_t x = 0; x < tgi_desc_axis(full, TGI_X); x++) {
+                const float v = tgi_operand_get(src, c, z, y, x) + 0.0f;
+                e.has_nan |= isnan(v);
+                e.largest = v > e.largest ? v : e.largest;
+                e.smallest = v < e.smallest ? v : e.smallest;
+            }
+    return e;
+}
+
+tg_status tgi_ref_reduce(const tgi_call *call, const tgi_reduce *r, tgi_err *err)
 {
     const tgi_op_ctx *ctx = call->ctx;
     const int64_t n_src = ctx->src[0].dim[1], n_dst = call->dst[0].c;
     if (tgi_box_empty(&call->box))
         return TG_OK;
-    tgi_moments *m = tgi_calloc(TGI_TAG_MISC, (size_t)n_src + 1, sizeof *m);
+    void *channels = tgi_calloc(TGI_TAG_MISC, (size_t)n_src + 1, TGI_REDUCE_CHANNEL);
     float *numbers = tgi_calloc(TGI_TAG_MISC, (size_t)n_dst + 1, sizeof *numbers);
-    if (m && numbers) {
-        for (int64_t c = 0; c < n_src; c++)
-            m[c] = tgi_granule_channel(&call->src[0], &ctx->src[0], c);
-        finish(ctx, m, numbers);
+    const tg_status st = channels && numbers
+                             ? TG_OK
+                             : tgi_fail(err, TG_E_NOMEM, "no memory for a reduction");
+    for (int64_t c = 0; st == TG_OK && c < n_src; c++)
+        if (r->finish)
+            ((tgi_moments *)channels)[c] =
+                tgi_granule_channel(&call->src[0], &ctx->src[0], c);
+        else
+            ((tgi_extremes *)channels)[c] = extremes_of(&call->src[0], &ctx->src[0], c);
+    if (st == TG_OK) {
+        tgi_reduce_finish(r, ctx, channels, numbers);
         tgi_put_numbers(&call->dst[0], numbers);
     }
-    const tg_status st =
-        m && numbers ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a reduction");
-    tgi_free(m);
+    tgi_free(channels);
     tgi_free(numbers);
     return st;
 }

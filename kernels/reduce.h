@@ -17,7 +17,7 @@ tg_status tgi_reduce_take(const tgi_reduce *r, const tgi_granules *g, int64_t fi
 void tgi_reduce_finish(const tgi_reduce *r, const tgi_op_ctx *ctx, const void *channels,
                        float *dst);
 /* dst[0] of a reduction whose source 0 is there from edge to edge: the reference. */
-tg_status tgi_ref_reduce(const tgi_call *call, tgi_finish_fn finish, tgi_err *err);
+tg_status tgi_ref_reduce(const tgi_call *call, const tgi_reduce *r, tgi_err *err);
 /* The numbers that `finish` gave, to a view of one pixel. */
 void tgi_put_numbers(const tgi_view *dst, const float *numbers);
 

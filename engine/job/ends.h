@@ -47,6 +47,8 @@ typedef struct tgi_ends {
     void (*unit)(const tg_job *job, int64_t unit[3]);
     /* Bytes that a tiling takes beside its arena. */
     size_t (*beside)(const tg_job *job, const tgi_tiling *t);
+    /* Of these, rows of an image on their way in: they lie in the arena of a net in stages. */
+    size_t (*rows_in)(const tg_job *job, const tgi_tiling *t);
     /* Bytes of the arena that a pass before the network uses (statistics); 0: there is none. */
     size_t (*first_pass)(const tg_job *job);
     /* The answer when no tiling takes less than `least` bytes. */

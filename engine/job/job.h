@@ -78,9 +78,13 @@ typedef struct tgi_bytes {
     size_t picture;     /* to make a PNG, JPEG or ImageJ stack out of the tiles */
     size_t rows;        /* arrays: buffers between their files and the network */
     size_t statistics;  /* an image into arrays: tables of the pass that collects statistics */
+    size_t kept;        /* values that pass from stage to stage in memory (plan/staged.h) */
+    size_t states;      /* of reductions that are being gathered */
+    size_t numbers;     /* that came of reductions */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t pinned;      /* jobs on a device: pinned buffers of pixels, both ways */
     size_t total;
+    uint64_t kept_disk; /* values that pass from stage to stage, in a scratch file */
     uint64_t output_disk, output_free;
     uint64_t output_sure;  /* part of output_disk that is taken however well tiles compress */
     uint64_t output_packs; /* part of output_disk that --compress makes smaller */

@@ -20,6 +20,7 @@
 #include "engine/job/plan_device.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/plan/staged.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -128,6 +129,41 @@ static void set_weights(tg_job *job)
     p->bytes.weights = job->dev.ops ? 0 : tgi_align_size(p->net->packed_bytes, 64);
 }
 
+/* ---- In stages --------------------------------------------------------------------------- */
+
+/* Operators read whole extents, and the cut of the network is more than all of it. */
+static int may_run_stages(const tg_job *job)
+{
+    const tgi_stages *s = job->plan.stages;
+    return !job->dev.ops && s->one.whole_op && s->n > 1 && job->ends->rows_in &&
+           !(job->source && tgi_mapping_boxed(&job->map));
+}
+
+static size_t rows_in_of(void *user, const tgi_tiling *t)
+{
+    const tg_job *job = user;
+    return job->ends->rows_in(job, t);
+}
+
+/* What passes between stages may lie on disk where --scratch names a folder that is on one. */
+static uint64_t kept_limit(const tg_job *job)
+{
+    return job->set.scratch && !job->scratch_place.in_memory ? job->scratch_place.free_bytes : 0;
+}
+
+static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
+{
+    const size_t uncut = out->smallest_bytes;
+    const tgi_staged_args args = {.choose = *a,
+                                  .cut = job->plan.stages,
+                                  .disk_limit = kept_limit(job),
+                                  .rows = rows_in_of};
+    const tg_status st = tgi_choose_staged(&args, out, NULL);
+    if (st != TG_OK && uncut < out->smallest_bytes)
+        out->smallest_bytes = uncut;
+    return st;
+}
+
 /* With the net's kernels as they are: the adopted tiling when it fits, else the best there is
  * on the same file grid. */
 static tg_status choose_tiling(void *user, tgi_choice *out)
@@ -150,7 +186,9 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
         }
         tgi_tiling_free(&t);
     }
-    const tg_status st = tgi_choose(&a, out, NULL);
+    tg_status st = tgi_choose(&a, out, NULL);
+    if (st == TG_E_BUDGET && may_run_stages(job))
+        st = choose_stages(job, &a, out);
     out->beside_bytes = p->bytes.weights;
     return st;
 }
@@ -241,6 +279,25 @@ static tg_status refuse(tg_job *job, tgi_err *err)
 
 /* ---- Plan -------------------------------------------------------------------------------- */
 
+static void stage_lines(tg_job *job)
+{
+    tgi_plan_part *p = &job->plan;
+    const tgi_bytes *b = &p->bytes;
+    const tgi_staged *s = p->choice.staged;
+    char text[96];
+    snprintf(text, sizeof text, "activations of the largest of %d stages, rows on their way in",
+             s->n);
+    tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s", text);
+    if (b->kept)
+        tgi_job_add_line(p, "stores", b->kept, TG_PLAN_MEMORY, 0, "%s",
+                         "what passes from stage to stage");
+    tgi_job_add_line(p, "reductions", b->states + b->numbers, TG_PLAN_MEMORY, 0, "%s",
+                     "sums of the whole image, and what came of them");
+    if (b->kept_disk)
+        tgi_job_add_line(p, "stores", b->kept_disk, TG_PLAN_DISK, job->scratch_place.free_bytes,
+                         "%s; what passes from stage to stage", job->set.scratch);
+}
+
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
 {
     tgi_plan_part *p = &job->plan;
@@ -253,7 +310,27 @@ void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
         return;
     }
     tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "%s", weights);
-    tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s", arena);
+    if (p->choice.staged)
+        stage_lines(job);
+    else
+        tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s", arena);
+}
+
+/* Rows on their way in lie in the arena then. */
+static void count_stages(tg_job *job)
+{
+    tgi_bytes *b = &job->plan.bytes;
+    const tgi_staged *s = job->plan.choice.staged;
+    b->kept = b->states = b->numbers = 0;
+    b->kept_disk = 0;
+    if (!s)
+        return;
+    b->arena = s->arena_bytes;
+    b->staging = 0;
+    b->kept = s->kept_bytes;
+    b->states = s->state_bytes;
+    b->numbers = tgi_align_size(s->n_numbers * sizeof(float), 64);
+    b->kept_disk = s->disk_bytes;
 }
 
 static tg_status count(tg_job *job, tgi_err *err)
@@ -265,12 +342,14 @@ static tg_status count(tg_job *job, tgi_err *err)
     if (job->dev.ops)
         TGI_TRY(tgi_job_device_count(job, host_room(job), err));
     b->arena = job->dev.ops ? 0 : p->choice.tiling.arena_bytes;
+    count_stages(job);
     if (b->arena < pass)
         b->arena = pass;
+    const size_t kept = b->kept + b->states + b->numbers;
     b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window +
-                                          b->rows + b->receipt);
-    b->total =
-        fixed_bytes(job) + b->arena + b->staging + b->window + b->page_tables + b->pinned;
+                                          b->rows + b->receipt + kept);
+    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->page_tables +
+               b->pinned;
     if (b->total > p->budget)
         return refuse(job, err);
     p->n_lines = 0;

@@ -37,15 +37,30 @@ static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
     const tgi_bytes *b = &p->job->plan.bytes;
     const int device = p->job->dev.ops != NULL;
     const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
+    void *numbers = NULL;
     const tgi_want want[] = {
         {"weights", weights, &p->packed},     {"arena", b->arena, &p->arena},
         {"staging", staging, &p->staging[0]}, {"staging", staging, &p->staging[1]},
         {"window", b->window, &p->window},    {"rows", b->rows, &p->rows},
-        {"receipt", b->receipt, &p->receipt}};
+        {"receipt", b->receipt, &p->receipt}, {"kept", b->kept, &p->stages.memory},
+        {"states", b->states, &p->stages.states}, {"numbers", b->numbers, &numbers}};
     TGI_TRY(check_free(weights + b->arena + 2 * staging + b->window + b->rows + b->receipt +
-                           b->statistics + (device ? b->weights + b->staging + b->pinned : 0),
+                           b->kept + b->states + b->numbers + b->statistics +
+                           (device ? b->weights + b->staging + b->pinned : 0),
                        err));
-    return tgi_reserve_all(want, sizeof want / sizeof want[0], b->statistics, &p->reserve, err);
+    TGI_TRY(tgi_reserve_all(want, sizeof want / sizeof want[0], b->statistics, &p->reserve, err));
+    p->stages.numbers = numbers;
+    return TG_OK;
+}
+
+/* Until a stage begins, all of the arena is there for a first pass over the image. */
+static void lend_arena(tgi_pass *p)
+{
+    p->stages.plan = p->job->plan.choice.staged;
+    if (!p->stages.plan)
+        return;
+    p->staging[0] = p->staging[1] = p->arena;
+    p->staging_bytes = p->job->plan.bytes.arena;
 }
 
 tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
@@ -55,6 +70,7 @@ tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
     p->staging_bytes = job->plan.bytes.staging / 2;
     TGI_TRY(tgi_threads_open(job->set.threads, &p->pool, err));
     TGI_TRY(reserve_blocks(p, err));
+    lend_arena(p);
     if (!job->dev.ops)
         return tgi_net_load(job->plan.net, p->packed, p->pool, err);
     TGI_TRY(tgi_run_device_open(&p->device, job, p->rows, err));
@@ -91,26 +107,35 @@ size_t tgi_pass_peak(const tgi_pass *p)
 
 /* ---- Rows -------------------------------------------------------------------------------- */
 
-static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_box *box,
-                           tgi_err *err)
+tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view, const tgi_box *box,
+                             tgi_err *err)
 {
-    const tgi_pass *p = user;
     tgi_box next;
     if (!p->loader)
-        return p->end.load(p->end.user, i, view, box, err);
+        return p->end.load(p->end.user, port, view, box, err);
     TGI_TRY(tgi_loader_fill(p->loader, view, box, err));
     if (p->staging[0] == p->staging[1])
         return TG_OK;
-    tgi_exec_next_load(p->exec, 0, &next);
+    tgi_exec_next_load(p->exec, i, &next);
     tgi_loader_prefetch(p->loader, &next);
     return TG_OK;
+}
+
+static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_box *box,
+                           tgi_err *err)
+{
+    tgi_pass *p = user;
+    return p->stages.plan ? tgi_pass_stages_load(p, i, view, box, err)
+                          : tgi_pass_load_port(p, i, i, view, box, err);
 }
 
 static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
-    const tgi_pass *p = user;
+    tgi_pass *p = user;
     TGI_TRY(tgi_net_unchanged(p->tiling->net, err));
+    if (p->stages.plan)
+        return tgi_pass_stages_store(p, o, view, box, err);
     return p->end.store(p->end.user, o, view, box, err);
 }
 
@@ -120,7 +145,7 @@ static tg_status check_stop(void *user, tgi_err *err)
     return p->end.stop ? p->end.stop(p->end.user, err) : TG_OK;
 }
 
-static tg_status open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
+tg_status tgi_pass_open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
 {
     const tg_job *job = p->job;
     const tgi_loader_opts o = {.source = source,
@@ -130,10 +155,22 @@ static tg_status open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
                                .staging_bytes = p->staging_bytes,
                                .pool = p->pool,
                                .be = job->set.backend};
-    p->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *p->sets);
+    return tgi_loader_open(&o, &p->loader, err);
+}
+
+tg_status tgi_pass_open_exec(tgi_pass *p, tgi_err *err)
+{
+    const tgi_exec_io io = {p, load_rows, store_rows, check_stop};
+    return tgi_exec_open(p->tiling, p->packed, p->arena, p->pool, &io, &p->exec, err);
+}
+
+static tg_status open_source(tgi_pass *p, tgi_source *source, tgi_err *err)
+{
+    p->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)p->job->map.n_stats, sizeof *p->sets);
     if (!p->sets)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
-    TGI_TRY(tgi_loader_open(&o, &p->loader, err));
+    if (!p->stages.plan)
+        TGI_TRY(tgi_pass_open_loader(p, source, err));
     p->device.loader = p->loader;
     p->device.sets = p->sets;
     return TG_OK;
@@ -141,14 +178,13 @@ static tg_status open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
 
 tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end, tgi_err *err)
 {
-    const tgi_exec_io io = {p, load_rows, store_rows, check_stop};
     p->end = *end;
     p->out = (tgi_affine){1, 0};
     if (source)
-        TGI_TRY(open_loader(p, source, err));
-    if (!p->tiling || p->device.exec)
-        return TG_OK;
-    return tgi_exec_open(p->tiling, p->packed, p->arena, p->pool, &io, &p->exec, err);
+        TGI_TRY(open_source(p, source, err));
+    if (p->stages.plan)
+        return tgi_pass_stages_open(p, source, err);
+    return p->tiling && !p->device.exec ? tgi_pass_open_exec(p, err) : TG_OK;
 }
 
 /* ---- Cells ------------------------------------------------------------------------------- */
@@ -180,9 +216,11 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
         return tgi_run_device_cell(&p->device, p->item, cell, band_done, p, err);
     tgi_tiling_cell(t, cell, core);
     tgi_tiling_shift(t, cell, at_in, at_out);
+    if (p->stages.plan)
+        memcpy(at_in, p->stages.shift, sizeof at_in);
     if (p->sets)
         tgi_job_affine(job, &p->sets[tgi_mapping_stats_of(&job->map, p->item)], &in, &p->out);
-    if (p->end.turn)
+    if (p->end.turn && t->stage->out[0].port == 0)
         core[0] = p->end.turn(p->end.user, p->item, core, at_out, p->out);
     if (tgi_range_empty(core[0]))
         return TG_OK;
@@ -193,14 +231,20 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
     return tgi_pass_core(p, core, err);
 }
 
+tg_status tgi_pass_walk_cells(tgi_pass *p, tgi_err *err)
+{
+    for (int64_t k = 0; k < p->tiling->cells; k++, p->cells++) {
+        TGI_TRY(check_stop(p, err));
+        TGI_TRY(walk_cell(p, k, err));
+    }
+    return TG_OK;
+}
+
 tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
 {
     const int64_t items = p->job ? p->job->ends->items(p->job) : 1;
     for (p->item = 0; p->item < items; p->item++)
-        for (int64_t k = 0; k < p->tiling->cells; k++, p->cells++) {
-            TGI_TRY(check_stop(p, err));
-            TGI_TRY(walk_cell(p, k, err));
-        }
+        TGI_TRY(p->stages.plan ? tgi_pass_stages_walk(p, err) : tgi_pass_walk_cells(p, err));
     return p->device.exec ? tgi_run_device_drain(&p->device, err) : TG_OK;
 }
 
@@ -208,7 +252,7 @@ tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
 
 void tgi_pass_times(const tgi_pass *p, double write_wait, tg_run_result *res)
 {
-    const double reading = p->loader ? tgi_loader_wait_seconds(p->loader) : 0;
+    const double reading = p->loader ? tgi_loader_wait_seconds(p->loader) : p->stages.waited;
     res->stall_read_seconds = reading;
     res->bands = p->bands;
     if (p->device.exec) {
@@ -217,8 +261,8 @@ void tgi_pass_times(const tgi_pass *p, double write_wait, tg_run_result *res)
         res->convert_seconds = d.take - write_wait;
         if (!p->loader)
             res->stall_read_seconds = d.fetch;
-    } else if (p->exec) { /* the loader and the store convert beside what they wait for */
-        const tgi_exec_times s = tgi_exec_seconds(p->exec);
+    } else if (p->exec || p->stages.plan) { /* the loader and the store convert, too */
+        const tgi_exec_times s = p->exec ? tgi_exec_seconds(p->exec) : p->stages.behind;
         res->compute_seconds = s.compute;
         res->convert_seconds = s.load + s.store - reading - write_wait;
     }
@@ -230,6 +274,7 @@ void tgi_pass_stop(tgi_pass *p)
     tgi_loader_close(&p->loader);    /* which may still be reading into the device's staging */
     tgi_run_device_close(&p->device);
     tgi_exec_close(&p->exec);
+    tgi_pass_stages_close(p);
 }
 
 void tgi_pass_close(tgi_pass *p)

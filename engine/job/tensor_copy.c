@@ -279,6 +279,12 @@ tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_a
     if (net->values[net->out[o]].flat)
         return store_flat(t, d, first, view, rows, err);
     box_zyx(box, q);
+    for (int i = 0; i < 3; i++) { /* a stage may compute more of it than is wanted */
+        if (r - 3 + i >= TGI_STREAM_AXIS)
+            q[i] = tgi_range_clip(q[i], t->keep[r - 3 + i].lo, t->keep[r - 3 + i].hi);
+        if (tgi_range_empty(q[i]))
+            return TG_OK;
+    }
     /* In views a bool is 0 or 1, an integer itself. */
     const tg_dtype type = t->file.dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : t->file.dtype;
     const int64_t origin[3] = {r == 5 ? t->keep[2].lo : 0, t->keep[r - 2].lo,

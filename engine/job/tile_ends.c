@@ -32,14 +32,33 @@ static int writer_window(int64_t group_tiles, int threads)
     return (int)tgi_min(group_tiles + ahead, INT32_MAX);
 }
 
+/* Rows of the image that a band is fed; 0: the stage does not read it. */
+static int64_t rows_fed(const tgi_tiling *t)
+{
+    const int v = t->net->in[0];
+    const int64_t rows = tgi_net_dim(t->net, v, TGI_STREAM_AXIS);
+    const int64_t driver = tgi_stage_in_dim(t->stage, 0, TGI_STREAM_AXIS);
+    for (int i = 0; i < t->stage->n_loaded; i++)
+        if (t->stage->in[i].value == v) /* its share of the driver's rows, and one begun */
+            return tgi_min(rows, tgi_ceil_div(t->band * rows, driver) + (i > 0));
+    return 0;
+}
+
 size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t)
 {
     const tgi_net *net = t->net;
     const tgi_slot *in = &t->slot[net->in[0]];
-    const int64_t fed = tgi_min(t->band, tgi_net_dim(net, net->in[0], TGI_STREAM_AXIS));
+    const int64_t fed = rows_fed(t);
+    if (!fed)
+        return 0;
     const int64_t slabs = is_volume(job) ? fed : 1;
     const int64_t rows = is_volume(job) ? in->rows : fed;
     return tgi_loader_bytes(&job->map, job->info->dtype, slabs, rows, in->width);
+}
+
+static size_t rows_in(const tg_job *job, const tgi_tiling *t)
+{
+    return tgi_sat_mul(2, tgi_job_staging_bytes(job, t));
 }
 
 size_t tgi_job_extra_bytes(const tg_job *job, const tgi_tiling *t, tgi_bytes *parts)
@@ -70,6 +89,8 @@ static size_t first_pass(const tg_job *job)
 static size_t beside(const tg_job *job, const tgi_tiling *t)
 {
     const size_t stats = first_pass(job);
+    if (t->stage->out[0].port != 0) /* a stage before the last one */
+        return rows_in(job, t);
     return tgi_sat_add(tgi_job_extra_bytes(job, t, NULL),
                        stats > t->arena_bytes ? stats - t->arena_bytes : 0);
 }
@@ -414,8 +435,9 @@ static void write_lines(tg_job *job)
     tgi_size_text(p->choice.tiling.lower_bound_bytes, size, sizeof size);
     snprintf(live, sizeof live, "activations; %s live together at most", size);
     tgi_plan_network_lines(job, text, live);
-    tgi_job_add_line(p, "staging", b->staging, TG_PLAN_MEMORY, 0, "%s",
-                     "rows read ahead of the network");
+    if (!p->choice.staged)
+        tgi_job_add_line(p, "staging", b->staging, TG_PLAN_MEMORY, 0, "%s",
+                         "rows read ahead of the network");
     snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,
              (long long)p->tile_w);
     tgi_job_add_line(p, "window", b->window, TG_PLAN_MEMORY, 0,
@@ -541,6 +563,7 @@ const tgi_ends tgi_tile_ends = {.after_stop = "goes on",
                                 .check_output = check_output,
                                 .unit = unit_of,
                                 .beside = beside,
+                                .rows_in = rows_in,
                                 .first_pass = first_pass,
                                 .refuse = refuse,
                                 .device_beside = device_beside,

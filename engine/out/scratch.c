@@ -51,6 +51,11 @@ tg_status tgi_scratch_create(const char *folder, uint64_t bytes, tgi_scratch **o
     return st;
 }
 
+int tgi_scratch_fd(const tgi_scratch *s)
+{
+    return s->f.fd;
+}
+
 void tgi_scratch_close(tgi_scratch **sp)
 {
     if (!sp || !*sp)

@@ -29,6 +29,7 @@ typedef struct tgi_scratch tgi_scratch;
 tg_status tgi_scratch_create(const char *folder, uint64_t bytes, tgi_scratch **out,
                              tgi_err *err);
 void tgi_scratch_close(tgi_scratch **s);
+int tgi_scratch_fd(const tgi_scratch *s); /* for who reads and writes by itself; borrowed */
 tg_status tgi_scratch_write(tgi_scratch *s, uint64_t at, const void *bytes, size_t n,
                             tgi_err *err);
 /* One reader's window (tgi_window_init). */

@@ -139,10 +139,15 @@ tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err)
     return st;
 }
 
+/* A stage that hands other values on computes all of them, and of the output what is not wanted,
+ * too. */
 static void fit_stage(tgi_stage *s, const tgi_fit fit[3])
 {
-    if (s->n_out == 0 || s->out[0].reduced || s->out[0].value != s->net->held[0])
+    if (s->n_out == 0 || s->out[0].port != 0)
         return;
+    for (int o = 0; o < s->n_out; o++)
+        if (s->out[o].port < 0)
+            return;
     for (int a = 0; a < s->net->rank - TGI_STREAM_AXIS; a++)
         s->fit[a] = fit[a + 5 - s->net->rank];
 }

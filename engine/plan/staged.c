@@ -329,7 +329,7 @@ tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *
     tgi_staged_free(&counted);
     if (st != TG_OK)
         return st;
-    const int step = n > PLACES_TRIED ? tgi_ceil_div(n, PLACES_TRIED) : 1;
+    const int step = n > PLACES_TRIED ? (n + PLACES_TRIED - 1) / PLACES_TRIED : 1;
     for (int on_disk = 0; on_disk < n + step; on_disk += step) {
         tgi_err why = {0};
         st = try_places(a, on_disk < n ? on_disk : n, &best, &least, &why);

@@ -13,11 +13,16 @@ static int numbers_accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
            (ctx->src[0].rank == 4 || ctx->src[0].rank == 5);
 }
 
+static size_t numbers_room(const tgi_op_ctx *ctx)
+{
+    return ((size_t)ctx->dst[0].dim[1] * sizeof(float) + 63) / 64 * 64;
+}
+
 static size_t numbers_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
-    (void)lay, (void)width, (void)threads;
-    return TGS(tgi_moments_bytes)(&ctx->src[0]) + (size_t)ctx->dst[0].dim[1] * sizeof(float);
+    (void)width;
+    return numbers_room(ctx) + TGS(tgi_moments_bytes)(ctx, lay, threads);
 }
 
 static void run_numbers(const tgi_call *call)
@@ -25,9 +30,9 @@ static void run_numbers(const tgi_call *call)
     const tgi_op_ctx *ctx = call->ctx;
     if (tgi_box_empty(&call->box))
         return;
-    float *numbers =
-        (float *)(void *)((char *)call->scratch + TGS(tgi_moments_bytes)(&ctx->src[0]));
-    tgi_op_find("NormNumbers")->reduce->finish(ctx, TGS(tgi_moments_of)(call, call->scratch), numbers);
+    float *numbers = call->scratch; /* in front: what follows is as large as the threads want */
+    void *state = (char *)call->scratch + numbers_room(ctx);
+    tgi_op_find("NormNumbers")->reduce->finish(ctx, TGS(tgi_moments_of)(call, state), numbers);
     tgi_put_numbers(&call->dst[0], numbers);
 }
 

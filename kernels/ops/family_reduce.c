@@ -337,11 +337,47 @@ static void finish_mean(const tgi_op_ctx *ctx, const tgi_moments *m, float *dst)
     finish_kind(ctx, m, MEAN, dst);
 }
 
+/* Largest values, or smallest ones; NaN where there was one. */
+static void finish_extreme(const tgi_op_ctx *ctx, const tgi_extremes *e, kind k, float *dst)
+{
+    const int64_t n = ctx->src[0].dim[1];
+    const int together = ctx->dst[0].dim[1] != n;
+    fold f = fold_start(k);
+    for (int64_t c = 0; c < n; c++) {
+        if (!together)
+            f = fold_start(k);
+        fold_add(&f, e[c].has_nan ? (double)NAN : (double)(k == MAX ? e[c].largest : e[c].smallest));
+        dst[together ? 0 : c] = (float)f.acc;
+    }
+}
+
+static void finish_max(const tgi_op_ctx *ctx, const tgi_extremes *e, float *dst)
+{
+    finish_extreme(ctx, e, MAX, dst);
+}
+
+static void finish_min(const tgi_op_ctx *ctx, const tgi_extremes *e, float *dst)
+{
+    finish_extreme(ctx, e, MIN, dst);
+}
+
+/* By kind: how pixels are folded piece by piece. */
+static const tgi_reduce pieces[] = {[MAX] = {folds_pixels, NULL, finish_max},
+                                    [MIN] = {folds_pixels, NULL, finish_min},
+                                    [MEAN] = {folds_pixels, finish_mean, NULL},
+                                    [SUM] = {folds_pixels, finish_sum, NULL},
+                                    [SQUARES] = {NULL, NULL, NULL}};
+
+static int has_pieces(kind k)
+{
+    return pieces[k].fits != NULL;
+}
+
 static tg_status ref_kind(const tgi_call *call, kind k, tgi_err *err)
 {
     image_fold a = {.kind = k};
-    if ((k == MEAN || k == SUM) && folds_pixels(call->ctx))
-        return tgi_ref_reduce(call, k == MEAN ? finish_mean : finish_sum, err);
+    if (has_pieces(k) && folds_pixels(call->ctx))
+        return tgi_ref_reduce(call, &pieces[k], err);
     TGI_TRY(tgi_reduce_axes(call->ctx, &a.bits, err));
     tgi_ref_each(call, 0, value, &a);
     return TG_OK;
@@ -355,7 +391,7 @@ static double flops(const tgi_op_ctx *ctx)
 
 /* ---- Operators --------------------------------------------------------------------------- */
 
-#define REDUCTION(symbol, onnx, what, pieces)                                                          \
+#define REDUCTION(symbol, onnx, what, in_pieces)                                                          \
     static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
     {                                                                                          \
         return ref_kind(call, what, err);                                                      \
@@ -366,7 +402,7 @@ static double flops(const tgi_op_ctx *ctx)
     }                                                                                          \
     const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
                                     .classify = classify,                                      \
-                                    .reduce = (pieces),                                        \
+                                    .reduce = (in_pieces),                                        \
                                     .attrs = rows,                                             \
                                     .attrs_size = sizeof(reduce_attrs),                        \
                                     .infer = infer,                                            \
@@ -375,16 +411,13 @@ static double flops(const tgi_op_ctx *ctx)
                                     .eval = eval_##symbol,                                     \
                                     .flops = flops};
 
-static const tgi_reduce mean_pieces = {folds_pixels, finish_mean},
-                        sum_pieces = {folds_pixels, finish_sum};
-
 REDUCTION(reduce_l1, "ReduceL1", L1, NULL)
 REDUCTION(reduce_l2, "ReduceL2", L2, NULL)
 REDUCTION(reduce_log_sum, "ReduceLogSum", LOG_SUM, NULL)
 REDUCTION(reduce_log_sum_exp, "ReduceLogSumExp", LOG_SUM_EXP, NULL)
-REDUCTION(reduce_max, "ReduceMax", MAX, NULL)
-REDUCTION(reduce_mean, "ReduceMean", MEAN, &mean_pieces)
-REDUCTION(reduce_min, "ReduceMin", MIN, NULL)
+REDUCTION(reduce_max, "ReduceMax", MAX, &pieces[MAX])
+REDUCTION(reduce_mean, "ReduceMean", MEAN, &pieces[MEAN])
+REDUCTION(reduce_min, "ReduceMin", MIN, &pieces[MIN])
 REDUCTION(reduce_prod, "ReduceProd", PROD, NULL)
-REDUCTION(reduce_sum, "ReduceSum", SUM, &sum_pieces)
+REDUCTION(reduce_sum, "ReduceSum", SUM, &pieces[SUM])
 REDUCTION(reduce_sum_square, "ReduceSumSquare", SQUARES, NULL)

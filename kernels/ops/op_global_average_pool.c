@@ -11,14 +11,14 @@ static void finish(const tgi_op_ctx *ctx, const tgi_moments *m, float *dst)
         dst[c] = (float)tgi_moments_mean(&m[c]);
 }
 
+static const tgi_reduce reduce = {.finish = finish};
+
 static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    return tgi_ref_reduce(call, finish, err);
+    return tgi_ref_reduce(call, &reduce, err);
 }
 
 TGI_EVAL_BY_REF
-
-static const tgi_reduce reduce = {.finish = finish};
 
 const tgi_op tgi_op_global_average_pool = {
     .name = "GlobalAveragePool",

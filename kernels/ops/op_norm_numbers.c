@@ -92,9 +92,11 @@ static void finish(const tgi_op_ctx *ctx, const tgi_moments *m, float *dst)
     }
 }
 
+static const tgi_reduce reduce = {.finish = finish};
+
 static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    return tgi_ref_reduce(call, finish, err);
+    return tgi_ref_reduce(call, &reduce, err);
 }
 
 static double flops(const tgi_op_ctx *ctx)
@@ -103,8 +105,6 @@ static double flops(const tgi_op_ctx *ctx)
 }
 
 TGI_EVAL_BY_REF
-
-static const tgi_reduce reduce = {.finish = finish};
 
 const tgi_op tgi_op_norm_numbers = {
     .name = "NormNumbers",

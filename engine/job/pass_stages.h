@@ -1,0 +1,40 @@
+/* pass_stages.h - a pass in stages (plan/staged.h): the same cells and bands for each stage in
+ * turn, values kept from one to another, reductions gathered. */
+#ifndef TGI_PASS_STAGES_H
+#define TGI_PASS_STAGES_H
+
+#include "engine/ends/gathering.h"
+#include "engine/ends/kept.h"
+#include "engine/exec/exec.h"
+#include "engine/out/scratch.h"
+#include "io/image.h"
+
+typedef struct tgi_pass_stages {
+    const tgi_staged *plan; /* NULL: the net runs in one */
+    tgi_source *source;     /* of an image, borrowed; NULL: inputs are arrays */
+    tgi_kept kept;
+    tgi_gathering gathering;
+    tgi_scratch *file;
+    void *memory, *states; /* blocks of the plan */
+    float *numbers;
+    int at;                /* stage at hand */
+    int64_t shift[3];      /* from the region to the network, z,y,x */
+    tgi_exec_times behind; /* of the stages that are through */
+    double waited;         /* for rows of the image, there */
+} tgi_pass_stages;
+
+struct tgi_pass;
+
+/* After the blocks are there. */
+tg_status tgi_pass_stages_open(struct tgi_pass *p, tgi_source *source, tgi_err *err);
+/* All stages of the pass's item. */
+tg_status tgi_pass_stages_walk(struct tgi_pass *p, tgi_err *err);
+void tgi_pass_stages_close(struct tgi_pass *p);
+
+/* Rows of input i of the stage at hand, and of its output o. */
+tg_status tgi_pass_stages_load(struct tgi_pass *p, int i, const tgi_view *view, const tgi_box *box,
+                               tgi_err *err);
+tg_status tgi_pass_stages_store(struct tgi_pass *p, int o, const tgi_view *view,
+                                const tgi_box *box, tgi_err *err);
+
+#endif
