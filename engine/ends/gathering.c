@@ -44,6 +44,20 @@ void tgi_gathering_begin(tgi_gathering *g, int k)
     }
 }
 
+tg_status tgi_gathering_resume(tgi_gathering *g, int k, tgi_err *err)
+{
+    g->stage = k;
+    for (int i = 0; i < g->plan->n_gathered; i++) {
+        const tgi_gathered *p = &g->plan->gathered[i];
+        const unsigned what = tgi_reduce_what(reduce_of(g, i));
+        if (p->stage == k)
+            TGI_TRY(tgi_granules_resume(&g->of[i], &p->full, what,
+                                        (char *)g->states + p->state_at,
+                                        tgi_granules_bytes(&p->full, what), err));
+    }
+    return TG_OK;
+}
+
 tg_status tgi_gathering_add(tgi_gathering *g, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {

@@ -20,6 +20,8 @@ tg_status tgi_gathering_open(tgi_gathering *g, const tgi_staged *plan, void *sta
 void tgi_gathering_close(tgi_gathering *g);
 /* Stage k begins: nothing is gathered. */
 void tgi_gathering_begin(tgi_gathering *g, int k);
+/* Stage k goes on with the states that lie there. TG_E_FORMAT: they are none. */
+tg_status tgi_gathering_resume(tgi_gathering *g, int k, tgi_err *err);
 /* Rows of output `o` of the stage, whole granules of them in x (tgi_axis_share). */
 tg_status tgi_gathering_add(tgi_gathering *g, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err);

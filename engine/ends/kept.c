@@ -5,8 +5,20 @@
 #include "io/file_ops.h"
 #include "kernels/reduce.h"
 
-#include <stdatomic.h>
 #include <string.h>
+
+/* Sum of n floats that begin at byte `at` of the values. */
+static uint64_t sum_of(const void *floats, size_t n, uint64_t at)
+{
+    const char *p = floats;
+    uint64_t sum = 0, odd = at / sizeof(float) * 2 + 1;
+    for (size_t i = 0; i < n; i++, odd += 2) {
+        uint32_t v;
+        memcpy(&v, p + i * sizeof v, sizeof v);
+        sum += v * (odd * 0x9e3779b97f4a7c15u);
+    }
+    return sum;
+}
 
 /* Rows of a box on their way. */
 typedef struct moving {
@@ -34,6 +46,7 @@ static void move_row(void *arg, int64_t job, int thread)
     const int64_t ny = tgi_range_len(m->y), z = m->z.lo + job / ny, y = m->y.lo + job % ny;
     const int cb = m->view->cb;
     const size_t n = (size_t)(tgi_range_len(m->x) * cb) * sizeof(float);
+    uint64_t sum = 0;
     (void)thread;
     for (int64_t b = 0; b < m->blocks; b++) {
         float *row = tgi_view_row(m->view, b, z, y) + (m->x.lo - m->view->x0) * cb;
@@ -42,10 +55,11 @@ static void move_row(void *arg, int64_t job, int thread)
             (uint64_t)((((z * m->ny + y) * m->blocks + b) * m->nx + m->x.lo) * cb) * sizeof(float);
         tgi_err e = {0};
         tg_status st = TG_OK;
-        if (m->of->on_disk && m->writes)
-            st = tgi_file_pwrite(m->k->fd, m->k->path, row, n, at, &e);
-        else if (m->of->on_disk)
-            st = tgi_file_pread(m->k->fd, m->k->path, row, n, at, &e);
+        if (m->of->on_disk && m->writes) {
+            sum += m->k->sums ? sum_of(row, n / sizeof(float), at) : 0;
+            st = tgi_file_pwrite(m->k->fd, m->k->path, row, n, m->k->front + at, &e);
+        } else if (m->of->on_disk)
+            st = tgi_file_pread(m->k->fd, m->k->path, row, n, m->k->front + at, &e);
         else if (m->writes)
             memcpy((char *)m->k->memory + at, row, n);
         else
@@ -53,6 +67,8 @@ static void move_row(void *arg, int64_t job, int thread)
         if (st != TG_OK)
             keep_error(m, st, &e);
     }
+    if (sum)
+        atomic_fetch_add(&m->k->sums[m->of - m->k->plan->kept], sum);
 }
 
 static tg_status move(const tgi_kept *k, const tgi_kept_value *of, const tgi_view *view,
@@ -97,4 +113,30 @@ tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tg
     if (!of)
         return tgi_fail(err, TG_E_INTERNAL, "value %d is kept nowhere", v);
     return move(k, of, view, box, 0, err);
+}
+
+tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_box *box, void *room,
+                         size_t room_bytes, uint64_t *sum, tgi_err *err)
+{
+    const tgi_net_value *v = &k->plan->cut->one.net->values[of->value];
+    const int n = v->ext.rank;
+    const tgi_range z = n == 5 ? box->ax[2] : (tgi_range){0, 1}, y = box->ax[n - 2],
+                    x = box->ax[n - 1];
+    const int64_t blocks = tgi_ceil_div(v->c, v->cb), ny = v->ext.dim[n - 2],
+                  nx = v->ext.dim[n - 1];
+    for (int64_t i = z.lo; i < z.hi; i++)
+        for (int64_t j = y.lo; j < y.hi; j++)
+            for (int64_t b = 0; b < blocks; b++) {
+                uint64_t at = of->at + (uint64_t)((((i * ny + j) * blocks + b) * nx + x.lo) * v->cb) *
+                                           sizeof(float);
+                size_t left = (size_t)(tgi_range_len(x) * v->cb) * sizeof(float);
+                while (left > 0) {
+                    const size_t bytes = left < room_bytes / 4 * 4 ? left : room_bytes / 4 * 4;
+                    TGI_TRY(tgi_file_pread(k->fd, k->path, room, bytes, k->front + at, err));
+                    *sum += sum_of(room, bytes / sizeof(float), at);
+                    at += bytes;
+                    left -= bytes;
+                }
+            }
+    return TG_OK;
 }

@@ -282,6 +282,22 @@ static tgi_range turn(void *user, int64_t item, const tgi_range core[3], const i
     return tgi_store_cell(((run *)user)->store, item, core, at, out);
 }
 
+/* Is a row of any cell of the item missing? */
+static int wants(void *user, int64_t item)
+{
+    const run *r = user;
+    const tgi_tiling *t = &r->job->plan.choice.tiling;
+    int64_t in[3], out[3];
+    tgi_range core[3];
+    for (int64_t k = 0; k < t->cells; k++) {
+        tgi_tiling_cell(t, k, core);
+        tgi_tiling_shift(t, k, in, out);
+        if (!tgi_range_empty(tgi_store_missing(r->store, item, core, out)))
+            return 1;
+    }
+    return 0;
+}
+
 /* Before anything is made of the tiles: those that were found must be what was written. What
  * is not is computed again. */
 static tg_status repair(run *r, tgi_err *err)
@@ -315,6 +331,8 @@ static tg_status run_items(run *r, tgi_err *err)
     TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, run_tick, r, err));
     const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
+    tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output);
+    tgi_stage_state_discard(job->set.output); /* of a run in stages that this one went on with */
     r->all.flush_wait = tgi_seconds() - bands_end;
     r->all.write_wait = tgi_commit_wait_seconds(r->commit);
     tgi_run_bands_end(&r->all);
@@ -327,6 +345,8 @@ static tg_status begin_anew(run *r, tgi_err *err)
 {
     TGI_TRY(tgi_journal_begin(r->journal, r->job->plan.layout, r->fingerprint,
                               strlen(r->fingerprint), err));
+    tgi_stage_state_discard(r->job->set.output);
+    r->all.pass.stages.fresh = 1;
     return tgi_bad_tiles_begin_output(r->job->bad, r->job->set.output, err);
 }
 
@@ -352,7 +372,8 @@ static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
     const tgi_pass_end end = {
-        .user = r, .store = store_rows, .stop = check_stop, .tick = run_tick, .turn = turn};
+        .user = r, .store = store_rows, .stop = check_stop, .tick = run_tick, .turn = turn,
+        .wants = wants};
     TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_pass_reserve(&r->all.pass, job,
                              err)); /* before the journal: a refusal leaves nothing behind */
@@ -360,6 +381,7 @@ static tg_status work(run *r, tgi_err *err)
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
     r->all.part = r->tiles_before != 0;
+    r->all.pass.stages.output = job->set.output;
     TGI_TRY(tgi_run_open(&r->all, source_of(r), &end, r->all.pass.receipt, TGI_INPUT_HASH_BYTES,
                          err));
     TGI_TRY(get_statistics(r, err));
@@ -480,6 +502,7 @@ static void leave(run *r, tg_status st, tgi_err *err)
         tgi_journal_forget(r->journal);
     } else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
         return;
+    tgi_stage_state_discard(job->set.output);
     if (job->bad)
         tgi_bad_tiles_clear(job->bad);
 }

@@ -193,6 +193,8 @@ static tg_status band_done(void *user, tgi_err *err)
 {
     tgi_pass *p = user;
     p->bands++;
+    if (p->stages.plan)
+        TGI_TRY(tgi_stage_state_tick(p, err));
     return p->end.tick ? p->end.tick(p->end.user, err) : TG_OK;
 }
 
@@ -216,8 +218,10 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
         return tgi_run_device_cell(&p->device, p->item, cell, band_done, p, err);
     tgi_tiling_cell(t, cell, core);
     tgi_tiling_shift(t, cell, at_in, at_out);
-    if (p->stages.plan)
+    if (p->stages.plan) {
         memcpy(at_in, p->stages.shift, sizeof at_in);
+        tgi_pass_stages_turn(p, cell, core);
+    }
     if (p->sets)
         tgi_job_affine(job, &p->sets[tgi_mapping_stats_of(&job->map, p->item)], &in, &p->out);
     if (p->end.turn && t->stage->out[0].port == 0)
@@ -231,9 +235,9 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
     return tgi_pass_core(p, core, err);
 }
 
-tg_status tgi_pass_walk_cells(tgi_pass *p, tgi_err *err)
+tg_status tgi_pass_walk_cells(tgi_pass *p, int64_t from, tgi_err *err)
 {
-    for (int64_t k = 0; k < p->tiling->cells; k++, p->cells++) {
+    for (int64_t k = from; k < p->tiling->cells; k++, p->cells++) {
         TGI_TRY(check_stop(p, err));
         TGI_TRY(walk_cell(p, k, err));
     }
@@ -244,7 +248,10 @@ tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
 {
     const int64_t items = p->job ? p->job->ends->items(p->job) : 1;
     for (p->item = 0; p->item < items; p->item++)
-        TGI_TRY(p->stages.plan ? tgi_pass_stages_walk(p, err) : tgi_pass_walk_cells(p, err));
+        if (!p->stages.plan)
+            TGI_TRY(tgi_pass_walk_cells(p, 0, err));
+        else if (!p->end.wants || p->end.wants(p->end.user, p->item))
+            TGI_TRY(tgi_pass_stages_walk(p, err));
     return p->device.exec ? tgi_run_device_drain(&p->device, err) : TG_OK;
 }
 

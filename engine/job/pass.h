@@ -28,6 +28,8 @@ typedef struct tgi_pass_end {
      * are still missing. NULL: all are. */
     tgi_range (*turn)(void *user, int64_t item, const tgi_range core[3], const int64_t at[3],
                       tgi_affine out);
+    /* 0: nothing of the item is missing; a pass in stages leaves it out. NULL: all are missing. */
+    int (*wants)(void *user, int64_t item);
 } tgi_pass_end;
 
 typedef struct tgi_pass {
@@ -63,12 +65,12 @@ size_t tgi_pass_peak(const tgi_pass *p);
 tg_status tgi_pass_core(tgi_pass *p, const tgi_range core[3], tgi_err *err);
 /* All cells; again: what is missing of them. */
 tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err);
-/* Parts of these that a pass in stages calls for each: the loader, the executor of p->tiling; all
- * of its cells, for the item at hand; rows of an input of the network, which is input i of the
+/* Parts of these that a pass in stages calls for each: the loader, the executor of p->tiling; its
+ * cells from one on, for the item at hand; rows of an input of the network, which is input i of the
  * stage. */
 tg_status tgi_pass_open_loader(tgi_pass *p, tgi_source *source, tgi_err *err);
 tg_status tgi_pass_open_exec(tgi_pass *p, tgi_err *err);
-tg_status tgi_pass_walk_cells(tgi_pass *p, tgi_err *err);
+tg_status tgi_pass_walk_cells(tgi_pass *p, int64_t from, tgi_err *err);
 tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view, const tgi_box *box,
                              tgi_err *err);
 /* Where the time went. `write_wait`: seconds that `store` waited for what writes. */

@@ -1,6 +1,7 @@
 /* pass_stages.c - walks the stages of an item. */
 #include "engine/job/pass_stages.h"
 
+#include "engine/base/arith.h"
 #include "engine/job/ends.h"
 #include "engine/job/pass.h"
 
@@ -35,11 +36,52 @@ tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const 
 {
     const tgi_stage_out *out = &stage_of(p)->out[o];
     const tgi_kept_value *kept = tgi_kept_of(p->stages.plan, out->value);
+    int64_t *done = p->stages.state.log ? &p->stages.state.done[o] : NULL;
+    tgi_box rest = *box;
+    if (done && out->port < 0) { /* what an earlier run handed out is there */
+        rest.ax[TGI_STREAM_AXIS].lo = tgi_max(rest.ax[TGI_STREAM_AXIS].lo, *done);
+        if (tgi_box_empty(&rest))
+            return TG_OK;
+        *done = rest.ax[TGI_STREAM_AXIS].hi;
+    }
     if (out->reduced)
-        return tgi_gathering_add(&p->stages.gathering, o, view, box, err);
+        return p->stages.at < p->stages.known
+                   ? TG_OK
+                   : tgi_gathering_add(&p->stages.gathering, o, view, &rest, err);
     if (kept && kept->made == p->stages.at)
-        TGI_TRY(tgi_kept_write(&p->stages.kept, out->value, view, box, err));
+        TGI_TRY(tgi_kept_write(&p->stages.kept, out->value, view, &rest, err));
     return out->port < 0 ? TG_OK : p->end.store(p->end.user, out->port, view, box, err);
+}
+
+/* Where output 0 has to begin so that no row behind `done` of output o is missing. */
+static int64_t row_for(const tgi_tiling *t, int o, int64_t done)
+{
+    const int64_t d0 = tgi_stage_out_dim(t->stage, 0, TGI_STREAM_AXIS);
+    const int64_t d = tgi_stage_out_dim(t->stage, o, TGI_STREAM_AXIS);
+    if (t->stage->out[o].reduced && t->net->rank == 4) /* shares begin with a granule */
+        done = done / TGI_GRANULE * TGI_GRANULE;
+    return done * d0 / d;
+}
+
+void tgi_pass_stages_turn(tgi_pass *p, int64_t cell, tgi_range core[3])
+{
+    tgi_stage_state *s = &p->stages.state;
+    const tgi_tiling *t = p->tiling;
+    int64_t from = core[0].hi;
+    if (!s->log)
+        return;
+    tgi_stage_state_turn(p, cell);
+    if (!p->stages.resumes || cell != p->stages.first) {
+        for (int o = 0; o < t->stage->n_out; o++)
+            s->done[o] = -1;
+        return;
+    }
+    for (int o = 0; o < t->stage->n_out; o++) {
+        const tgi_box share = tgi_stage_state_share(t, o, cell, -1);
+        if (!tgi_box_empty(&share))
+            from = tgi_min(from, s->done[o] < 0 ? core[0].lo : row_for(t, o, s->done[o]));
+    }
+    core[0].lo = tgi_max(core[0].lo, from);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */
@@ -50,13 +92,19 @@ tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
     int64_t out[3];
     s->source = source;
     tgi_tiling_shift(&p->job->plan.choice.tiling, 0, s->shift, out);
-    if (s->plan->disk_bytes)
+    if (s->output)
+        TGI_TRY(tgi_stage_state_open(p, s->output, s->fresh, err));
+    else if (s->plan->disk_bytes)
         TGI_TRY(tgi_scratch_create(p->job->set.scratch, s->plan->disk_bytes, &s->file, err));
     s->kept = (tgi_kept){.plan = s->plan,
                          .memory = s->memory,
                          .numbers = s->numbers,
-                         .fd = s->file ? tgi_scratch_fd(s->file) : -1,
-                         .path = p->job->set.scratch,
+                         .fd = s->output ? s->state.fd
+                               : s->file ? tgi_scratch_fd(s->file)
+                                         : -1,
+                         .path = s->output ? s->state.now.kept : p->job->set.scratch,
+                         .front = s->output ? TGI_KEPT_FRONT : 0,
+                         .sums = s->state.sums,
                          .pool = p->pool};
     return tgi_gathering_open(&s->gathering, s->plan, s->states, s->numbers, p->pool, err);
 }
@@ -65,6 +113,7 @@ void tgi_pass_stages_close(tgi_pass *p)
 {
     tgi_gathering_close(&p->stages.gathering);
     tgi_scratch_close(&p->stages.file);
+    tgi_stage_state_close(&p->stages.state);
 }
 
 /* ---- One stage --------------------------------------------------------------------------- */
@@ -84,7 +133,10 @@ static tg_status begin_stage(tgi_pass *p, int k, tgi_err *err)
     const tgi_tiling *t = &p->stages.plan->tiling[k];
     p->stages.at = k;
     p->tiling = t;
-    tgi_gathering_begin(&p->stages.gathering, k);
+    if (p->stages.resumes)
+        TGI_TRY(tgi_gathering_resume(&p->stages.gathering, k, err));
+    else if (k >= p->stages.known)
+        tgi_gathering_begin(&p->stages.gathering, k);
     if (loads_image(p)) {
         p->staging_bytes = p->job->ends->rows_in(p->job, t) / 2;
         p->staging[0] = (char *)p->arena + t->arena_bytes;
@@ -108,17 +160,46 @@ static void end_stage(tgi_pass *p)
     tgi_exec_close(&p->exec);
 }
 
+/* Its numbers are there: that is written down before the next stage writes over what this one
+ * read. */
+static tg_status stage_done(tgi_pass *p, int k, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    if (k < p->stages.known)
+        return TG_OK;
+    TGI_TRY(tgi_gathering_end(&p->stages.gathering, err));
+    if (!s->log)
+        return TG_OK;
+    s->now.stage = k + 1;
+    s->now.cell = 0;
+    s->now.band = 0; /* nothing of it was handed out */
+    for (int o = 0; o < s->n_done; o++)
+        s->done[o] = -1;
+    return tgi_stage_state_write(p, err);
+}
+
+static tg_status walk_stage(tgi_pass *p, int k, int64_t cell, tgi_err *err)
+{
+    tg_status st = begin_stage(p, k, err);
+    if (st == TG_OK)
+        st = tgi_pass_walk_cells(p, cell, err);
+    end_stage(p);
+    p->stages.resumes = 0;
+    return st == TG_OK ? stage_done(p, k, err) : st;
+}
+
 tg_status tgi_pass_stages_walk(tgi_pass *p, tgi_err *err)
 {
     const tgi_staged *plan = p->stages.plan;
-    tg_status st = TG_OK;
-    for (int k = 0; k < plan->n && st == TG_OK; k++) {
-        st = begin_stage(p, k, err);
-        if (st == TG_OK)
-            st = tgi_pass_walk_cells(p, err);
-        end_stage(p);
-        if (st == TG_OK)
-            st = tgi_gathering_end(&p->stages.gathering, err);
+    tgi_stage_state *s = &p->stages.state;
+    TGI_TRY(tgi_stage_state_item(p, &p->stages.known, &p->stages.first, err));
+    const int first = p->stages.known;
+    const int resumes = s->log && first < plan->n && s->now.band > 0;
+    for (int k = 0; k < plan->n; k++) {
+        if (s->log && !s->needs[k])
+            continue;
+        p->stages.resumes = resumes && k == first;
+        TGI_TRY(walk_stage(p, k, p->stages.resumes ? p->stages.first : 0, err));
     }
-    return st;
+    return TG_OK;
 }

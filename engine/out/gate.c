@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/draw/plot.h"
 #include "engine/out/bad_tiles.h"
+#include "engine/out/stage_log.h"
 #include "engine/out/journal_file.h"
 #include "io/file_ops.h"
 #include "io/part.h"
@@ -155,6 +156,7 @@ tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err)
         {.end = ".tegula.json.tmp", .head = "{\"tegula\":"},
         {.end = ".errors.json", .head = "{\"input\":", .report = 1},
         {.end = ".errors.partial", .is_ours = tgi_bad_tiles_ours},
+        {.end = TGI_STAGES_END, .head = TGI_STAGES_MARK},
     };
     TGI_TRY(tgi_gate_writes(g, path, "the output", TGI_GATE_FILE, err));
     return writes_derived(g, path, names, (int)(sizeof names / sizeof names[0]), err);

@@ -1,0 +1,353 @@
+/* stage_state.c - records of a run in stages, and what of them still holds. */
+#include "engine/job/stage_state.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/job/ends.h"
+#include "engine/job/job_open.h"
+#include "engine/job/pass.h"
+#include "io/crc32c.h"
+#include "io/file_ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RECORD_SECONDS 5.0 /* of work that a crash may cost */
+#define NO_ROWS (-1)
+
+/* ---- Records ----------------------------------------------------------------------------- */
+
+static double day_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int list_parts(tgi_pass *p, tgi_stage_part part[5])
+{
+    tgi_stage_state *s = &p->stages.state;
+    const tgi_staged *plan = p->stages.plan;
+    part[0] = (tgi_stage_part){&s->now, sizeof s->now};
+    part[1] = (tgi_stage_part){s->done, (size_t)s->n_done * sizeof *s->done};
+    part[2] = (tgi_stage_part){(void *)s->sums, (size_t)plan->n_kept * sizeof *s->sums};
+    part[3] = (tgi_stage_part){p->stages.numbers, plan->n_numbers * sizeof(float)};
+    part[4] = (tgi_stage_part){p->stages.states, plan->moments_at};
+    return 5;
+}
+
+static size_t record_bytes(tgi_pass *p)
+{
+    tgi_stage_part part[5];
+    size_t n = 0;
+    for (int i = 0; i < list_parts(p, part); i++)
+        n += part[i].bytes;
+    return n;
+}
+
+/* Rows before it are on the disk. */
+tg_status tgi_stage_state_write(tgi_pass *p, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    tgi_stage_part part[5];
+    if (!s->log)
+        return TG_OK;
+    if (s->fd >= 0)
+        TGI_TRY(tgi_file_sync(s->fd, s->now.kept, err));
+    s->now.written = day_clock();
+    const int n = list_parts(p, part);
+    TGI_TRY(tgi_stage_log_write(s->log, part, n, err));
+    s->last = tgi_seconds();
+    return TG_OK;
+}
+
+static double seconds_between(void)
+{
+    return getenv("TEGULA_SYNC_TILES") ? 0 : RECORD_SECONDS;
+}
+
+tg_status tgi_stage_state_tick(tgi_pass *p, tgi_err *err)
+{
+    const tgi_stage_state *s = &p->stages.state;
+    if (!s->log || tgi_seconds() - s->last < seconds_between())
+        return TG_OK;
+    return tgi_stage_state_write(p, err);
+}
+
+/* ---- Open and close ---------------------------------------------------------------------- */
+
+/* What a record must agree with: the cut, and where values are kept. */
+static uint64_t plan_check(const tgi_staged *plan)
+{
+    uint32_t a = 0, b = 0;
+    for (int k = 0; k < plan->n; k++) {
+        const tgi_stage *t = &plan->cut->stage[k];
+        a = tgi_crc32c(a, t->node, (size_t)t->n_nodes * sizeof *t->node);
+        for (int o = 0; o < t->n_out; o++)
+            a = tgi_crc32c(a, &t->out[o].value, sizeof t->out[o].value);
+    }
+    for (int i = 0; i < plan->n_kept; i++) {
+        const tgi_kept_value *v = &plan->kept[i];
+        const uint64_t is[5] = {(uint64_t)v->value, (uint64_t)v->made, (uint64_t)v->on_disk,
+                                v->bytes, v->on_disk ? v->at : 0};
+        b = tgi_crc32c(b, is, sizeof is);
+    }
+    return (uint64_t)a << 32 | b;
+}
+
+static tg_status open_lists(tgi_pass *p, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    const tgi_staged *plan = p->stages.plan;
+    for (int k = 0; k < plan->n; k++)
+        s->n_done = (int)tgi_max(s->n_done, plan->cut->stage[k].n_out);
+    s->done = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_done + 1, sizeof *s->done);
+    s->sums = tgi_calloc(TGI_TAG_PLAN, (size_t)plan->n_kept + 1, sizeof *s->sums);
+    s->needs = tgi_calloc(TGI_TAG_PLAN, (size_t)plan->n + 1, 1);
+    return s->done && s->sums && s->needs
+               ? TG_OK
+               : tgi_fail(err, TG_E_NOMEM, "no memory for %d stages", plan->n);
+}
+
+/* The file of kept values. It is the record's if it has the id. */
+static tg_status open_kept(tgi_pass *p, const char *output, int found, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    char path[sizeof s->now.kept] = "";
+    uint64_t id = 0;
+    if (p->stages.plan->disk_bytes)
+        TGI_TRY(tgi_kept_path(p->job->set.scratch, output, path, sizeof path, err));
+    if (found && strcmp(path, s->now.kept) != 0) { /* another folder now */
+        tgi_stage_log_remove("", s->now.kept);
+        found = 0;
+    }
+    memcpy(s->now.kept, path, sizeof path);
+    if (path[0])
+        TGI_TRY(tgi_kept_open(path, p->stages.plan->disk_bytes, &s->fd, &id, err));
+    s->goes_on = found && (!path[0] || id == s->now.id);
+    return TG_OK;
+}
+
+static tg_status begin_anew(tgi_pass *p, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    tgi_stage_record *r = &s->now;
+    r->id = (uint64_t)getpid() << 40 ^ (uint64_t)(day_clock() * 1e6);
+    r->plan = plan_check(p->stages.plan);
+    r->item = r->cell = 0;
+    r->stage = 0;
+    r->stages = p->stages.plan->n;
+    r->band = 0;
+    for (int i = 0; i < s->n_done; i++)
+        s->done[i] = NO_ROWS;
+    for (int i = 0; i < p->stages.plan->n_kept; i++)
+        atomic_store(&s->sums[i], 0);
+    TGI_TRY(tgi_stage_state_write(p, err)); /* names the file before it is of use */
+    return s->fd >= 0 ? tgi_kept_mark(s->fd, r->kept, r->id, err) : TG_OK;
+}
+
+tg_status tgi_stage_state_open(tgi_pass *p, const char *output, int fresh, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    tgi_stage_part part[5];
+    int found = 0;
+    s->fd = -1;
+    TGI_TRY(open_lists(p, err));
+    TGI_TRY(tgi_stage_log_open(output, record_bytes(p), &s->log, err));
+    const int n = list_parts(p, part);
+    TGI_TRY(tgi_stage_log_read(s->log, part, n, &found, err));
+    s->now.kept[sizeof s->now.kept - 1] = 0;
+    found = found && !fresh && s->now.plan == plan_check(p->stages.plan);
+    TGI_TRY(open_kept(p, output, found, err));
+    s->now.process = getpid();
+    s->now.began = day_clock();
+    return s->goes_on ? TG_OK : begin_anew(p, err);
+}
+
+void tgi_stage_state_close(tgi_stage_state *s)
+{
+    tgi_stage_log_close(&s->log);
+    if (s->fd >= 0 && s->done)
+        close(s->fd);
+    tgi_free(s->done);
+    tgi_free((void *)s->sums);
+    tgi_free(s->needs);
+    memset(s, 0, sizeof *s);
+    s->fd = -1;
+}
+
+void tgi_stage_state_remove(tgi_stage_state *s, const char *output)
+{
+    if (s->log)
+        tgi_stage_log_remove(output, s->now.kept);
+    tgi_stage_log_close(&s->log);
+}
+
+void tgi_stage_state_discard(const char *output)
+{
+    tgi_stage_record r;
+    const int found = tgi_stage_log_look(output, &r, sizeof r);
+    r.kept[sizeof r.kept - 1] = 0;
+    tgi_stage_log_remove(output, found ? r.kept : NULL);
+}
+
+/* ---- What still holds -------------------------------------------------------------------- */
+
+tgi_box tgi_stage_state_share(const tgi_tiling *t, int o, int64_t cell, int64_t end)
+{
+    tgi_range core[3];
+    tgi_box b = tgi_box_full(&t->net->values[t->stage->out[o].value].ext);
+    tgi_tiling_cell(t, cell, core);
+    for (int a = TGI_STREAM_AXIS; a < b.rank; a++)
+        b.ax[a] = tgi_range_clip(tgi_axis_share(t->stage, a, o, core[a - TGI_STREAM_AXIS]), 0,
+                                 b.ax[a].hi);
+    if (end >= 0)
+        b.ax[TGI_STREAM_AXIS].hi = tgi_min(b.ax[TGI_STREAM_AXIS].hi, end);
+    return b;
+}
+
+/* The sum of what was written of value i: all of it, or cells before the one at hand, and its
+ * rows. */
+static tg_status sum_written(tgi_pass *p, int i, uint64_t *sum, tgi_err *err)
+{
+    const tgi_stage_state *s = &p->stages.state;
+    const tgi_kept_value *v = &p->stages.plan->kept[i];
+    const tgi_tiling *t = &p->stages.plan->tiling[v->made];
+    const size_t room = p->job->plan.bytes.arena;
+    int o = 0;
+    *sum = 0;
+    if (v->made < s->now.stage) {
+        const tgi_box all = tgi_box_full(&t->net->values[v->value].ext);
+        return tgi_kept_check(&p->stages.kept, v, &all, p->arena, room, sum, err);
+    }
+    while (t->stage->out[o].value != v->value || t->stage->out[o].reduced)
+        o++;
+    for (int64_t c = 0; c <= s->now.cell && c < t->cells; c++) {
+        if (c == s->now.cell && s->done[o] == NO_ROWS)
+            break;
+        const tgi_box b = tgi_stage_state_share(t, o, c, c == s->now.cell ? s->done[o] : -1);
+        if (!tgi_box_empty(&b))
+            TGI_TRY(tgi_kept_check(&p->stages.kept, v, &b, p->arena, room, sum, err));
+    }
+    return TG_OK;
+}
+
+static int same_tiling(const tgi_stage_record *r, const tgi_tiling *t)
+{
+    return r->band == t->band && r->cells == t->cells && memcmp(r->cut, t->cut, sizeof r->cut) == 0;
+}
+
+/* The stage at hand begins again: nothing of it was handed out. */
+static void forget_stage(tgi_pass *p)
+{
+    tgi_stage_state *s = &p->stages.state;
+    s->now.cell = 0;
+    s->now.band = 0;
+    for (int i = 0; i < s->n_done; i++)
+        s->done[i] = NO_ROWS;
+    for (int i = 0; i < p->stages.plan->n_kept; i++)
+        if (p->stages.plan->kept[i].made == s->now.stage)
+            atomic_store(&s->sums[i], 0);
+}
+
+/* Are the values on disk that are still wanted what was written? */
+static tg_status compare_sums(tgi_pass *p, int *equal, tgi_err *err)
+{
+    const tgi_stage_state *s = &p->stages.state;
+    *equal = 1;
+    for (int i = 0; i < p->stages.plan->n_kept && *equal; i++) {
+        const tgi_kept_value *v = &p->stages.plan->kept[i];
+        uint64_t sum;
+        if (!v->on_disk || v->made > s->now.stage || v->last < s->now.stage)
+            continue;
+        const tg_status st = sum_written(p, i, &sum, err);
+        if (st != TG_OK && st != TG_E_FORMAT)
+            return st;
+        *equal = st == TG_OK && sum == atomic_load(&s->sums[i]);
+    }
+    return TG_OK;
+}
+
+static const tgi_kept_value *lost(const tgi_pass *p, int value)
+{
+    const tgi_kept_value *v = tgi_kept_of(p->stages.plan, value);
+    return v && !v->on_disk ? v : NULL;
+}
+
+/* Stages from the one at hand on, and those whose values in memory are gone. 0: one of these would
+ * write over what is on disk. */
+static int find_needs(tgi_pass *p)
+{
+    tgi_stage_state *s = &p->stages.state;
+    const tgi_staged *plan = p->stages.plan;
+    for (int k = 0; k < plan->n; k++)
+        s->needs[k] = k >= s->now.stage;
+    for (int k = plan->n - 1; k >= 0; k--)
+        for (int i = 0; s->needs[k] && i < plan->cut->stage[k].n_loaded; i++) {
+            const tgi_kept_value *v = lost(p, plan->cut->stage[k].in[i].value);
+            if (v && v->made < s->now.stage)
+                s->needs[v->made] = 1;
+            else if (v && v->made == s->now.stage)
+                forget_stage(p); /* rows of it were in memory */
+        }
+    for (int i = 0; i < plan->n_kept; i++)
+        if (plan->kept[i].on_disk && plan->kept[i].made < s->now.stage &&
+            s->needs[plan->kept[i].made])
+            return 0;
+    return 1;
+}
+
+static void need_all(tgi_pass *p)
+{
+    tgi_stage_state *s = &p->stages.state;
+    memset(s->needs, 1, (size_t)p->stages.plan->n);
+    s->now.stage = 0;
+    forget_stage(p);
+    for (int i = 0; i < p->stages.plan->n_kept; i++)
+        atomic_store(&s->sums[i], 0);
+}
+
+/* ---- An item ----------------------------------------------------------------------------- */
+
+tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    int equal = 0;
+    *stage = 0;
+    *cell = 0;
+    if (!s->log)
+        return TG_OK;
+    if (s->goes_on && s->now.item == p->item && s->now.stage < p->stages.plan->n) {
+        if (!same_tiling(&s->now, &p->stages.plan->tiling[s->now.stage]))
+            forget_stage(p);
+        TGI_TRY(compare_sums(p, &equal, err));
+        if (!equal)
+            tgi_job_warn(p->job, "%s: what was kept between stages is damaged; the stages begin "
+                                 "with the first one", s->now.kept);
+        equal = equal && find_needs(p);
+    }
+    s->goes_on = 0;
+    s->now.item = p->item;
+    s->now.items = p->job->ends->items(p->job);
+    if (!equal)
+        need_all(p);
+    *stage = s->now.stage;
+    *cell = s->now.cell;
+    return TG_OK;
+}
+
+void tgi_stage_state_turn(tgi_pass *p, int64_t cell)
+{
+    tgi_stage_state *s = &p->stages.state;
+    tgi_stage_record *r = &s->now;
+    if (!s->log)
+        return;
+    r->stage = p->stages.at;
+    r->cell = cell;
+    r->cells = p->tiling->cells;
+    r->band = p->tiling->band;
+    memcpy(r->cut, p->tiling->cut, sizeof r->cut);
+}

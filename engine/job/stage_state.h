@@ -1,0 +1,65 @@
+/* stage_state.h - what a run in stages writes down, and how the next one goes on with it.
+ *
+ * A record (out/stage_log.h) is written between bands, when rows of kept values are on the disk:
+ *
+ *   which item, stage and cell; per output of the stage, rows of the cell that are handed out;
+ *   numbers of reductions that are finished, states of those that are being gathered;
+ *   a sum of each value on disk, and where its file is.
+ *
+ * GOING ON. What is kept on disk is read once and compared with its sum. Values in memory are gone:
+ * their stages run again, without gathering what is known. Of the stage at hand the rows that are
+ * there stay, if it has the same cells and bands as before; else it begins again. When anything is
+ * missing or damaged the item begins with its first stage. Output tiles stay in any case. */
+#ifndef TGI_STAGE_STATE_H
+#define TGI_STAGE_STATE_H
+
+#include "engine/out/stage_log.h"
+#include "engine/plan/staged.h"
+
+#include <stdatomic.h>
+
+typedef struct tgi_stage_record {
+    uint64_t id;    /* of the file of kept values */
+    uint64_t plan;  /* checksum of cut and places */
+    int64_t item, items;
+    int32_t stage, stages; /* at hand; how many */
+    int64_t cell, cells;   /* of the stage */
+    int64_t cut[3], band;  /* its tiling */
+    int64_t rows, rows_in_all; /* of the driver's rows fed, in the cell; for who watches */
+    double began, written; /* by the clock of the day */
+    int64_t process;
+    char kept[1024]; /* path of that file, or "" */
+} tgi_stage_record;
+
+typedef struct tgi_stage_state {
+    tgi_stage_log *log; /* NULL: nothing is written down */
+    tgi_stage_record now;
+    int64_t *done;          /* per output of the stage: rows of the cell handed out; -1: none */
+    int n_done;             /* outputs of a stage, at most */
+    _Atomic uint64_t *sums; /* per kept value */
+    unsigned char *needs;   /* per stage: it runs for the item at hand */
+    int goes_on;            /* `now` is of an earlier run, and its item has not come yet */
+    double last;            /* when a record was written */
+    int fd;                 /* of the kept file; -1 */
+} tgi_stage_state;
+
+struct tgi_pass;
+
+/* Open for output OUT. `fresh`: what is there is of no use. */
+tg_status tgi_stage_state_open(struct tgi_pass *p, const char *output, int fresh, tgi_err *err);
+void tgi_stage_state_close(tgi_stage_state *s);
+/* An item begins: *stage and *cell where to go on, 0 and 0 mostly. `needs` is set. */
+tg_status tgi_stage_state_item(struct tgi_pass *p, int *stage, int64_t *cell, tgi_err *err);
+/* The box of output o that a cell of a stage hands out, up to row `end` (-1: all of it). */
+tgi_box tgi_stage_state_share(const tgi_tiling *t, int o, int64_t cell, int64_t end);
+/* A stage begins at a cell; the record says so when it is written next. */
+void tgi_stage_state_turn(struct tgi_pass *p, int64_t cell);
+/* Write a record now, or when it is time. */
+tg_status tgi_stage_state_write(struct tgi_pass *p, tgi_err *err);
+tg_status tgi_stage_state_tick(struct tgi_pass *p, tgi_err *err);
+/* All is in the output: nothing of it is of use any more. */
+void tgi_stage_state_remove(tgi_stage_state *s, const char *output);
+/* The same for an output whose run is given up. */
+void tgi_stage_state_discard(const char *output);
+
+#endif

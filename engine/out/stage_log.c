@@ -1,0 +1,289 @@
+/* stage_log.c - writes and reads OUT.stages, and makes the file of kept values. */
+#include "engine/out/stage_log.h"
+
+#include "engine/base/mem.h"
+#include "io/crc32c.h"
+#include "io/file_ops.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORMAT 1u
+#define FRONT 4096u
+#define PLACE 64u /* bytes of a place in front of its record */
+
+typedef struct front {
+    char mark[16];
+    uint32_t format, pad;
+    uint64_t bytes; /* of a record */
+} front;
+
+typedef struct place {
+    uint64_t sequence, bytes;
+    uint32_t record_check; /* of the record */
+    uint32_t check;        /* of all above */
+} place;
+
+struct tgi_stage_log {
+    int fd;
+    char *path;
+    size_t bytes;
+    uint64_t sequence; /* of the newest record; 0: none */
+};
+
+/* ---- Places ------------------------------------------------------------------------------ */
+
+static uint64_t place_at(size_t bytes, uint64_t sequence)
+{
+    const uint64_t all = (PLACE + (uint64_t)bytes + 4095) / 4096 * 4096;
+    return FRONT + (sequence & 1) * all;
+}
+
+static uint32_t check_of(const place *p)
+{
+    return tgi_crc32c(0, p, offsetof(place, check));
+}
+
+/* The place that holds a record, or 0; *p is its head. */
+static int read_place(int fd, const char *path, size_t bytes, uint64_t which, place *p)
+{
+    tgi_err none = {0};
+    return tgi_file_pread(fd, path, p, sizeof *p, place_at(bytes, which), &none) == TG_OK &&
+           p->check == check_of(p) && p->bytes == bytes && (p->sequence & 1) == which &&
+           p->sequence > 0;
+}
+
+/* Does the record have its checksum? It is read through a small buffer. */
+static int record_holds(int fd, const char *path, size_t bytes, const place *p)
+{
+    unsigned char buf[4096];
+    uint64_t at = place_at(bytes, p->sequence) + PLACE;
+    uint32_t crc = 0;
+    tgi_err none = {0};
+    for (size_t left = bytes; left > 0;) {
+        const size_t n = left < sizeof buf ? left : sizeof buf;
+        if (tgi_file_pread(fd, path, buf, n, at, &none) != TG_OK)
+            return 0;
+        crc = tgi_crc32c(crc, buf, n);
+        at += n;
+        left -= n;
+    }
+    return crc == p->record_check;
+}
+
+/* The newest record that holds; 0: there is none. */
+static int newest(int fd, const char *path, size_t bytes, place *out)
+{
+    place p[2];
+    int good[2];
+    for (uint64_t k = 0; k < 2; k++)
+        good[k] = read_place(fd, path, bytes, k, &p[k]);
+    for (int tries = 0; tries < 2; tries++) {
+        const int k = good[1] && (!good[0] || p[1].sequence > p[0].sequence);
+        if (!good[k])
+            return 0;
+        *out = p[k];
+        if (record_holds(fd, path, bytes, out))
+            return 1;
+        good[k] = 0;
+    }
+    return 0;
+}
+
+/* ---- Open and close ---------------------------------------------------------------------- */
+
+static char *path_of(const char *output)
+{
+    const size_t n = strlen(output);
+    char *p = tgi_malloc(TGI_TAG_IO, n + sizeof TGI_STAGES_END);
+    if (p) {
+        memcpy(p, output, n);
+        memcpy(p + n, TGI_STAGES_END, sizeof TGI_STAGES_END);
+    }
+    return p;
+}
+
+static front front_of(size_t bytes)
+{
+    front f = {.format = FORMAT, .bytes = bytes};
+    memcpy(f.mark, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK);
+    return f;
+}
+
+/* A file that is as ours is now, or made so: then it has no record. */
+static tg_status settle_front(tgi_stage_log *l, tgi_err *err)
+{
+    const front want = front_of(l->bytes);
+    const uint64_t size = place_at(l->bytes, 1) + PLACE + l->bytes;
+    front is;
+    tgi_err none = {0};
+    place p;
+    if (tgi_file_pread(l->fd, l->path, &is, sizeof is, 0, &none) == TG_OK &&
+        memcmp(&is, &want, sizeof is) == 0) {
+        l->sequence = newest(l->fd, l->path, l->bytes, &p) ? p.sequence : 0;
+        return TG_OK;
+    }
+    TGI_TRY(tgi_file_truncate(l->fd, l->path, 0, err));
+    TGI_TRY(tgi_file_reserve(l->fd, l->path, size, err));
+    TGI_TRY(tgi_file_pwrite(l->fd, l->path, &want, sizeof want, 0, err));
+    TGI_TRY(tgi_file_truncate(l->fd, l->path, size, err));
+    return tgi_file_sync_dir(l->path, err);
+}
+
+tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **out, tgi_err *err)
+{
+    tgi_stage_log *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
+    tg_status st = TG_E_NOMEM;
+    if (l) {
+        *l = (tgi_stage_log){.fd = -1, .bytes = bytes, .path = path_of(output)};
+        const tgi_left left = {.path = l->path, .output = output, .begins = TGI_STAGES_MARK};
+        st = l->path ? tgi_file_open_locked(&left, &l->fd, err) : TG_E_NOMEM;
+    }
+    if (st == TG_OK)
+        st = settle_front(l, err);
+    else if (st == TG_E_NOMEM)
+        tgi_fail(err, st, "no memory for %s%s", output, TGI_STAGES_END);
+    if (st != TG_OK)
+        tgi_stage_log_close(&l);
+    *out = l;
+    return st;
+}
+
+void tgi_stage_log_close(tgi_stage_log **lp)
+{
+    tgi_stage_log *l = *lp;
+    if (!l)
+        return;
+    if (l->fd >= 0)
+        close(l->fd);
+    tgi_free(l->path);
+    tgi_free(l);
+    *lp = NULL;
+}
+
+/* ---- Records ----------------------------------------------------------------------------- */
+
+tg_status tgi_stage_log_write(tgi_stage_log *l, const tgi_stage_part *part, int n, tgi_err *err)
+{
+    place p = {.sequence = l->sequence + 1, .bytes = l->bytes};
+    uint64_t at = place_at(l->bytes, p.sequence) + PLACE;
+    const uint64_t head = at - PLACE;
+    for (int i = 0; i < n; i++) {
+        p.record_check = tgi_crc32c(p.record_check, part[i].at, part[i].bytes);
+        TGI_TRY(tgi_file_pwrite(l->fd, l->path, part[i].at, part[i].bytes, at, err));
+        at += part[i].bytes;
+    }
+    if (at != head + PLACE + l->bytes)
+        return tgi_fail(err, TG_E_INTERNAL, "a record of %s has another size", l->path);
+    p.check = check_of(&p);
+    TGI_TRY(tgi_file_pwrite(l->fd, l->path, &p, sizeof p, head, err));
+    TGI_TRY(tgi_file_sync(l->fd, l->path, err));
+    l->sequence = p.sequence;
+    return TG_OK;
+}
+
+tg_status tgi_stage_log_read(tgi_stage_log *l, const tgi_stage_part *part, int n, int *found,
+                             tgi_err *err)
+{
+    uint64_t at = place_at(l->bytes, l->sequence) + PLACE;
+    *found = l->sequence > 0;
+    for (int i = 0; i < n && *found; i++) {
+        TGI_TRY(tgi_file_pread(l->fd, l->path, part[i].at, part[i].bytes, at, err));
+        at += part[i].bytes;
+    }
+    return TG_OK;
+}
+
+int tgi_stage_log_look(const char *output, void *first, size_t bytes)
+{
+    char *path = path_of(output);
+    front f;
+    place p;
+    tgi_err none = {0};
+    const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int ok = fd >= 0 && tgi_file_pread(fd, path, &f, sizeof f, 0, &none) == TG_OK &&
+             memcmp(f.mark, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK) == 0 && f.format == FORMAT &&
+             f.bytes >= bytes && f.bytes < SIZE_MAX / 4;
+    ok = ok && newest(fd, path, (size_t)f.bytes, &p) &&
+         tgi_file_pread(fd, path, first, bytes, place_at((size_t)f.bytes, p.sequence) + PLACE,
+                        &none) == TG_OK;
+    if (fd >= 0)
+        close(fd);
+    tgi_free(path);
+    return ok;
+}
+
+/* ---- The file of kept values ------------------------------------------------------------- */
+
+tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap, tgi_err *err)
+{
+    char whole[4096];
+    const char *base = strrchr(output, '/');
+    if (output[0] == '/' || !getcwd(whole, sizeof whole))
+        whole[0] = 0;
+    uint32_t crc = tgi_crc32c(0, whole, strlen(whole));
+    crc = tgi_crc32c(crc, output, strlen(output));
+    const int n = snprintf(buf, cap, "%s/%.80s.%08x.kept", folder, base ? base + 1 : output, crc);
+    return n > 0 && (size_t)n < cap
+               ? TG_OK
+               : tgi_fail(err, TG_E_ARG, "--scratch %s: the name is too long", folder);
+}
+
+typedef struct kept_front {
+    char mark[16];
+    uint64_t id;
+} kept_front;
+
+tg_status tgi_kept_mark(int fd, const char *path, uint64_t id, tgi_err *err)
+{
+    kept_front f = {.id = id};
+    memcpy(f.mark, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK);
+    TGI_TRY(tgi_file_pwrite(fd, path, &f, sizeof f, 0, err));
+    return tgi_file_sync(fd, path, err);
+}
+
+tg_status tgi_kept_open(const char *path, uint64_t bytes, int *fd, uint64_t *id, tgi_err *err)
+{
+    const tgi_left left = {.path = path, .output = path, .begins = TGI_KEPT_MARK};
+    kept_front f;
+    uint64_t size = 0;
+    tgi_err none = {0};
+    *fd = -1;
+    *id = 0;
+    tg_status st = tgi_file_open_locked(&left, fd, err);
+    if (st != TG_OK)
+        return st;
+    st = tgi_file_size(*fd, path, &size, err);
+    if (st == TG_OK && size == TGI_KEPT_FRONT + bytes &&
+        tgi_file_pread(*fd, path, &f, sizeof f, 0, &none) == TG_OK) {
+        *id = f.id;
+        return TG_OK;
+    }
+    if (st == TG_OK) /* nothing of it is of use */
+        st = tgi_file_truncate(*fd, path, 0, err);
+    if (st == TG_OK)
+        st = tgi_kept_mark(*fd, path, 0, err);
+    if (st == TG_OK)
+        st = tgi_file_reserve(*fd, path, TGI_KEPT_FRONT + bytes, err);
+    if (st == TG_OK)
+        st = tgi_file_truncate(*fd, path, TGI_KEPT_FRONT + bytes, err);
+    if (st != TG_OK) {
+        (void)tgi_file_unlink(path, &none);
+        close(*fd);
+        *fd = -1;
+    }
+    return st;
+}
+
+void tgi_stage_log_remove(const char *output, const char *kept)
+{
+    char *path = path_of(output);
+    tgi_err none = {0};
+    if (kept && kept[0] && tgi_file_begins(kept, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+        (void)tgi_file_unlink(kept, &none);
+    if (path && tgi_file_begins(path, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK - 1))
+        (void)tgi_file_unlink(path, &none);
+    tgi_free(path);
+}
