@@ -556,7 +556,7 @@ tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err)
     outcome done = {.res = {.size = sizeof done.res}};
     TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
     TGI_TRY(tgi_job_stats_look(job, err));
-    job->running = 1;
+    job->purpose = TGI_TO_RUN;
     const tg_status st = tgi_run_attempts(job, attempt, &done, err);
     if (st != TG_OK)
         tgi_job_sides_drop(job, st);

@@ -195,7 +195,7 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     int64_t n = 0;
     int named = 0;
     TGI_TRY(tgi_job_sides_look(job, err));
-    job->running = 1;
+    job->purpose = TGI_TO_RUN;
     TGI_TRY(tgi_job_plan_output(job, err));
     const int sinks = tgi_job_has_sinks(job);
     const tg_status st =
