@@ -129,6 +129,7 @@ typedef struct tgi_job_device {
 typedef struct tgi_scratch_part {
     double passes; /* times the input is decoded without it; 0: rows are not streamed */
     int helps, used;
+    int no_room;    /* the buffers to write it do not fit the budget */
     uint64_t bytes; /* of the file */
     char why[192];
 } tgi_scratch_part;
@@ -164,6 +165,13 @@ typedef struct tgi_trial {
     int unlearned;             /* estimate without the lessons of finished runs */
 } tgi_trial;
 
+/* What a plan is made for. */
+typedef enum tgi_purpose {
+    TGI_TO_KNOW, /* somebody asks; of a device, figures may be those of an earlier context */
+    TGI_TO_RUN,  /* they are measured */
+    TGI_AS_PART  /* verify and preview take more memory than the plan says */
+} tgi_purpose;
+
 struct tg_job {
     tg_ctx *ctx;
     tgi_flag asked; /* tg_job_cancel asked to stop */
@@ -188,10 +196,8 @@ struct tg_job {
     uint64_t refused_bytes; /* what the job would have taken there; 0: none was refused */
     uint64_t device_peak;   /* of the last plan on a device */
     tgi_err uncounted;   /* why a tiling could not be counted on the device; the first reason */
-    int running;         /* a run: figures of the device are measured, not looked up */
+    tgi_purpose purpose; /* of the plan */
     int again;           /* what an earlier run left is of no use: begin anew */
-    int without_scratch; /* plan without scratch: the buffers to write it would not fit */
-    int plan_is_part;    /* verify, preview: they take more memory than the plan says */
     char machine_text[256], device_text[320];
     size_t held_before;     /* live bytes of the library when the job was opened */
     uint64_t program_bytes; /* tgi_machine_process */

@@ -262,7 +262,7 @@ void tgi_job_device_recount(tg_job *job)
     allow(job, d->context_bytes + d->free_bytes, total);
 }
 
-tg_status tgi_job_device_see(tg_job *job, tgi_err *err)
+tg_status tgi_job_device_see(tg_job *job, int measured, tgi_err *err)
 {
     tgi_job_device *d = &job->dev;
     tgi_measured m;
@@ -281,7 +281,7 @@ tg_status tgi_job_device_see(tg_job *job, tgi_err *err)
     }
     tgi_measured_read(&d->info, &m);
     const uint64_t told = told_free(&d->info);
-    if (job->running || !m.context_bytes || told <= m.context_bytes ||
+    if (measured || !m.context_bytes || told <= m.context_bytes ||
         tgi_device_was_current(&d->info))
         return tgi_job_device_open(job, err);
     d->supposed = 1;

@@ -16,10 +16,10 @@ tg_status tgi_job_device_of_file(tg_job *job, const tgi_device_spec *want, tgi_e
 /* Go back to the processor, dropping the plan: `why` is told, unless --device named the device
  * (then the answer is TG_E_UNSUPPORTED) or it is NULL. */
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err);
-/* See how much memory there is, and what a context takes of it. Of a job that is not running
- * without making one, where both can be looked up: what an earlier context took, and what the
- * management library says is free. */
-tg_status tgi_job_device_see(tg_job *job, tgi_err *err);
+/* See how much memory there is, and what a context takes of it. Not `measured`: without making
+ * one, where both can be looked up: what an earlier context took, and what the management
+ * library says is free. */
+tg_status tgi_job_device_see(tg_job *job, int measured, tgi_err *err);
 /* Make the context and measure both; once. */
 tg_status tgi_job_device_open(tg_job *job, tgi_err *err);
 /* With nothing of the job's on the device but its context: what is not free any more is the

@@ -92,7 +92,8 @@ static void choose_type(tg_job *job)
 
 tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
 {
-    job->plan_is_part = 0; /* perhaps verify or preview came before, with the same job */
+    if (job->purpose == TGI_AS_PART) /* verify or preview came before, with the same job */
+        job->purpose = TGI_TO_KNOW;
     choose_type(job);
     TGI_TRY(tgi_job_device_choose(job, err));
     TGI_TRY(tgi_job_plan(job, err));

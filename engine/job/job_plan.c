@@ -247,7 +247,7 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, 
         return no_figure(job, err);
     tgi_size_above(least, need, sizeof need);
     tgi_size_below(job->plan.budget, have, sizeof have);
-    if (!job->plan_is_part) {
+    if (job->purpose != TGI_AS_PART) {
         memcpy(must, "--ram ", 6);
         tgi_plan_ram_text(least, must + 6, sizeof must - 6);
     }
@@ -410,7 +410,7 @@ static tg_status confirm(tg_job *job, tgi_err *err)
 {
     int holds = 1;
     tgi_err e = {0};
-    if (!job->plan.valid || !job->running)
+    if (!job->plan.valid || job->purpose != TGI_TO_RUN)
         return TG_OK;
     const tg_status st = tgi_job_device_confirm(job, &holds, &e);
     if (st != TG_OK)
@@ -443,7 +443,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;
-    job->without_scratch = 0;
+    p->scratch.no_room = 0;
     tgi_machine_look_again(&job->machine);
     TGI_TRY(job->ends->begin(job, err));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
@@ -451,7 +451,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     if (st == TG_E_BUDGET && tgi_job_spare_source(job))
         st = attempt(job, &e);
     if (st == TG_E_BUDGET && job->set.scratch && job->source) {
-        job->without_scratch = 1;
+        p->scratch.no_room = 1;
         st = attempt(job, &e);
     }
     if (st != TG_OK) {

@@ -32,7 +32,6 @@
 #include <string.h>
 
 typedef struct run {
-    tg_job *job;
     tgi_run all;         /* what every run has */
     tgi_source *decoded; /* in front of job->source when the plan uses scratch */
     tgi_journal *journal;
@@ -51,7 +50,7 @@ typedef struct run {
 
 static void say_memory(void *user, const char *line)
 {
-    tgi_ctx_log(((run *)user)->job->ctx, TG_LOG_DEBUG, "%s", line);
+    tgi_ctx_log(((run *)user)->all.job->ctx, TG_LOG_DEBUG, "%s", line);
 }
 
 static void trace_begin(run *r)
@@ -66,7 +65,7 @@ static void trace_begin(run *r)
 static void report(run *r, const char *phase, double fraction, double since)
 {
     const double spent = tgi_seconds() - since;
-    const int64_t all = r->job->plan.layout->n_tiles, again = r->repairs;
+    const int64_t all = r->all.job->plan.layout->n_tiles, again = r->repairs;
     const int64_t written = r->commit    ? tgi_commit_written(r->commit)
                             : r->journal ? tgi_journal_appended(r->journal) + again
                                          : 0;
@@ -82,12 +81,12 @@ static void report(run *r, const char *phase, double fraction, double since)
                            .eta_seconds = share > 0.01 ? spent / share * (1 - share) : -1,
                            .memory_bytes = tgi_tracker_current(r->all.tracker),
                            .predicted_bytes = r->all.predicted,
-                           .budget_bytes = r->job->plan.budget,
+                           .budget_bytes = r->all.job->plan.budget,
                            .tiles_done = written - again,
                            .tiles_total = all,
                            .tiles_resumed = r->tiles_before - again};
     tgi_tracker_update(r->all.tracker, phase, p.tiles_done);
-    tgi_ctx_progress(r->job->ctx, &p);
+    tgi_ctx_progress(r->all.job->ctx, &p);
 }
 
 static tg_status stopped(tgi_err *err)
@@ -108,48 +107,49 @@ static tg_status adopt_plan(run *r, tgi_err *err)
     tgi_decided decided;
     const char *stored = tgi_journal_job(r->journal, &n);
     if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa))
-        TGI_TRY(tgi_adopt_device(r->job, isa, err));
+        TGI_TRY(tgi_adopt_device(r->all.job, isa, err));
     if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan) &&
         tgi_decided_read(plan, &decided)) /* else plan afresh */
-        tgi_job_adopt(r->job, &decided);
+        tgi_job_adopt(r->all.job, &decided);
     return TG_OK;
 }
 
 static tg_status plan_afresh(run *r, tgi_err *err)
 {
-    TGI_TRY(tgi_job_plan_output(r->job, err));
+    TGI_TRY(tgi_job_plan_output(r->all.job, err));
     tgi_free(r->fingerprint);
     r->fingerprint = NULL;
-    return tgi_fingerprint_make(r->job, &r->fingerprint, err);
+    return tgi_fingerprint_make(r->all.job, &r->fingerprint, err);
 }
 
 /* Plan as the interrupted run did; TG_E_CHANGED when it was another job's. */
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
     size_t n;
-    TGI_TRY(tgi_may_go_on(r->journal, r->job->bad, r->job->set.output, err));
+    TGI_TRY(tgi_may_go_on(r->journal, r->all.job->bad, r->all.job->set.output, err));
     TGI_TRY(adopt_plan(r, err));
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
-    return tgi_job_stats_same(r->job, r->journal, err);
+    return tgi_job_stats_same(r->all.job, r->journal, err);
 }
 
 /* -y: what another job left is discarded, when the new plan stands and the run begins. */
 static tg_status discard_other(run *r, const tgi_kernel_set *ours, tgi_err *err)
 {
-    tgi_job_warn(r->job, "-y: %s.partial, an interrupted output of another job, is discarded",
-                 r->job->set.output);
+    tgi_job_warn(r->all.job,
+                 "-y: %s.partial, an interrupted output of another job, is discarded",
+                 r->all.job->set.output);
     *err = (tgi_err){0}; /* why it is another's is no matter any more */
-    r->job->set.backend = ours;
-    tgi_job_adopt_none(r->job);
+    r->all.job->set.backend = ours;
+    tgi_job_adopt_none(r->all.job);
     r->start_over = 1;
     return plan_afresh(r, err);
 }
 
 static tg_status open_journal(run *r, tgi_err *err)
 {
-    tg_job *job = r->job;
+    tg_job *job = r->all.job;
     const tgi_kernel_set *ours = job->set.backend;
     if (!job->set.output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
@@ -165,7 +165,7 @@ static tg_status open_journal(run *r, tgi_err *err)
 
 static tg_status open_scratch(run *r, tgi_err *err)
 {
-    tg_job *job = r->job;
+    tg_job *job = r->all.job;
     if (!job->plan.scratch.used)
         return TG_OK;
     return tgi_decoded_open(job->source, TGI_JOB_READERS, &job->map, job->set.scratch,
@@ -175,7 +175,7 @@ static tg_status open_scratch(run *r, tgi_err *err)
 /* Where rows are read from. */
 static tgi_source *source_of(const run *r)
 {
-    return r->decoded ? r->decoded : r->job->source;
+    return r->decoded ? r->decoded : r->all.job->source;
 }
 
 static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
@@ -193,7 +193,7 @@ static tg_status check_stop(void *user, tgi_err *err)
 /* After the statistics: from here on the journal belongs to the committer's thread. */
 static tg_status open_writer(run *r, tgi_err *err)
 {
-    tg_job *job = r->job;
+    tg_job *job = r->all.job;
     const tgi_plan_part *p = &job->plan;
     const tgi_commit_opts commit = {.journal = r->journal,
                                     .layout = p->layout,
@@ -235,7 +235,7 @@ static tg_status stats_tick(void *user, double fraction)
 static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
 {
     run *r = user;
-    const tg_job *job = r->job;
+    const tg_job *job = r->all.job;
     const tgi_stats_args a = {.source = source_of(r),
                               .ops = source_of(r)->ops,
                               .map = &job->map,
@@ -254,7 +254,7 @@ static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
 
 static tg_status get_statistics(run *r, tgi_err *err)
 {
-    tg_job *job = r->job;
+    tg_job *job = r->all.job;
     tgi_stats *sets = r->all.pass.sets;
     int given;
     if (!tgi_normalize_needs_stats(&job->set.normalize))
@@ -286,7 +286,7 @@ static tgi_range turn(void *user, int64_t item, const tgi_range core[3], const i
 static int wants(void *user, int64_t item)
 {
     const run *r = user;
-    const tgi_tiling *t = &r->job->plan.choice.tiling;
+    const tgi_tiling *t = &r->all.job->plan.choice.tiling;
     int64_t in[3], out[3];
     tgi_range core[3];
     for (int64_t k = 0; k < t->cells; k++) {
@@ -312,16 +312,16 @@ static tg_status repair(run *r, tgi_err *err)
     if (!damaged)
         return TG_OK;
     tgi_job_warn(
-        r->job,
+        r->all.job,
         "%s.partial: %lld of the %lld tiles that the interrupted run left were damaged "
         "and are computed again",
-        r->job->set.output, (long long)damaged, (long long)r->tiles_before);
+        r->all.job->set.output, (long long)damaged, (long long)r->tiles_before);
     return tgi_pass_walk(&r->all.pass, err);
 }
 
 static tg_status run_items(run *r, tgi_err *err)
 {
-    const tg_job *job = r->job;
+    const tg_job *job = r->all.job;
     r->t_phase = tgi_seconds();
     tgi_run_bands_begin(&r->all);
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG,
@@ -343,11 +343,11 @@ static tg_status run_items(run *r, tgi_err *err)
 
 static tg_status begin_anew(run *r, tgi_err *err)
 {
-    TGI_TRY(tgi_journal_begin(r->journal, r->job->plan.layout, r->fingerprint,
+    TGI_TRY(tgi_journal_begin(r->journal, r->all.job->plan.layout, r->fingerprint,
                               strlen(r->fingerprint), err));
-    tgi_stage_state_discard(r->job->set.output);
+    tgi_stage_state_discard(r->all.job->set.output);
     r->all.pass.stages.fresh = 1;
-    return tgi_bad_tiles_begin_output(r->job->bad, r->job->set.output, err);
+    return tgi_bad_tiles_begin_output(r->all.job->bad, r->all.job->set.output, err);
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -357,20 +357,20 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (tgi_journal_state(r->journal) != TGI_JOURNAL_RESUME)
         r->start_over = 1;
     if (!r->start_over)
-        st = tgi_go_on(r->journal, r->job->plan.layout, r->job->bad, &why);
-    if (st == TG_E_CHANGED && (r->start_over || r->job->set.overwrite))
+        st = tgi_go_on(r->journal, r->all.job->plan.layout, r->all.job->bad, &why);
+    if (st == TG_E_CHANGED && (r->start_over || r->all.job->set.overwrite))
         st = begin_anew(r, err);
     else if (st != TG_OK)
         return tgi_fail(err, st, "%s", why.text);
-    if (r->job->bad)
-        tgi_journal_watch_bad(r->journal, r->job->bad);
+    if (r->all.job->bad)
+        tgi_journal_watch_bad(r->journal, r->all.job->bad);
     r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
     return st;
 }
 
 static tg_status work(run *r, tgi_err *err)
 {
-    tg_job *job = r->job;
+    tg_job *job = r->all.job;
     const tgi_pass_end end = {
         .user = r, .store = store_rows, .stop = check_stop, .tick = run_tick, .turn = turn,
         .wants = wants};
@@ -404,8 +404,8 @@ static void close_run(run *r)
     if (r->commit)
         tgi_commit_close(&r->commit, &ignored);
     tgi_journal_close(&r->journal);
-    if (r->job->bad)
-        tgi_bad_tiles_end(r->job->bad);
+    if (r->all.job->bad)
+        tgi_bad_tiles_end(r->all.job->bad);
     tgi_run_close(&r->all); /* writers worked in its memory */
     tgi_free(r->fingerprint);
     tgi_trace_end(&r->memory);
@@ -413,7 +413,7 @@ static void close_run(run *r)
 
 static void fill_result(const run *r, tg_run_result *res)
 {
-    const tg_job *job = r->job;
+    const tg_job *job = r->all.job;
     const tgi_mapping *m = &job->map;
     const double pixels = (double)m->out_extent[0] * (double)m->out_extent[1] *
                           (double)m->out_extent[2] * (double)m->n_items;
@@ -439,8 +439,9 @@ static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
     r->all.tick = finish_tick;
     TGI_TRY(tgi_run_input_digest(&r->all, &files->input, err));
     tgi_image_meta meta;
-    tgi_mapping_meta(&r->job->map, r->job->info, &meta);
-    TGI_TRY(tgi_picture_make(r->job->set.writer, r->job->plan.layout, &meta, r->journal, err));
+    tgi_mapping_meta(&r->all.job->map, r->all.job->info, &meta);
+    TGI_TRY(tgi_picture_make(r->all.job->set.writer, r->all.job->plan.layout, &meta, r->journal,
+                             err));
     return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,
                                     err);
 }
@@ -452,10 +453,10 @@ static void warn_of_clipped(run *r)
     const double share = r->store ? tgi_store_clipped(r->store) : 0;
     if (share > TGI_CLIPPED_MANY)
         tgi_job_warn(
-            r->job,
+            r->all.job,
             "%.0f %% of the values do not fit %s and were clipped: another --dtype, or "
             "--normalize, may be meant",
-            100 * share, tgi_dtype_name(r->job->set.dtype));
+            100 * share, tgi_dtype_name(r->all.job->set.dtype));
 }
 
 /* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not;
@@ -468,29 +469,30 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     TGI_TRY(check_files(r, &files, err));
     report(r, "finish", 1, r->t_phase);
     fill_result(r, res);
-    tgi_run_warn_of_nonfinite(r->job, res->nonfinite,
-                              tgi_dtype_is_float(r->job->set.dtype)
+    tgi_run_warn_of_nonfinite(r->all.job, res->nonfinite,
+                              tgi_dtype_is_float(r->all.job->set.dtype)
                                   ? ""
                                   : "; NaN is written as 0, infinity as the end of the range");
     warn_of_clipped(r);
-    tgi_job_warn_of_surplus(r->job);
+    tgi_job_warn_of_surplus(r->all.job);
     res->measured_peak_bytes = tgi_job_tracker_peak(r->all.tracker);
-    TGI_TRY(tgi_receipt_write(r->job, res, r->all.pass.sets, r->fingerprint, &files, err));
-    if (r->job->bad)
-        TGI_TRY(tgi_bad_tiles_write(r->job->bad, r->job->set.input, err));
+    TGI_TRY(tgi_receipt_write(r->all.job, res, r->all.pass.sets, r->fingerprint, &files, err));
+    if (r->all.job->bad)
+        TGI_TRY(tgi_bad_tiles_write(r->all.job->bad, r->all.job->set.input, err));
     TGI_TRY(tgi_journal_seal(r->journal, err));
     res->measured_peak_bytes =
-        tgi_job_tracker_close(r->job, &r->all.tracker); /* and the picture */
+        tgi_job_tracker_close(r->all.job, &r->all.tracker); /* and the picture */
     TGI_TRY(tgi_journal_name(r->journal, err));
     r->finished = 1;
-    return tgi_bad_tiles_verdict(res->bad_regions, r->job->set.input, r->job->set.output, err);
+    return tgi_bad_tiles_verdict(res->bad_regions, r->all.job->set.input,
+                                 r->all.job->set.output, err);
 }
 
 /* Of a run that failed: what of it nobody should go on with. What was stopped otherwise stays,
  * whatever became of the input: the fingerprint compares that, and knows more than a time. */
 static void leave(run *r, tg_status st, tgi_err *err)
 {
-    tg_job *job = r->job;
+    tg_job *job = r->all.job;
     if (!r->journal || r->finished)
         return;
     (void)tgi_run_blame(&r->all, st, err);
@@ -541,7 +543,7 @@ static tg_status attempt(tg_job *job, void *user, tgi_err *err)
 {
     outcome *out = user;
     tg_run_result *res = &out->res;
-    run r = {.job = job, .t0 = tgi_seconds()};
+    run r = {.t0 = tgi_seconds()};
     r.all = (tgi_run){.job = job,
                       .files = tgi_source_held,
                       .of = job->source,
@@ -579,7 +581,7 @@ tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err)
     outcome done = {.res = {.size = sizeof done.res}};
     TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
     TGI_TRY(tgi_job_stats_look(job, err));
-    job->running = 1;
+    job->purpose = TGI_TO_RUN;
     const tg_status st = tgi_run_attempts(job, attempt, &done, err);
     if (st != TG_OK)
         tgi_job_sides_drop(job, st);

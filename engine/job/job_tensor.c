@@ -25,11 +25,6 @@
 
 /* ---- Run --------------------------------------------------------------------------------- */
 
-typedef struct tensor_run {
-    tg_job *job;
-    tgi_run all; /* what every run has */
-} tensor_run;
-
 #define HASH_BYTES ((size_t)16 << 10) /* of the allowance */
 
 int tgi_tensor_files(const void *of, int64_t i, tgi_held *out)
@@ -49,16 +44,16 @@ int tgi_tensor_files(const void *of, int64_t i, tgi_held *out)
 static tg_status load_input(void *user, int i, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
-    const tensor_run *r = user;
-    return tgi_tensor_load(r->job, i, r->all.pass.item, view, box, r->all.pass.rows, err);
+    const tgi_run *r = user;
+    return tgi_tensor_load(r->job, i, r->pass.item, view, box, r->pass.rows, err);
 }
 
 static tg_status store_output(void *user, int o, const tgi_view *view, const tgi_box *box,
                               tgi_err *err)
 {
-    const tensor_run *r = user;
-    return tgi_tensor_store(r->job, o, r->all.pass.item, &r->all.pass.out, view, box,
-                            r->all.pass.rows, err);
+    const tgi_run *r = user;
+    return tgi_tensor_store(r->job, o, r->pass.item, &r->pass.out, view, box, r->pass.rows,
+                            err);
 }
 
 static tg_status hash_tick(void *user, double fraction, tgi_err *err)
@@ -78,41 +73,41 @@ static tg_status check_stop(void *user, tgi_err *err)
 
 static tg_status tick(void *user, tgi_err *err)
 {
-    tensor_run *r = user;
-    tgi_tracker_update(r->all.tracker, "run", r->all.pass.cells);
+    tgi_run *r = user;
+    tgi_tracker_update(r->tracker, "run", r->pass.cells);
     TGI_TRY(check_stop(user, err));
-    return tgi_run_input_holds(&r->all, err);
+    return tgi_run_input_holds(r, err);
 }
 
 static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
 {
-    const tensor_run *r = user;
-    const tgi_pass *p = &r->all.pass;
+    const tgi_run *r = user;
+    const tgi_pass *p = &r->pass;
     return tgi_job_stats_collect(r->job, p->reserve, p->staging[0], p->staging_bytes, sets,
                                  err);
 }
 
-static tg_status open_run(tensor_run *r, tgi_err *err)
+static tg_status open_run(tgi_run *r, tgi_err *err)
 {
     tg_job *job = r->job;
     int given;
     const tgi_pass_end end = {
         .user = r, .load = load_input, .store = store_output, .stop = check_stop, .tick = tick};
-    TGI_TRY(tgi_job_tracker_open(job, 0, &r->all.tracker, err));
-    TGI_TRY(tgi_pass_reserve(&r->all.pass, job, err));
-    TGI_TRY(tgi_run_open(&r->all, job->source, &end, NULL, HASH_BYTES, err));
+    TGI_TRY(tgi_job_tracker_open(job, 0, &r->tracker, err));
+    TGI_TRY(tgi_pass_reserve(&r->pass, job, err));
+    TGI_TRY(tgi_run_open(r, job->source, &end, NULL, HASH_BYTES, err));
     return job->source && tgi_normalize_needs_stats(&job->set.normalize)
-               ? tgi_run_statistics(&r->all, collect, &given, err)
+               ? tgi_run_statistics(r, collect, &given, err)
                : TG_OK;
 }
 
-static tg_status run_samples(tensor_run *r, tgi_err *err)
+static tg_status run_samples(tgi_run *r, tgi_err *err)
 {
     tgi_input_digest behind_the_last;
-    tgi_run_bands_begin(&r->all);
-    TGI_TRY(tgi_pass_walk(&r->all.pass, err));
-    tgi_run_bands_end(&r->all);
-    return tgi_run_input_digest(&r->all, &behind_the_last, err);
+    tgi_run_bands_begin(r);
+    TGI_TRY(tgi_pass_walk(&r->pass, err));
+    tgi_run_bands_end(r);
+    return tgi_run_input_digest(r, &behind_the_last, err);
 }
 
 /* All samples; from the first again, and with a smaller plan, when the memory that the plan of
@@ -120,8 +115,7 @@ static tg_status run_samples(tensor_run *r, tgi_err *err)
 static tg_status compute(tg_job *job, void *res_of, tgi_err *err)
 {
     tg_run_result *res = res_of;
-    tensor_run r = {.job = job};
-    r.all = (tgi_run){
+    tgi_run r = {
         .job = job, .files = tgi_tensor_files, .of = job, .tick = hash_tick, .user = &r};
     *res = (tg_run_result){.size = sizeof *res};
     if (!job->plan.valid)
@@ -131,12 +125,12 @@ static tg_status compute(tg_job *job, void *res_of, tgi_err *err)
     tg_status st = open_run(&r, err);
     if (st == TG_OK)
         st = run_samples(&r, err);
-    st = tgi_run_blame(&r.all, st, err);
-    tgi_run_result(&r.all, res);
-    res->tiles = r.all.pass.cells;
-    res->nonfinite = r.all.pass.device.nonfinite;
-    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.all.tracker);
-    tgi_run_close(&r.all);
+    st = tgi_run_blame(&r, st, err);
+    tgi_run_result(&r, res);
+    res->tiles = r.pass.cells;
+    res->nonfinite = r.pass.device.nonfinite;
+    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
+    tgi_run_close(&r);
     return st;
 }
 
@@ -195,7 +189,7 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     int64_t n = 0;
     int named = 0;
     TGI_TRY(tgi_job_sides_look(job, err));
-    job->running = 1;
+    job->purpose = TGI_TO_RUN;
     TGI_TRY(tgi_job_plan_output(job, err));
     const int sinks = tgi_job_has_sinks(job);
     const tg_status st =

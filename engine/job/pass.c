@@ -73,7 +73,7 @@ tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
     lend_arena(p);
     if (!job->dev.ops)
         return tgi_net_load(job->plan.net, p->packed, p->pool, err);
-    TGI_TRY(tgi_run_device_open(&p->device, job, p->rows, err));
+    TGI_TRY(tgi_run_device_open(&p->device, job, p->tiling, p->rows, err));
     for (int k = 0; k < 2; k++)
         p->staging[k] = p->device.staging[k].at;
     return tgi_graph_unchanged(job->graph, err);

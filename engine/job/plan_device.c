@@ -194,7 +194,7 @@ static tg_status plan_on_device(const planner *p, tgi_err *err)
 {
     tg_job *job = p->job;
     TGI_TRY(tgi_job_net(job, p->in, err)); /* before a context is made for nothing */
-    TGI_TRY(tgi_job_device_see(job, err));
+    TGI_TRY(tgi_job_device_see(job, job->purpose == TGI_TO_RUN, err));
     if (job->dev.kinds & TGI_KIND_LIBRARY)
         return plan_again(p, err);
     TGI_TRY(p->tile(p->user, err));

@@ -185,7 +185,7 @@ static tg_status count_passes(tg_job *job, tgi_err *err)
 tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err)
 {
     tgi_scratch_part *s = &job->plan.scratch;
-    memset(s, 0, sizeof *s);
+    *s = (tgi_scratch_part){.no_room = s->no_room};
     if (!tgi_job_streams_input(job)) {
         snprintf(s->why, sizeof s->why, "%s",
                  job->info->plain ? "the input is not compressed"
@@ -199,8 +199,8 @@ tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err)
         return TG_OK;
     }
     s->helps = 1;
-    s->used = job->set.scratch != NULL && !job->without_scratch;
-    if (job->without_scratch)
+    s->used = job->set.scratch != NULL && !s->no_room;
+    if (s->no_room)
         snprintf(s->why, sizeof s->why,
                  "the budget has no room for its buffers; the input is decoded %.1f times",
                  s->passes);

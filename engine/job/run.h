@@ -1,6 +1,6 @@
-/* run.h - what every run does, whatever becomes of its rows: watch the memory, hold the input to
- * what it was, collect statistics, time the bands, warn, count, and try again on a device that
- * ran out of memory.
+/* run.h - what every run does, whatever becomes of its rows: hold the input to what it was, get
+ * statistics, time the bands, warn, tell what it took, and try again on a device that ran out of
+ * memory.
  *
  * A runner (job_run.c: tiles, job_tensor.c: arrays) calls these steps in their order and puts
  * between them what its outputs need: a journal and a writer, or names and pieces. */

@@ -16,7 +16,7 @@ typedef struct place {
 
 static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
 {
-    const tgi_tiling *t = &r->job->plan.choice.tiling;
+    const tgi_tiling *t = r->tiling;
     place p = {0};
     tgi_tiling_cell(t, cell, p.core);
     tgi_tiling_shift(t, cell, p.in, p.out);
@@ -83,22 +83,22 @@ static tg_status open_reader(tgi_run_device *r, tgi_err *err)
     const tg_job *job = r->job;
     if (!job->tensors || job->source)
         return TG_OK;
-    return tgi_tensor_reader_open(job, &job->plan.choice.tiling, staging,
-                                  r->rows + TGI_TENSOR_ROWS, &r->reader, err);
+    return tgi_tensor_reader_open(job, r->tiling, staging, r->rows + TGI_TENSOR_ROWS,
+                                  &r->reader, err);
 }
 
-tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, void *rows, tgi_err *err)
+tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *t, void *rows,
+                              tgi_err *err)
 {
     const tgi_job_device *d = &job->dev;
     const tgi_device_io io = {r, fetch, ahead, take};
-    *r = (tgi_run_device){.job = job, .rows = rows, .item = -1};
+    *r = (tgi_run_device){.job = job, .tiling = t, .rows = rows, .item = -1};
     TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
     for (int k = 0; k < 2; k++)
         TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],
                                err));
     TGI_TRY(open_reader(r, err));
-    TGI_TRY(tgi_device_exec_open(d->ops, d->device, &job->plan.choice.tiling, &d->form, &io,
-                                 &r->exec, err));
+    TGI_TRY(tgi_device_exec_open(d->ops, d->device, t, &d->form, &io, &r->exec, err));
     if (r->staging[0].ordinary || r->staging[1].ordinary || !tgi_device_exec_is_pinned(r->exec))
         tgi_job_warn(job,
                      "%s: the system pins no memory (a limit on locked memory?); copies pass "
@@ -148,7 +148,7 @@ static tgi_device_cell id_of(const place *p, int64_t item, int64_t cell)
 static void expect_next(tgi_run_device *r, int64_t item, int64_t cell)
 {
     const tg_job *job = r->job;
-    const int64_t cells = job->plan.choice.tiling.cells;
+    const int64_t cells = r->tiling->cells;
     const int64_t items = job->ends->items(job);
     place p;
     do {

@@ -1,6 +1,6 @@
-/* run_device.h - a run's bands on a device: what job_run.c and job_tensor.c hand to the
- * executor of the device, and what they get back. Pixels come from an image or from arrays, and
- * go into tiles of an image or into arrays. */
+/* run_device.h - the bands of a pass on a device: what the pass hands to the executor of the
+ * device, and what it gets back. Pixels come from an image or from arrays, and go into tiles of
+ * an image or into arrays. */
 #ifndef TGI_RUN_DEVICE_H
 #define TGI_RUN_DEVICE_H
 
@@ -13,7 +13,8 @@
 
 typedef struct tgi_run_device {
     tg_job *job;
-    tgi_loader *loader; /* of an image; NULL: */
+    const tgi_tiling *tiling; /* whose cells are walked; dev.form is its */
+    tgi_loader *loader;       /* of an image; NULL: */
     tgi_tensor_reader *reader;
     tgi_store *store;      /* of an image; NULL: arrays */
     char *rows;            /* of arrays: TGI_TENSOR_ROWS bytes to write, then as many to read */
@@ -27,7 +28,8 @@ typedef struct tgi_run_device {
 /* Take pinned staging and everything on the device. `rows`, borrowed: the plan's window where
  * arrays are read or written, else NULL. TG_E_NOMEM: somebody else has what the plan counted
  * on. Closing is safe any time. */
-tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, void *rows, tgi_err *err);
+tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *t, void *rows,
+                              tgi_err *err);
 /* The device reads and writes nothing any more: what fills the staging can be closed. */
 void tgi_run_device_stop(tgi_run_device *r);
 void tgi_run_device_close(tgi_run_device *r);

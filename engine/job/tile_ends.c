@@ -175,7 +175,7 @@ static tg_status choose_on_grid(tg_job *job, tgi_err *err)
     tgi_image_meta meta;
     tgi_plan_part *p = &job->plan;
     size_t decoder = job->source->ops->codec_bytes(job->source);
-    if (job->set.scratch && !job->without_scratch && tgi_job_streams_input(job))
+    if (job->set.scratch && !job->plan.scratch.no_room && tgi_job_streams_input(job))
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
     tgi_choice_free(&p->choice);
     TGI_TRY(make_layout(job, err));
@@ -335,7 +335,7 @@ static int64_t largest_tile(tg_job *job)
 static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 {
     char need[32], have[32], must[32];
-    const int chosen = job->set.tile.automatic || job->dev.ops || job->plan_is_part;
+    const int chosen = job->set.tile.automatic || job->dev.ops || job->purpose == TGI_AS_PART;
     const int64_t t = chosen ? 0 : largest_tile(job);
     if (t > 0 && least == SIZE_MAX)
         return tgi_fail(err, TG_E_BUDGET,

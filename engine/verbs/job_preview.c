@@ -538,7 +538,7 @@ static void close_all(preview *v)
 tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     preview v = {.job = job};
-    job->plan_is_part = 1;
+    job->purpose = TGI_AS_PART;
     TGI_TRY(tgi_job_plan_processor(job, err));
     const tg_status st = lay_out(&v, err);
     *bytes = v.peak;
@@ -560,7 +560,7 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);
-    job->plan_is_part = 1;
+    job->purpose = TGI_AS_PART;
     TGI_TRY(tgi_job_plan_processor(job, err));
     tg_status st = open_all(&v, err);
     if (st == TG_OK)

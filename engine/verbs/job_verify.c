@@ -304,7 +304,6 @@ static tg_status plan_device(verify *v, tgi_err *err)
     if (!v->device.ops)
         return TG_OK;
     job->dev = v->device;
-    job->running = 1; /* at once: nothing is supposed of the device */
     const tg_status st = tgi_verify_device_plan(job, &v->on, &e);
     v->device = job->dev;
     job->dev = (tgi_job_device){.chosen = 1};
@@ -325,7 +324,7 @@ static tg_status plan_device(verify *v, tgi_err *err)
 static tg_status plan(verify *v, tg_job *job, tgi_err *err)
 {
     *v = (verify){.job = job, .bf16 = job->set.bf16};
-    job->plan_is_part = 1;
+    job->purpose = TGI_AS_PART;
     if (!job->dev.chosen || job->dev.ops) {
         TGI_TRY(tgi_job_device_leave(job, NULL, err));
         job->dev.chosen = 0;

@@ -300,7 +300,7 @@ static tg_status plan(tg_job *job, tgi_verify_device *d, tgi_err *err)
 {
     const int64_t free_cells[3] = {0, 0, 0};
     size_t least;
-    TGI_TRY(tgi_job_device_see(job, err));
+    TGI_TRY(tgi_job_device_see(job, 1, err));
     TGI_TRY(tgi_net_new(job->graph, job->dev.ops->backend(job->dev.element),
                         job->ends->shapes(job), tgi_job_net_flags(job), &d->net, err));
     TGI_TRY(tgi_stages_new(d->net, &d->stages, err));
