@@ -7,6 +7,7 @@
 #ifndef TGI_BACKEND_H
 #define TGI_BACKEND_H
 
+#include "kernels/granule.h"
 #include "kernels/op.h"
 #include "kernels/pixels.h"
 
@@ -86,6 +87,12 @@ typedef struct tgi_kernel_set {
     /* tgi_pixels_load_run and tgi_pixels_store_run, bit for bit, faster. */
     void (*pixels_load)(const tgi_pixels *p, const void *src);
     void (*pixels_store)(const tgi_pixels *p, void *dst);
+    /* Of processors: add all channels of `src` over a box to a state (kernels/granule.h), by
+     * the same code that whole images are summed with. The box must be in src's views, which
+     * are not doubled. Bits do not depend on the set, the threads or the box.
+     * @return TG_E_INTERNAL when it breaks granule.h's rules; then nothing was added. */
+    tg_status (*granules_add)(tgi_granules *g, const tgi_operand *src, const tgi_box *box,
+                              tgi_threads *threads, tgi_err *err);
 } tgi_kernel_set;
 
 /* Bytes of one element of an activation. */

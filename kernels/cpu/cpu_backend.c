@@ -2,7 +2,7 @@
  * first is taken. */
 #include "kernels/cpu/cpu_backend.h"
 
-#include "kernels/cpu/cpu_common.h"
+#include "kernels/cpu/cpu_granule.h"
 
 static const tgi_variant *const variants[] = {
     &TGS(tgi_conv_winograd),
@@ -57,4 +57,5 @@ const tgi_kernel_set TGS(tgi_backend) = {
     .epilogue = TGI_RUN(TGS(tgi_epilogue_whole)),
     .pixels_load = TGI_RUN(TGS(tgi_pixels_load_run)),
     .pixels_store = TGI_RUN(TGS(tgi_pixels_store_run)),
+    .granules_add = TGI_RUN(TGS(tgi_granules_add)),
 };

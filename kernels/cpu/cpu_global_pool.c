@@ -2,7 +2,7 @@
  *
  * The average is that of kernels/granule.h, so it has the reference's bits. The maximum is
  * taken over strips of 64 rows, then over the strips in their order; within a strip row by row.
- * Only which of two zeros wins depends on that order, and it is fixed by image coordinates. */
+ * Only which of two zeros wins depends on that order: a zero becomes +0, as in granule.h. */
 #include "kernels/cpu/cpu_granule.h"
 
 #include <math.h>
@@ -23,8 +23,8 @@ static void finish(const tgi_call *call)
 static size_t average_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
-    (void)lay, (void)width, (void)threads;
-    return TGS(tgi_moments_bytes)(&ctx->src[0]);
+    (void)width;
+    return TGS(tgi_moments_bytes)(ctx, lay, threads);
 }
 
 static void run_average(const tgi_call *call)
@@ -103,7 +103,8 @@ static void store_max(const max_job *j, int64_t i)
     for (int k = 0; k < TGI_L; k++)
         best = top[k] > best ? top[k] : best;
     for (int k = 0; k < u.lanes; k++)
-        *tgi_view_at(&j->call->dst[0], u.channel + k, 0, 0, 0) = j->cb == 1 ? best : top[k];
+        *tgi_view_at(&j->call->dst[0], u.channel + k, 0, 0, 0) =
+            (j->cb == 1 ? best : top[k]) + 0.0f;
 }
 
 static void run_max(const tgi_call *call)

@@ -27,8 +27,8 @@ static size_t channels_padded(const tgi_op_ctx *ctx)
 static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
-    (void)lay, (void)width, (void)threads;
-    return 4 * channels_padded(ctx) * sizeof(float) + TGS(tgi_moments_bytes)(&ctx->src[0]);
+    (void)width;
+    return 4 * channels_padded(ctx) * sizeof(float) + TGS(tgi_moments_bytes)(ctx, lay, threads);
 }
 
 static int part(const tgi_call *call, const void *arg, const tgi_row_part *p)

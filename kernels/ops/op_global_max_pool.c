@@ -1,4 +1,5 @@
-/* op_global_max_pool.c - GlobalMaxPool: largest value of each channel.
+/* op_global_max_pool.c - GlobalMaxPool: largest value of each channel. NaN is skipped; a zero is
+ * +0, so that the order of pixels does not matter (granule.h, tgi_extremes).
  * Border: none, but the output reads the whole channel, so this op ends a stage.
  * @source ONNX operator GlobalMaxPool, versions 1, 22. */
 #include "kernels/ops/op_shared.h"
@@ -17,7 +18,7 @@ static float value(const tgi_call *call, const void *arg, const tgi_px *p)
                 const float v = tgi_operand_get(&call->src[0], p->c, z, y, x);
                 best = v > best ? v : best;
             }
-    return best;
+    return best + 0.0f;
 }
 
 static tg_status ref(const tgi_call *call, tgi_err *err)
