@@ -2,8 +2,8 @@
  *
  * The order of a sum is fixed by granule.h and is sequential along a row; channels and rows are
  * independent of each other. So lanes hold the channels of a block (blocked views) or rows of a
- * granule (planar ones), several rows at a time hide the latency of the addition, and a column
- * of granules of a block is a job. Every operation is that of granule.c in its order, in
+ * granule (planar ones), several rows at a time hide the latency of the addition, and some
+ * columns of granules of a block are a job. Every operation is that of granule.c in its order, in
  * float64 and without contraction: the bits are the same at any instruction set.
  *
  * A whole image goes the same way, as one box. Where it has few columns it is cut into parts
@@ -85,16 +85,16 @@ typedef struct adding { /* a box, or one image in several boxes with a state eac
     int cb;
     int64_t units, seg_c[TGI_MAX_SEG];
     tgi_range down, across; /* columns, the same of every box */
+    int64_t group;          /* columns of a job */
 } adding;
 
 typedef struct piece { /* rows of a granule of a block */
     const tgi_view *v;
     int64_t block, z, x, n; /* n: columns from x on */
     tgi_range y;
-    int lanes;
 } piece;
 
-typedef struct lane_moments { /* of a block's channels; n as doubles count */
+typedef struct lane_moments { /* of a block's channels */
     double n, sum[TGI_L], m2[TGI_L];
 } lane_moments;
 
@@ -225,40 +225,47 @@ static void keep_extremes(const tgi_granules *g, int64_t column, const tgi_unit 
 
 /* ---- A box ------------------------------------------------------------------------------- */
 
-static void add_column(const adding *a, int part, const tgi_unit *u, int64_t column)
+/* Granule `leaf` of a column, as far as the box has it. */
+static void add_granule(const adding *a, int part, const tgi_unit *u, int64_t column,
+                        int64_t leaf)
 {
     const tgi_granules *g = &a->state[part];
     const tgi_box *box = &a->box[part];
-    const tgi_range leaves = tgi_granules_leaves(g, box), y = tgi_box_axis(box, TGI_Y);
-    piece p = {.v = &a->src->seg[u->seg],
-               .block = u->block,
-               .x = column % g->across * TGI_GRANULE,
-               .n = tgi_granules_width(g, column)};
-    lane_extremes e = {vf_set1(-INFINITY), vf_set1(INFINITY), {0}};
-    for (int64_t leaf = leaves.lo; leaf < leaves.hi; leaf++) {
-        const tgi_range all = tgi_granules_rows(g, column, leaf);
-        p.y = (tgi_range){tgi_max64(all.lo, y.lo), tgi_min64(all.hi, y.hi)};
-        p.z = g->full.rank == 5 ? leaf : 0;
-        if (g->what & TGI_GRANULES_MOMENTS)
-            add_moments(g, box, u, column, leaf, all, &p);
-        if (g->what & TGI_GRANULES_EXTREMES)
-            extremes_of(&p, &e);
-    }
-    if (g->what & TGI_GRANULES_EXTREMES)
+    const tgi_range all = tgi_granules_rows(g, column, leaf), y = tgi_box_axis(box, TGI_Y);
+    const piece p = {.v = &a->src->seg[u->seg],
+                     .block = u->block,
+                     .z = g->full.rank == 5 ? leaf : 0,
+                     .y = {tgi_max64(all.lo, y.lo), tgi_min64(all.hi, y.hi)},
+                     .x = column % g->across * TGI_GRANULE,
+                     .n = tgi_granules_width(g, column)};
+    if (g->what & TGI_GRANULES_MOMENTS)
+        add_moments(g, box, u, column, leaf, all, &p);
+    if (g->what & TGI_GRANULES_EXTREMES) {
+        lane_extremes e = {vf_set1(-INFINITY), vf_set1(INFINITY), {0}};
+        extremes_of(&p, &e);
         keep_extremes(g, column, u, a->cb, &e);
+    }
 }
 
+/* Neighbouring columns of a unit, granule row by granule row: as memory has them. */
 static void add_job(void *arg, int64_t job, int thread)
 {
     const adding *a = arg;
     const int64_t across = tgi_range_len(a->across), columns = across * tgi_range_len(a->down);
-    const int64_t column = job % columns, unit = job / columns;
+    const int64_t groups = tgi_ceil_div64(columns, a->group), unit = job / groups;
+    const int part = (int)(unit / a->units);
+    const int64_t from = job % groups * a->group, to = tgi_min64(from + a->group, columns);
     const tgi_unit u = TGS(tgi_unit_at)(a->cb, a->src->n_seg, a->seg_c, unit % a->units);
+    const tgi_range leaves = tgi_granules_leaves(a->state, &a->box[part]);
     (void)thread;
-    add_column(a, (int)(unit / a->units), &u,
-               (a->down.lo + column / across) * a->state->across + a->across.lo +
-                   column % across);
+    for (int64_t leaf = leaves.lo; leaf < leaves.hi; leaf++)
+        for (int64_t i = from; i < to; i++)
+            add_granule(
+                a, part, &u,
+                (a->down.lo + i / across) * a->state->across + a->across.lo + i % across, leaf);
 }
+
+#define JOBS_PER_THREAD 4 /* so that one that starts late costs a quarter of its share */
 
 /* Add box[i] to state[i], for n of them that have the same columns. */
 static void add_boxes(tgi_granules *state, const tgi_box *box, int n, const tgi_operand *src,
@@ -269,8 +276,11 @@ static void add_boxes(tgi_granules *state, const tgi_box *box, int n, const tgi_
         a.seg_c[s] = src->seg[s].c;
     a.units = TGS(tgi_unit_count)(a.cb, src->n_seg, a.seg_c);
     tgi_granules_columns(state, box, &a.down, &a.across);
-    tgi_parallel(threads, n * a.units * tgi_range_len(a.down) * tgi_range_len(a.across),
-                 add_job, &a);
+    const int64_t columns = tgi_range_len(a.down) * tgi_range_len(a.across);
+    const int count = tgi_threads_count(threads);
+    a.group = count > 1 ? n * a.units * columns / (count * JOBS_PER_THREAD) : columns;
+    a.group = tgi_max64(1, tgi_min64(a.group, columns));
+    tgi_parallel(threads, n * a.units * tgi_ceil_div64(columns, a.group), add_job, &a);
     for (int i = 0; i < n; i++)
         tgi_granules_advance(&state[i], &box[i]);
 }
@@ -287,7 +297,6 @@ tg_status TGS(tgi_granules_add)(tgi_granules *g, const tgi_operand *src, const t
 /* ---- A whole image ----------------------------------------------------------------------- */
 
 #define MAX_PARTS 32
-#define JOBS_PER_THREAD 4 /* so that one that starts late costs a quarter of its share */
 
 /* Parts along the stream axis: as many as give each thread some columns. */
 static int parts_of(const tgi_granules *g, int64_t units, int threads)
@@ -300,28 +309,13 @@ static int parts_of(const tgi_granules *g, int64_t units, int threads)
 }
 
 /* Columns of whole images begin at the top, those of parts do not. */
-static unsigned what_of(unsigned what, int parts)
+static unsigned what_of(int parts)
 {
-    return parts > 1 ? what | TGI_GRANULES_ANYWHERE : what;
+    return TGI_GRANULES_MOMENTS | (parts > 1 ? TGI_GRANULES_ANYWHERE : 0u);
 }
 
-static size_t bytes_of(const tgi_desc *full, int64_t units, unsigned what, int threads)
-{
-    tgi_granules g;
-    tgi_granules_measure(&g, full, what);
-    const int parts = parts_of(&g, units, threads);
-    return tgi_granules_bytes(full, what_of(what, parts)) * (size_t)parts;
-}
-
-size_t TGS(tgi_whole_bytes)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, unsigned what,
-                            int threads)
-{
-    return bytes_of(&ctx->src[0],
-                    TGS(tgi_unit_count)(lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]), what,
-                    threads);
-}
-
-void TGS(tgi_whole_granules)(const tgi_call *call, unsigned what, void *mem, tgi_granules *out)
+/* All of the call's source 0 in a state at `mem`. */
+static void whole_granules(const tgi_call *call, void *mem, tgi_granules *out)
 {
     const tgi_desc *full = &call->ctx->src[0];
     const tgi_operand *src = &call->src[0];
@@ -332,13 +326,13 @@ void TGS(tgi_whole_granules)(const tgi_call *call, unsigned what, void *mem, tgi
     int64_t seg_c[TGI_MAX_SEG];
     for (int s = 0; s < src->n_seg; s++)
         seg_c[s] = src->seg[s].c;
-    tgi_granules_measure(g, full, what);
+    tgi_granules_measure(g, full, TGI_GRANULES_MOMENTS);
     const int parts = parts_of(g, TGS(tgi_unit_count)(src->seg[0].cb, src->n_seg, seg_c),
                                tgi_threads_count(call->threads));
-    const size_t bytes = tgi_granules_bytes(full, what_of(what, parts));
+    const size_t bytes = tgi_granules_bytes(full, what_of(parts));
     const int64_t leaves = g->leaves;
     for (int i = 0; i < parts; i++) {
-        tgi_granules_init(&g[i], full, what_of(what, parts), (char *)mem + (size_t)i * bytes);
+        tgi_granules_init(&g[i], full, what_of(parts), (char *)mem + (size_t)i * bytes);
         box[i] = tgi_box_full(full);
         box[i].ax[box[i].rank - 3 + axis] = (tgi_range){
             leaves * i / parts * leaf, tgi_min64(leaves * (i + 1) / parts * leaf, dim)};
@@ -363,15 +357,20 @@ static void finish_job(void *arg, int64_t c, int thread)
 
 size_t TGS(tgi_moments_bytes)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int threads)
 {
-    return TGS(tgi_whole_bytes)(ctx, lay, TGI_GRANULES_MOMENTS, threads) +
-           (size_t)ctx->src[0].dim[1] * sizeof(tgi_moments);
+    const tgi_desc *full = &ctx->src[0];
+    const int64_t units = TGS(tgi_unit_count)(lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
+    tgi_granules g;
+    tgi_granules_measure(&g, full, TGI_GRANULES_MOMENTS);
+    const int parts = parts_of(&g, units, threads);
+    return tgi_granules_bytes(full, what_of(parts)) * (size_t)parts +
+           (size_t)full->dim[1] * sizeof(tgi_moments);
 }
 
 const tgi_moments *TGS(tgi_moments_of)(const tgi_call *call, void *mem)
 {
     tgi_granules g;
     const size_t moments = (size_t)call->ctx->src[0].dim[1] * sizeof(tgi_moments);
-    TGS(tgi_whole_granules)(call, TGI_GRANULES_MOMENTS, (char *)mem + moments, &g);
+    whole_granules(call, (char *)mem + moments, &g);
     finishing f = {&g, mem};
     tgi_parallel(call->threads, g.channels, finish_job, &f);
     return f.out;

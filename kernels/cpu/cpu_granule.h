@@ -10,12 +10,7 @@
 tg_status TGS(tgi_granules_add)(tgi_granules *g, const tgi_operand *src, const tgi_box *box,
                                 tgi_threads *threads, tgi_err *err);
 
-/* Bytes for what `what` (TGI_GRANULES_*) says of source 0, on that many threads. */
-size_t TGS(tgi_whole_bytes)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, unsigned what,
-                            int threads);
-/* All of the call's source 0 in a state in that much memory, 8-byte aligned. */
-void TGS(tgi_whole_granules)(const tgi_call *call, unsigned what, void *mem, tgi_granules *out);
-/* Moments of channels, one after another, behind it. */
+/* Moments of the channels of the call's source 0, in that much memory, 8-byte aligned. */
 const tgi_moments *TGS(tgi_moments_of)(const tgi_call *call, void *mem);
 size_t TGS(tgi_moments_bytes)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int threads);
 

@@ -25,7 +25,8 @@ static const tgi_variant *const variants_bf16[] = {CU_CONV_LIST(BF16, BF16, NONE
 static const tgi_kernel_set backends[] = {
     {"cuda-f32", TGI_ISA_PORTABLE, 8, 1, TG_DTYPE_F32, variants_f32, NULL, NULL, NULL, NULL},
     {"cuda-f16", TGI_ISA_PORTABLE, 8, 1, TG_DTYPE_F16, variants_f16, NULL, NULL, NULL, NULL},
-    {"cuda-bf16", TGI_ISA_PORTABLE, 8, 1, TGI_DTYPE_BF16, variants_bf16, NULL, NULL, NULL, NULL},
+    {"cuda-bf16", TGI_ISA_PORTABLE, 8, 1, TGI_DTYPE_BF16, variants_bf16, NULL, NULL, NULL,
+     NULL},
 };
 
 const tgi_kernel_set *cu_backend_of(tg_dtype element)

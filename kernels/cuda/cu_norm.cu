@@ -6,7 +6,8 @@
  *
  *   granules   a block per granule of 64 x 64 pixels and up to 32 channels: rows by the
  *              threads, left to right; then a thread per channel merges them from the top
- *   tree       a block per channel merges the granules in pairs, in place
+ *   tree       a block per channel merges the granules of each column in pairs, in place, and
+ *              then the columns
  *   numbers    a thread per channel (or all of a group): mean and factor, as floats
  *
  * then every pixel is ((x - high) - low) * factor + shift in float32, high + low being the
@@ -20,10 +21,12 @@ extern "C" {
 }
 
 struct cu_granule_args {
-    tgi_moments *leaf;      /* [c][granule] */
+    tgi_moments *leaf;      /* [c][column][granule of it] */
     int32_t c, ch;          /* channels; those of a block, a power of two */
     int32_t dim[3], gy, gx; /* z, y, x; granules down and across */
-    int32_t per_c, idle;    /* granules of a channel; 1: a band without pixels */
+    int32_t per_c, column;  /* granules of a channel, of a column */
+    int32_t is_volume;      /* columns go along z, not y */
+    int32_t idle;           /* 1: a band without pixels */
     cu_operand src;
     cu_pool pool;
 };
@@ -90,19 +93,31 @@ __global__ void __launch_bounds__(256, 4) cu_granules(const cu_granule_args *__r
                                  squares[r * a->ch + lane]};
         m = cu_merge(m, row);
     }
-    a->leaf[(int64_t)c * a->per_c + granule] = m;
+    const int32_t place = a->is_volume ? in_plane * a->column + z
+                                       : in_plane % a->gx * a->column + in_plane / a->gx;
+    a->leaf[(int64_t)c * a->per_c + place] = m;
 }
 
-/* 0 with 1, 2 with 3, ...; then pairs of those. The result is leaf 0 of the channel. */
+/* 0 with 1, 2 with 3, ...; then pairs of those: in each column, then of the columns' results. The
+ * result is leaf 0 of the channel. */
 __global__ void __launch_bounds__(256, 4) cu_granule_tree(const cu_granule_args *__restrict__ a)
 {
     tgi_moments *leaf = a->leaf + (int64_t)blockIdx.x * a->per_c;
     if (a->idle)
         return;
-    for (int64_t step = 1; step < a->per_c; step *= 2) {
-        for (int64_t i = (int64_t)threadIdx.x * 2 * step; i + step < a->per_c;
+    const int64_t n = a->column, columns = a->per_c / n;
+    for (int64_t step = 1; step < n; step *= 2) {
+        const int64_t pairs = (n + step - 1) / (2 * step); /* of a column */
+        for (int64_t i = threadIdx.x; i < pairs * columns; i += blockDim.x) {
+            tgi_moments *const at = leaf + i / pairs * n + i % pairs * 2 * step;
+            at[0] = cu_merge(at[0], at[step]);
+        }
+        __syncthreads();
+    }
+    for (int64_t step = 1; step < columns; step *= 2) {
+        for (int64_t i = (int64_t)threadIdx.x * 2 * step; i + step < columns;
              i += (int64_t)blockDim.x * 2 * step)
-            leaf[i] = cu_merge(leaf[i], leaf[i + step]);
+            leaf[i * n] = cu_merge(leaf[i * n], leaf[(i + step) * n]);
         __syncthreads();
     }
 }
@@ -143,6 +158,8 @@ template <class T> static void launch_moments(const tgi_call *call, tgi_moments 
     a.gy = (a.dim[1] + TGI_GRANULE - 1) / TGI_GRANULE;
     a.gx = (a.dim[2] + TGI_GRANULE - 1) / TGI_GRANULE;
     a.per_c = (int32_t)granules_of(s);
+    a.is_volume = s->rank == 5;
+    a.column = a.is_volume ? a.dim[0] : a.gy;
     a.idle = tgi_box_empty(&call->box);
     const unsigned chunks = (unsigned)((a.c + a.ch - 1) / a.ch);
     cu_launch_pool(call, cu_granules<T>, dim3((unsigned)a.per_c * chunks), dim3(256),

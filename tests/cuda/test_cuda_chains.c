@@ -605,6 +605,7 @@ static const case_line larger[] = {
     {"pad", "mode=reflect | 1x12x9x40 ; i:0,0,5,7,0,0,8,3 | exact"},
     {"instance_normalization", " | 1x20x70x130 ; 20 ; 20 | exact"},
     {"instance_normalization", " | 1x3x3x70x66 ; 3 ; 3 | exact"},
+    {"instance_normalization", " | 1x2x330x200 ; 2 ; 2 | exact"},
     {"group_normalization", "num_groups=4 opset=21 | 1x40x66x70 ; 40 ; 40 | exact"},
     {"batch_normalization", " | 1x4x5x9 ; f:1,2,3,4 ; f:0,1,2,3 ; f:5,-6,7,8 ; f:1,.5,2,3 | "
                             "exact"},
@@ -636,6 +637,58 @@ static void test_kernels_agree_with_the_references(void)
     device_generation(80);
 }
 
+/* Values of up to 2^42 of which a granule of 64 x 64 pixels and another one far away cancel: what
+ * is left of their sum is the roundings of the order in which it was made. */
+static void fill_cancelling(op_node *n, uint64_t seed)
+{
+    const tgi_desc *d = &n->src[0];
+    const int64_t nz = tgi_desc_axis(d, TGI_Z), ny = tgi_desc_axis(d, TGI_Y),
+                  nx = tgi_desc_axis(d, TGI_X), all = nz * (ny / 64) * (nx / 64);
+    float pattern[64 * 64], scale[64], *at = n->data[0];
+    for (int i = 0; i < 64 * 64; i++)
+        pattern[i] = ldexpf(2.0f + tg_rand_unit(&seed), i % 41);
+    for (int i = 0; i < 64; i++)
+        scale[i] = 2.0f + tg_rand_unit(&seed);
+    for (int64_t i = 0; i < d->dim[1] * nz * ny * nx; i++) {
+        const int64_t x = i % nx, y = i / nx % ny, z = i / nx / ny % nz;
+        const int64_t k = (z * (ny / 64) + y / 64) * (nx / 64) + x / 64;
+        const float v = pattern[y % 64 * 64 + x % 64] * scale[k < all / 2 ? k : all - 1 - k];
+        at[i] = k < all / 2 ? v : -v;
+    }
+}
+
+/* Returns 1 where anything was left. */
+static int check_order(char *inputs, uint64_t *seed)
+{
+    float want[64], got[64], *wants[TGI_OP_MAX_DST] = {want}, *gots[TGI_OP_MAX_DST] = {got};
+    op_node n;
+    tgi_err err = {0};
+    char none[] = "";
+    int clean = 1;
+    CHECK(case_node(&n, tgi_op_find("GlobalAveragePool"), none, inputs, seed) != 0);
+    CHECK_OK(node_bind(&n, &err), err);
+    fill_cancelling(&n, *seed);
+    const tgi_box full = tgi_box_full(&n.dst[0]);
+    dev_node d = {.n = &n, .be = ops->backend(TG_DTYPE_F32), .t = TG_DTYPE_F32};
+    CHECK_OK(node_run_box(&n, &full, 1, 1, seed, wants, &clean, &err), err);
+    CHECK(dev_pick(&d, seed) && dev_box(&d, &full, gots, seed));
+    CHECK(fabsf(want[0]) < 1);
+    CHECK(memcmp(want, got, desc_floats(&n.dst[0]) * sizeof *want) == 0);
+    dev_close(&d);
+    node_close(&n);
+    return want[0] != 0;
+}
+
+static void test_statistics_are_summed_in_the_order_of_the_reference(void)
+{
+    char lines[][24] = {"1x3x320x256", "1x2x640x192", "1x3x6x128x192", "1x2x2x64x448"};
+    uint64_t seed = 20261125;
+    int left = 0;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        left += check_order(lines[i], &seed);
+    CHECK(left > 0);
+}
+
 /* What `ref` can do on images the device can do too. */
 static void test_every_operator_on_images_has_a_kernel(void)
 {
@@ -653,6 +706,7 @@ int main(int argc, char **argv)
     if (!ops)
         return 77;
     RUN(test_kernels_agree_with_the_references);
+    RUN(test_statistics_are_summed_in_the_order_of_the_reference);
     RUN(test_every_operator_on_images_has_a_kernel);
     return TEST_END();
 }
