@@ -55,6 +55,9 @@
  *               older header gives and gets what that header had. A program built with a newer
  *               one is answered while the members that this library does not know are zero,
  *               else with TG_E_ARG. Structs without `size` never change.
+ *   Bytes.      Sizes and counts of bytes are uint64_t and named so (peak_bytes). Differences
+ *               of them, and those with a "none" of -1, are int64_t. size_t is for `size`
+ *               itself, for numbers of elements and for the room of a text (n, cap).
  *   Ownership.  *Borrowed*: you keep it. *Returned*: it is yours; release it with the call that
  *               is named. *View*: it is valid while its owner lives.
  *   Errors.     Every function that can fail returns a tg_status and leaves one line of detail
@@ -146,12 +149,12 @@ typedef struct tg_progress {
     /* "statistics", "run", "check" (tiles of an interrupted run are read back), "verify",
      * "copy", "finish" or "calibrate"; static */
     const char *phase;
-    double fraction;        /* of the phase, 0..1 */
-    double seconds;         /* since the phase began */
-    double eta_seconds;     /* time left in the phase; < 0 while unknown */
-    size_t memory_bytes;    /* measured now (RssAnon + RssShmem + VmSwap + VmPTE) */
-    size_t predicted_bytes; /* what the plan promised */
-    size_t budget_bytes;    /* what the user allows */
+    double fraction;          /* of the phase, 0..1 */
+    double seconds;           /* since the phase began */
+    double eta_seconds;       /* time left in the phase; < 0 while unknown */
+    uint64_t memory_bytes;    /* measured now (RssAnon + RssShmem + VmSwap + VmPTE) */
+    uint64_t predicted_bytes; /* what the plan promised */
+    uint64_t budget_bytes;    /* what the user allows */
     int64_t tiles_done, tiles_total;
     int64_t tiles_resumed; /* of those done: found in the journal, from earlier runs */
 } tg_progress;

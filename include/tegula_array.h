@@ -35,9 +35,12 @@ extern "C" {
 /**
  * Copy `n` elements, from element `first` of the array in C order on: into `elements` when the
  * array is a source, out of them when it is a sink. Called on the thread that runs the job, and
- * never two at once; elements of a source may be asked for more than once, those of a sink come
- * once each, in no order that is promised.
- * @return TG_OK, or the status that the run then ends with.
+ * never two at once. Elements of a source may be asked for more than once. Those of a sink come
+ * once each, in no order that is promised; all of them come again where a GPU ran out of memory
+ * and the run began anew. Of its job it may call tg_job_cancel: the rest answers TG_E_BUSY, and
+ * closing the job is not allowed.
+ * @return TG_OK, or the status that the run then ends with; the detail names the array and the
+ * elements.
  */
 typedef tg_status (*tg_array_move)(void *user, int64_t first, int64_t n, void *elements);
 
@@ -47,7 +50,7 @@ typedef struct tg_array {
     tg_dtype dtype;                /* elements, in native byte order */
     int rank;                      /* axes, 0 to TG_ARRAY_RANK */
     int64_t shape[TG_ARRAY_RANK];  /* elements along each axis, outermost first */
-    int64_t stride[TG_ARRAY_RANK]; /* bytes from one to the next; all 0: C order */
+    int64_t stride[TG_ARRAY_RANK]; /* bytes from one to the next; all 0: C order. See below */
     void *data;                    /* first element; of a source only read; or NULL and: */
     tg_array_move move;            /* with C order */
     void *user;                    /* handed to `move` */
@@ -57,7 +60,10 @@ typedef struct tg_array {
  * Take an input of the network from memory. @param input its name, NULL: the first.
  * @param array borrowed until the job is closed; NULL takes the source back. Its type and shape
  * are read when the job is planned and have to stay; `data`, `move` and `user` when it runs.
- * Strides are multiples of the element's size and not negative.
+ * Strides are multiples of the element's size and not negative; elements may lie in one place.
+ * One element that stands for all of them has strides 0, which would mean C order: put an axis
+ * of 1 in front and give it the element's size as its stride. That the memory is as large as
+ * shape and strides say cannot be checked.
  * @return TG_E_ARG (checked here: size, type, rank, shape, strides), TG_E_NOMEM
  */
 TG_API tg_status tg_opts_set_source(tg_opts *o, const char *input, const tg_array *array);

@@ -58,13 +58,13 @@ typedef struct tg_raw {
     tg_memory_kind kind;
     int device; /* number of the device; 0 for host memory */
     /* segments are multiples of it; 0: 2 MiB on a device, else 4 KiB */
-    size_t granularity_bytes;
-    int is_zeroed;                            /* what `alloc` gives reads as zeros */
-    void *user;                               /* handed to each call; borrowed */
-    void *(*alloc)(void *user, size_t bytes); /* 256-byte aligned; NULL: refused */
-    void (*free)(void *user, void *at, size_t bytes);
+    uint64_t granularity_bytes;
+    int is_zeroed;                              /* what `alloc` gives reads as zeros */
+    void *user;                                 /* handed to each call; borrowed */
+    void *(*alloc)(void *user, uint64_t bytes); /* 256-byte aligned; NULL: refused */
+    void (*free)(void *user, void *at, uint64_t bytes);
     /* optional: move a segment to another size, contents kept; NULL: refused, old one stays */
-    void *(*resize)(void *user, void *at, size_t old_bytes, size_t new_bytes);
+    void *(*resize)(void *user, void *at, uint64_t old_bytes, uint64_t new_bytes);
     uint64_t (*total_bytes)(void *user); /* optional: all there is; absent: no fraction */
     uint64_t (*free_bytes)(void *user);  /* optional: free now; absent: no margin */
     int (*is_pinned)(void *user, const void *at); /* optional: for memory of any origin */
@@ -93,7 +93,7 @@ typedef struct tg_pool_opts {
     const char *cache_limit; /* "512MiB", "10%" of total: inactive bytes kept; default: all */
     double compact_above;    /* fragmentation from which growing compacts first; default 0.3;
                                 1 or more: never */
-    size_t align_bytes;      /* of blocks, a power of two of 256 at least; default 256 */
+    uint64_t align_bytes;    /* of blocks, a power of two of 256 at least; default 256 */
     uint64_t segment_bytes;  /* that small requests are carved from; default 2 MiB;
                                 TG_POOL_NONE: each request its own segment */
     size_t preallocate[TG_POOL_CLASSES]; /* blocks of each class, all in one segment */
@@ -138,7 +138,7 @@ TG_API const char *tg_pool_name(const tg_pool *pool);
  *         TG_E_NOMEM   the backend refused it         } is held by whom, and what is free
  *         TG_E_ARG     a NULL argument
  */
-TG_API tg_status tg_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag,
+TG_API tg_status tg_pool_alloc_at(tg_pool *pool, uint64_t bytes, const char *tag,
                                   const char *site, void **out);
 /** Give a block back; NULL allowed. @return TG_E_ARG, and nothing happens, for what is no block
  * in use of this pool (freed twice, another pool's, not its beginning). */

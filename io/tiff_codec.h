@@ -1,9 +1,10 @@
 /* tiff_codec.h - compressed strips and tiles to native samples, whole or as a stream.
  *
- * An unpacker belongs to one thread, allocates everything at open and reads untrusted bytes: it
- * never writes past the room it was given and answers TG_E_FORMAT for damage. Streaming means
- * that compressed bytes go in and pixels come out in pieces of any size, so a strip of many
- * gigabytes takes the memory of the codec's own history and nothing else. */
+ * An unpacker belongs to one thread and allocates everything at open. It reads untrusted bytes:
+ * it never writes past the room it was given, and answers TG_E_FORMAT for damage.
+ *
+ * A stream takes compressed bytes and gives pixels in pieces of any size. So a strip of many
+ * gigabytes takes no more memory than the codec's own history. */
 #ifndef TGI_TIFF_CODEC_H
 #define TGI_TIFF_CODEC_H
 
@@ -17,30 +18,30 @@
 
 typedef struct tgi_unpack tgi_unpack;
 
-/* What goes in and out; both sides move forward as they are used. */
+/* Bytes going in and coming out. The decoder moves both sides forward as it uses them. */
 typedef struct tgi_pieces {
     const uint8_t *src;
     size_t n; /* left of src */
     uint8_t *dst;
     size_t room; /* left of dst */
-    bool ended;  /* the codec's end mark was met: nothing more will come */
+    bool ended;  /* the decoder met the end mark: nothing more comes */
 } tgi_pieces;
 
-/* How the blocks of a file are packed: all that a decoder may ask before it sees one. */
+/* How the blocks of a file are packed. A decoder knows no more before it sees a block. */
 typedef struct tgi_packing {
     uint32_t compression, fill_order, photometric, fax_options;
     uint32_t width, samples; /* of a block, pixels; samples that lie interleaved */
     uint32_t bits, format;   /* of a sample, as stored */
     uint32_t extra;          /* ExtraSamples of the last sample; 0: none */
-    uint32_t lerc[2];        /* LercParameters: version, how the data are packed once more */
+    uint32_t lerc[2];        /* LercParameters: version, second compression */
     bool big_endian;
-    bool whole;         /* blocks are decoded whole, none as a stream */
+    bool whole;         /* decode blocks whole, none as a stream */
     uint32_t stored_as; /* of TGI_TIFF_AS_RGB: the compression */
     tgi_tiff_ycbcr ycbcr;
     size_t block_bytes; /* decoded */
-    size_t history;  /* what the codec's `history` says of the blocks; 0 where it has none, or
-                        (TGI_HISTORY_STREAMS) blocks are decoded whole */
-    uint64_t strips; /* of old JPEG: how many a page has */
+    size_t history;     /* the codec's `history` of the blocks; 0: it has none, or decodes whole
+                       blocks (TGI_HISTORY_STREAMS) */
+    uint64_t strips;    /* of old JPEG: their number in a page */
     const tgi_rfile *file; /* of old JPEG: borrowed as long as the decoder is open */
     const uint8_t *tables; /* JPEGTables, n_tables bytes, borrowed for the call; or NULL */
     size_t n_tables;
@@ -49,11 +50,11 @@ typedef struct tgi_packing {
 
 typedef enum tgi_history {
     TGI_HISTORY_NONE,    /* the codec knows its own */
-    TGI_HISTORY_STREAMS, /* decoding rows asks for it, decoding whole blocks does not */
+    TGI_HISTORY_STREAMS, /* needed to decode rows, not to decode whole blocks */
     TGI_HISTORY_ALWAYS
 } tgi_history;
 
-/* One codec: state is made once per thread or stream. */
+/* One codec. Each thread or stream opens a state of its own. */
 typedef struct tgi_codec {
     const char *name;
     bool fuzzed; /* as in tgi_source_ops */
@@ -61,36 +62,37 @@ typedef struct tgi_codec {
     void (*close)(void *state);
     size_t (*bytes)(const tgi_packing *p); /* what open allocates, ours and the library's */
     void (*begin)(void *state);            /* a new block */
-    /* Go on until the room is full, or the source is used up, or the end mark. `src` without
-     * bytes says that the block has ended. */
+    /* Decode until the room is full, the source is used up, or the end mark is met. An empty
+     * `src` says that the block has ended. */
     tg_status (*more)(void *state, tgi_pieces *io, tgi_err *err);
-    /* Optional beside `more`: a whole block at once where that is cheaper, or (no `more`) the
-     * only way. Returns bytes in *got. */
+    /* Decode a whole block at once; *got: its bytes. Optional beside `more`, where it is
+     * cheaper. A codec without `more` must have it, or `exact`. */
     tg_status (*whole)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                        size_t *got, tgi_err *err);
-    /* Optional beside `more`: a block of at least `want` bytes, of which these are taken, where
-     * that is faster. false: nothing is said of it, `more` has to. */
+    /* Optional beside `more`, where it is faster: decode the first `want` bytes of a block that
+     * may be longer. false: it cannot tell, `more` has to decode the block. */
     bool (*at_once)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want);
-    /* Optional: the next block is this one of this page. The bytes that it is then given may be
-     * of no use to it. */
+    /* Optional: name the next block and its page. The codec may then ignore the bytes that it
+     * is given. */
     tg_status (*place)(void *state, const tgi_tiff_page *page, uint64_t block, tgi_err *err);
-    /* Optional, instead of both: a block of exactly `want` bytes at once. */
+    /* Optional, instead of `more` and `whole`: decode a block of exactly `want` bytes at
+     * once. */
     tg_status (*exact)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want,
                        tgi_err *err);
-    /* Optional: bytes of memory that the block beginning with these bytes asks for (how far
-     * matches reach back, or the library's word). */
+    /* Optional: tell the memory that a block needs, in bytes, from its first bytes `head` (how
+     * far matches reach back, or what the library says). */
     size_t (*history)(const uint8_t *head, size_t n);
     tgi_history when;
-    bool sealed;  /* blocks end in an end mark, most with a checksum: look behind the last
+    bool sealed;  /* blocks end in an end mark, most with a checksum: read it behind the last
                      pixel, and count no row before that */
-    bool picture; /* hands out pixels of 8 bits, whatever lies in the file: JPEG, WebP */
-    bool native;  /* hands out samples in this machine's order of bytes */
-    bool turns;   /* FillOrder is its own matter */
+    bool picture; /* gives pixels of 8 bits, whatever lies in the file: JPEG, WebP */
+    bool native;  /* gives samples in this machine's order of bytes */
+    bool turns;   /* the codec heeds FillOrder itself */
 } tgi_codec;
 
-#define TGI_LIB_SAMPLES 64u /* interleaved, that libtiff's codecs are given */
+#define TGI_LIB_SAMPLES 64u /* interleaved samples that libtiff's codecs get at most */
 
-/* Bytes of a block that `history` needs to see. */
+/* First bytes of a block that `history` needs. */
 #define TGI_CODEC_HEAD 64
 
 /* unpack_NAME.c each */
@@ -99,43 +101,41 @@ extern const tgi_codec tgi_codec_as_rgb, tgi_codec_ccitt, tgi_codec_jbig, tgi_co
     tgi_codec_old_jpeg, tgi_codec_packbits, tgi_codec_pixarlog, tgi_codec_store,
     tgi_codec_thunderscan, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
 
-/* Whether there is a line for this code in the table, also when this build lacks its library.
- */
+/* Has the table a line for this code? It has one also where this build lacks the library. */
 bool tgi_unpack_knows(uint32_t compression);
 bool tgi_unpack_is_picture(uint32_t compression);
 bool tgi_unpack_is_native(uint32_t compression);
-/* Unpacker for blocks packed like this. TG_E_UNSUPPORTED: there is none, or not in this build.
- */
+/* Open an unpacker for such blocks. TG_E_UNSUPPORTED: none exists, or this build has none. */
 tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err);
 void tgi_unpack_close(tgi_unpack **u);
-/* What an unpacker takes, before it is opened. */
+/* Bytes that an unpacker will take; ask before opening it. */
 size_t tgi_unpack_bytes(const tgi_packing *p);
-/* Whether its blocks end in something that says whether their pixels are the right ones. */
+/* Do its blocks end in a mark or checksum that proves their pixels? */
 bool tgi_unpack_is_sealed(uint32_t compression);
-/* Whether rows can be had before their block is decoded to the end. */
+/* Can it give rows before the block is decoded to its end? */
 bool tgi_unpack_streams(uint32_t compression);
-/* Whether blocks of this compression state what memory they ask for, and what one does. */
+/* Do blocks of this compression tell the memory they need; and how much does one need? */
 tgi_history tgi_unpack_has_history(uint32_t compression);
 size_t tgi_unpack_history(const tgi_packing *p, const uint8_t *head, size_t n);
-/* Whether blocks of this compression want to be placed, and the place of the next one. */
+/* Must blocks of this compression be placed; and tell the place of the next one. */
 bool tgi_unpack_is_placed(uint32_t compression);
 tg_status tgi_unpack_place(tgi_unpack *u, const tgi_tiff_page *page, uint64_t block,
                            tgi_err *err);
-/* Decode n bytes of src whole. dst has room for `cap` >= want bytes; fewer than `want` are
- * TG_E_FORMAT. */
+/* Decode a whole block, n bytes of src. dst has room for `cap` >= want bytes. TG_E_FORMAT: the
+ * block gives fewer than `want`. */
 tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                          size_t want, tgi_err *err);
-/* Streaming: begin a block, then go on as often as there is something to decode. */
+/* Streaming: begin a block, then call `more` as often as there is something to decode. */
 void tgi_unpack_begin(tgi_unpack *u);
 tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
-/* The block's pixels are all there: go on through the rest of it to its end mark and checksum.
- * Does nothing for codecs without; what claims to hold far more pixels is not followed (*seen
- * reaches TGI_UNPACK_SURPLUS). Called with piece after piece, *seen being 0 at first and `last`
- * with the last, until io->ended. TG_E_FORMAT: damaged, or cut off before it. */
+/* After the last pixel of a block: decode the rest to its end mark and checksum. Does nothing
+ * for codecs that have none. Stops where the rest claims far more pixels (*seen reaches
+ * TGI_UNPACK_SURPLUS). Call it with piece after piece until io->ended: *seen is 0 at first,
+ * `last` comes with the last piece. TG_E_FORMAT: the rest is damaged or cut off. */
 #define TGI_UNPACK_SURPLUS ((size_t)1 << 20) /* pixels behind the last: some writers pad */
 tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last, tgi_err *err);
-/* TG_E_FORMAT: the block ended behind `got` of `want` bytes. In the same words whether it was
- * decoded whole or as a stream: they stand in the list of bad tiles. */
+/* Fail with TG_E_FORMAT: the block ended behind `got` of `want` bytes. The words are the same
+ * for whole blocks and streams, since the list of bad tiles quotes them. */
 tg_status tgi_unpack_too_short(const tgi_unpack *u, uint64_t got, uint64_t want, tgi_err *err);
 const char *tgi_unpack_name(const tgi_unpack *u);
 

@@ -1,8 +1,8 @@
 /* tiff_ifd.h - one TIFF directory (IFD) as a plain struct, and the arrays it points to.
  *
- * A TIFF is a header and a chain of directories; each directory is a list of entries (tag,
- * type, count, value or offset of the values). Nothing here allocates: values stay in the file
- * until asked for, so a count of four billion costs nothing but a comparison with the file's
+ * A TIFF is a header and a chain of directories. A directory is a list of entries: tag, type,
+ * count, and the values or their offset. Nothing here allocates, since values stay in the file
+ * until they are asked for. So a count of four billion costs one comparison with the file's
  * size.
  *
  * Source: TIFF 6.0 (Adobe, 1992), TIFF Technical Notes 1-3, the BigTIFF design page (libtiff).
@@ -35,10 +35,11 @@ enum {
     TGI_TIFF_LZMA = 34925,
     TGI_TIFF_ZSTD = 50000,
     TGI_TIFF_WEBP = 50001,
-    /* No code of a file: what libtiff makes RGB of, whatever its compression. */
+    /* No code that stands in files: libtiff turns these into RGB, whatever their
+     * compression. */
     TGI_TIFF_AS_RGB = 1 << 16
 };
-/* PhotometricInterpretation, as far as it has a name of its own here. */
+/* Values of PhotometricInterpretation that have a name here. */
 enum {
     TGI_TIFF_MINISWHITE = 0,
     TGI_TIFF_RGB = 2,
@@ -52,15 +53,14 @@ enum {
 /* Tags of electron microscopes: a text about the image. */
 enum { TGI_TIFF_ZEISS_SEM = 34118, TGI_TIFF_FEI = 34680, TGI_TIFF_FEI_HELIOS = 34682 };
 
-/* What YCbCr means, where it is no JPEG: numerators and denominators as they stand in the file.
- */
+/* What YCbCr means outside JPEG. Fractions are numerators and denominators, as in the file. */
 typedef struct tgi_tiff_ycbcr {
     uint16_t subsampling[2];              /* pixels across and down that share a colour */
     uint16_t n_coefficients, n_reference; /* 0: the tag is absent; else 3 and 6 */
     uint32_t coefficients[2 * 3], reference[2 * 6];
 } tgi_tiff_ycbcr;
 
-/* Values of one tag, where they lie in the file. count 0: the tag is absent. */
+/* Where the values of one tag lie in the file. count 0: the tag is absent. */
 typedef struct tgi_tiff_array {
     uint64_t pos, count;
     uint16_t type;
@@ -76,7 +76,7 @@ typedef struct tgi_tiff_page {
     uint32_t subfile; /* NewSubfileType: bit 0 reduced, bit 2 mask */
     uint64_t width, height;
     uint32_t bits, format, samples; /* format: 1 uint, 2 int, 3 float, as SampleFormat */
-    bool bits_differ;               /* not the same depth or format in all samples */
+    bool bits_differ;               /* samples differ in depth or format */
     bool planar, tiled;
     uint32_t compression, predictor, photometric, fill_order, depth, orientation;
     uint32_t fax_options; /* T4Options of compression 3 */
@@ -91,7 +91,7 @@ typedef struct tgi_tiff_page {
     tgi_tiff_array icc, ij_counts, ij_bytes;    /* ICC profile; ImageJ's metadata */
     tgi_tiff_array lsm, uic2;                   /* of Zeiss LSM and MetaMorph STK files */
     tgi_tiff_array old_jpeg[TGI_OLD_JPEG_TAGS]; /* as tgi_old_jpeg_tags */
-    tgi_tiff_array maker; /* what an electron microscope wrote, under the tag `maker_tag` */
+    tgi_tiff_array maker; /* text of an electron microscope, under the tag `maker_tag` */
     uint16_t maker_tag;
     /* Derived by tgi_tiff_page_layout. */
     uint32_t codec; /* the compression, or TGI_TIFF_AS_RGB */
@@ -99,9 +99,9 @@ typedef struct tgi_tiff_page {
     size_t sample_bytes;
     uint64_t across, down, n_blocks; /* n_blocks counts all sample planes of a planar page */
     size_t row_bytes, block_bytes;   /* of one whole block, decoded */
-    size_t stored_row; /* of a row before its samples are unpacked, <= row_bytes */
-    bool raw; /* rows can be copied from the file: nothing to decode but the byte order */
-    uint64_t plane_bytes; /* all samples of the page, decoded, no padding */
+    size_t stored_row;               /* of a row whose samples are still packed, <= row_bytes */
+    bool raw;                        /* rows need no decoding but of their byte order */
+    uint64_t plane_bytes;            /* all samples of the page, decoded, no padding */
 } tgi_tiff_page;
 
 /* What parsing needs of the file. `win` is a read-form window of at least 4 KiB. */
@@ -117,15 +117,16 @@ int tgi_tiff_probe(const uint8_t *head, size_t n);
 /* Read the header of an open file. */
 tg_status tgi_tiff_header(tgi_tiff_file *t, tgi_err *err);
 /* Parse the directory at `pos`. TG_E_FORMAT: it does not fit the file, or a value that every
- * image needs is missing or zero. Judges no feature: see tgi_tiff_page_layout. */
+ * image needs is missing or zero. Refuses no feature: tgi_tiff_page_layout does. */
 tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out, tgi_err *err);
-/* Derive element type and block grid, and refuse by name what we do not read. */
+/* Derive element type and block grid. Refuse by name what we do not read. */
 tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *err);
-/* The i-th integer of an array (BYTE, SHORT, LONG, LONG8, IFD, IFD8), through window `w`. */
+/* Read the i-th integer of an array (BYTE, SHORT, LONG, LONG8, IFD, IFD8) through window
+ * `w`. */
 tg_status tgi_tiff_value(const tgi_tiff_file *t, tgi_window *w, const tgi_tiff_array *a,
                          uint64_t i, uint64_t *out, tgi_err *err);
-/* Text of an ASCII (or BYTE) array, at most `cap` bytes of it, NUL-terminated; NULL when the
- * tag is absent. Returned; tgi_free. */
+/* Read the text of an ASCII (or BYTE) array: at most `cap` bytes, NUL-terminated. NULL: the tag
+ * is absent. Returned; tgi_free. */
 tg_status tgi_tiff_text(const tgi_tiff_file *t, const tgi_tiff_array *a, size_t cap, char **out,
                         tgi_err *err);
 const char *tgi_tiff_compression_name(uint32_t code);

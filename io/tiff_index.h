@@ -1,17 +1,17 @@
 /* tiff_index.h - which directories of a TIFF are the planes of one of its series, and where the
  * offsets of their strips or tiles lie.
  *
- * Directories are visited once (twice for a resolution level) and only 20 bytes of each (28 of
- * old JPEG) are kept: where its arrays lie, not the arrays, which a reader looks up through a
- * small window. A stack of a million pages costs 20 MB, a gigapixel in a million tiles nothing.
- */
+ * The index visits each directory once, or twice for a resolution level. It keeps 20 bytes of
+ * each (28 of old JPEG): where its arrays lie, not the arrays. A reader looks those up through
+ * a small window. So a stack of a million pages costs 20 MB, and a gigapixel in a million tiles
+ * costs nothing. */
 #ifndef TGI_TIFF_INDEX_H
 #define TGI_TIFF_INDEX_H
 
 #include "io/image.h"
 #include "io/tiff_ifd.h"
 
-/* Position (56 bits) and type (8 bits) of the two arrays of one page. */
+/* The two arrays of one page: position in 56 bits, type in 8. */
 typedef struct tgi_tiff_ref {
     uint64_t offsets, counts;
 } tgi_tiff_ref;
@@ -38,15 +38,15 @@ typedef struct tgi_tiff_index_opts {
 } tgi_tiff_index_opts;
 
 /* Build the index. TG_E_FORMAT damaged or looping chain; TG_E_ARG no such series or level;
- * TG_E_BUDGET more pages than max_bytes can hold; TG_E_UNSUPPORTED a feature by name.
- * `out->first` must be the parsed first page; it becomes the first page of the series, laid
+ * TG_E_BUDGET more pages than max_bytes can hold; TG_E_UNSUPPORTED a feature by name. Give the
+ * parsed first page of the file in `out->first`; it becomes the first page of the series, laid
  * out. */
 tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
                                tgi_tiff_index *out, tgi_err *err);
 void tgi_tiff_index_free(tgi_tiff_index *x);
-/* Offsets and counts of page `rank` (place among the refs) as arrays for tgi_tiff_value. */
 /* Bytes that the index takes. */
 size_t tgi_tiff_index_bytes(const tgi_tiff_index *x);
+/* Offsets and counts of page `rank` (place among the refs) as arrays for tgi_tiff_value. */
 void tgi_tiff_ref_arrays(const tgi_tiff_index *x, uint64_t rank, tgi_tiff_array *offsets,
                          tgi_tiff_array *counts);
 

@@ -1,9 +1,9 @@
 /* tiff_lib.h - libtiff over bytes of ours.
  *
- * libtiff wants a file with a directory. What it gets is a made-up one: a directory of one
- * strip that says what our own index found out, and behind it the bytes of one block. For old
- * JPEG, parts of which lie anywhere, the directory stands behind the bytes of the whole file,
- * which are read as they are asked for. libtiff opens no file, prints nothing, and asks for no
+ * libtiff wants a file with a directory, so we make one up. Its directory has one strip and
+ * says what our own index found. The bytes of one block stand behind it. Parts of old JPEG lie
+ * anywhere in a file: there the directory stands behind the bytes of the whole file, and those
+ * are read when libtiff asks for them. libtiff opens no file, prints nothing, and asks for no
  * more memory at once than it was allowed.
  *
  * Source: TIFFOpen(3), TIFFOpenOptions(3) of libtiff 4.5, where a handle got messages and a
@@ -35,32 +35,32 @@ typedef struct tgi_tiff_lib {
     char said[200];        /* its first error, or libjpeg's first doubt, or "" */
 } tgi_tiff_lib;
 
-/* Begin a file whose one block has `n` bytes; they are borrowed until it is closed. */
+/* Begin a file of one block, `n` bytes, which are borrowed until the file is closed. */
 void tgi_tiff_lib_begin(tgi_tiff_lib *f, const uint8_t *block, size_t n, bool big_endian);
-/* Begin a file with all bytes of `file`, of which no more than `most` are read, and `n` bytes
- * of ours behind the directory. All are borrowed. The directory is in the order of this
- * machine: libtiff 4.5 loses count of the strips of old JPEG in the other. */
+/* Begin a file that has all bytes of `file` in front, and `n` bytes of ours behind the
+ * directory. At most `most` bytes of `file` are read. All are borrowed. The directory is in
+ * this machine's order of bytes: in the other, libtiff 4.5 miscounts the strips of old JPEG. */
 void tgi_tiff_lib_begin_file(tgi_tiff_lib *f, const tgi_rfile *file, uint64_t most,
                              const void *block, size_t n);
-/* One more tag of 32 bits, whose values lie `at` bytes into what is behind the directory. */
+/* Add a tag of 32 bits whose values lie `at` bytes behind the end of the directory. */
 void tgi_tiff_lib_behind(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n,
                          size_t at);
-/* One more tag of `n` values, all of 16 or all of 32 bits; tags must be added in order. */
+/* Add a tag of `n` values, of 16 or of 32 bits. Tags must be added in order. */
 void tgi_tiff_lib_short(tgi_tiff_lib *f, uint16_t tag, const uint16_t *values, size_t n);
 void tgi_tiff_lib_long(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n);
-/* n fractions, 2n numbers. */
+/* Add a tag of n fractions: 2n numbers. */
 void tgi_tiff_lib_fractions(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n);
 void tgi_tiff_lib_one(tgi_tiff_lib *f, uint16_t tag, uint32_t value);
-/* The place of the block, as libtiff is to see it. */
+/* Add the tag that tells libtiff where the block lies. */
 void tgi_tiff_lib_place(tgi_tiff_lib *f);
 /* Open it; no allocation is larger than `most` bytes. NULL: `said` has why. */
 TIFF *tgi_tiff_lib_open(tgi_tiff_lib *f, size_t most);
 
-/* YCbCr of `n` bytes, packed as `p` says (TGI_TIFF_AS_RGB), to the RGB of `want` bytes. `rgba`
- * has four bytes for each of its pixels. */
+/* Decode `n` bytes of YCbCr, packed as `p` says (TGI_TIFF_AS_RGB), into `want` bytes of RGB.
+ * `rgba` has room for four bytes of each pixel. */
 tg_status tgi_tiff_lib_rgb(const tgi_packing *p, const uint8_t *src, size_t n, uint8_t *rgba,
                            uint8_t *dst, size_t want, tgi_err *err);
-/* What libtiff allocates meanwhile. */
+/* Bytes that libtiff allocates for that. */
 size_t tgi_tiff_lib_rgb_bytes(const tgi_packing *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* tiff_series.h - the meaning of the pages: axes, number and order of planes, metadata. */
+/* tiff_series.h - what the pages mean: axes, number and order of planes, metadata. */
 #ifndef TGI_TIFF_SERIES_H
 #define TGI_TIFF_SERIES_H
 
@@ -23,14 +23,14 @@ typedef struct tgi_tiff_series {
 
 tgi_tiff_flavor tgi_tiff_flavor_of(const char *description);
 /* Fill axes, shape, planes, flavor and metadata of `info` from the index and the description
- * (NULL: none) of the first page, and say where plane p lies. All planes that the metadata
- * claims are in the file, or it is an error: TG_E_FORMAT, or TG_E_UNSUPPORTED when they are in
- * other files. On failure the metadata filled so far stays in `info` for the caller to free. */
+ * (NULL: none) of the first page, and say where plane p lies. Every plane that the metadata
+ * claims must be in the file. TG_E_FORMAT: one is missing; TG_E_UNSUPPORTED: they are in other
+ * files. On failure the metadata filled so far stays in `info`, and the caller frees it. */
 tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
                                   const char *description, const char *file_name,
                                   const tgi_open_opts *o, tgi_image_info *info,
                                   tgi_tiff_series *out, tgi_err *err);
-/* Size of the OME Image `image`, for finding its pages. */
+/* Find the size of the OME Image `image`, to recognise its pages by. */
 tg_status tgi_tiff_series_size(const char *description, int image, int64_t *width,
                                int64_t *height, tgi_err *err);
 

@@ -1,5 +1,5 @@
-/* tiff_source.h - the inside of an open TIFF, for tiff_block.c (where blocks lie), tiff_read.c
- * (pixels out of them) and tiff_open.c (everything that is allocated). */
+/* tiff_source.h - the inside of an open TIFF. tiff_block.c finds blocks, tiff_read.c makes
+ * pixels of them, tiff_open.c allocates and frees. */
 #ifndef TGI_TIFF_SOURCE_H
 #define TGI_TIFF_SOURCE_H
 
@@ -33,21 +33,21 @@ typedef struct tgi_tiff_source {
     tgi_form form;
     tgi_packing packing;
     uint8_t *tables;   /* JPEGTables or NULL */
-    size_t max_packed; /* most compressed bytes of a block that are looked at */
+    size_t max_packed; /* compressed bytes of a block that are read at most */
     size_t n_slots;    /* per tgi_tiff_lane */
     int64_t planes_at_once, plane_stride; /* planes read in turn, row by row */
     size_t budget;
     int spare; /* tgi_open_opts.spare */
     int (*cancelled)(void);
-    tgi_bad_region_fn *on_bad; /* or NULL: a block that cannot be decoded ends the reading */
+    tgi_bad_region_fn *on_bad; /* NULL: a block that cannot be decoded ends the reading */
     void *on_bad_arg;
     atomic_int *surplus;  /* or NULL */
-    tgi_streams *streams; /* or NULL: blocks are held whole, or stored as they are */
+    tgi_streams *streams; /* NULL: blocks are held whole, or stored uncompressed */
     size_t keep;          /* rows a stream keeps */
     pthread_mutex_t lock; /* of `streams` */
     int n_lanes;
     tgi_tiff_lane *lanes;
-    size_t bytes, decoder_bytes; /* held, for the plan: everything else, and decoders */
+    size_t bytes, decoder_bytes; /* held, for the plan: without the decoders; by them */
 } tgi_tiff_source;
 
 /* Where a block's bytes lie. */
@@ -59,12 +59,14 @@ typedef struct tgi_tiff_place {
 uint64_t tgi_tiff_block_rows(const tgi_tiff_page *p, uint64_t block);
 /* Place of a plane's page among the pages of the index. */
 uint64_t tgi_tiff_rank(const tgi_tiff_source *s, int64_t plane);
-/* Offset and bytes of one block of a plane, shown to lie in the file. TG_E_FORMAT. */
+/* Find offset and bytes of one block of a plane. TG_E_FORMAT: it does not lie in the file. */
 tg_status tgi_tiff_locate(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_t plane,
                           uint64_t block, tgi_tiff_place *out, tgi_err *err);
-/* Every block of every plane once, at open; fills max_packed and the packing's history. */
+/* Look at every block of every plane once, at open. Fills max_packed and the packing's
+ * history. */
 tg_status tgi_tiff_check_blocks(tgi_tiff_source *s, tgi_err *err);
-/* What moves down through the image as one: blocks above each other, of one sample plane. */
+/* A column is the blocks above each other in one sample plane; a reader goes down through
+ * it. */
 uint64_t tgi_tiff_column_of(const tgi_tiff_page *p, uint64_t block);
 uint64_t tgi_tiff_columns(const tgi_tiff_page *p);
 

@@ -63,9 +63,9 @@ static inline void b_free(bytes *b)
     *b = (bytes){0};
 }
 
-/* ValueInfoProto of float32 with `rank` extents (0: left open). */
-static inline void b_port(bytes *graph, unsigned field, const char *name, int rank,
-                          const int64_t *dim)
+/* ValueInfoProto of a type (1 float, 7 int64, 9 bool) with `rank` extents (0: left open). */
+static inline void b_port_of(bytes *graph, unsigned field, const char *name, int type_code,
+                             int rank, const int64_t *dim)
 {
     bytes v = {0}, type = {0}, tensor = {0}, shape = {0};
     for (int i = 0; i < rank; i++) {
@@ -76,12 +76,17 @@ static inline void b_port(bytes *graph, unsigned field, const char *name, int ra
             b_str(&d, 2, "n");
         b_msg(&shape, 1, &d);
     }
-    b_int(&tensor, 1, 1);
+    b_int(&tensor, 1, type_code);
     b_msg(&tensor, 2, &shape);
     b_msg(&type, 1, &tensor);
     b_str(&v, 1, name);
     b_msg(&v, 2, &type);
     b_msg(graph, field, &v);
+}
+static inline void b_port(bytes *graph, unsigned field, const char *name, int rank,
+                          const int64_t *dim)
+{
+    b_port_of(graph, field, name, 1, rank, dim);
 }
 
 /* TensorProto head: dims and type (1 float, 7 int64); the caller adds data and appends it. */

@@ -36,7 +36,7 @@ void tg_raw_host(tg_raw *out)
                     .free_bytes = host_free};
 }
 
-static void *alloc_locked(void *user, size_t bytes)
+static void *alloc_locked(void *user, uint64_t bytes)
 {
     void *at = tgi_pages_alloc(user, bytes);
     if (at && mlock(at, bytes) != 0) {
@@ -73,7 +73,7 @@ void tg_pool_close(tg_pool **pool, char **leaks)
     tgi_pool_close_and_tell(pool, leaks);
 }
 
-tg_status tg_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag, const char *site,
+tg_status tg_pool_alloc_at(tg_pool *pool, uint64_t bytes, const char *tag, const char *site,
                            void **out)
 {
     return tgi_pool_alloc_at(pool, bytes, tag, site, out);

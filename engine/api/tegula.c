@@ -19,6 +19,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
+#include "engine/settings/lent.h"
 #include "engine/verbs/calibrate.h"
 #include "engine/verbs/refusal.h"
 
@@ -172,6 +173,10 @@ typedef tg_status work_fn(tg_job *job, void *out, tgi_err *err);
 
 static tg_status work_on(tg_job *job, tgi_verb verb, work_fn *fn, void *out)
 {
+    if (tgi_cancel_lent() == &job->asked) /* its plan and its memory are in use */
+        return tgi_fail(tgi_ctx_err(job->ctx), TG_E_BUSY,
+                        "the job is at work: a function that it calls may ask it to stop "
+                        "(tg_job_cancel), and nothing else of it");
     const tgi_flag *was = tgi_cancel_lend(&job->asked);
     tg_status st = tgi_check_cancel(tgi_ctx_err(job->ctx));
     if (st == TG_OK)
@@ -343,5 +348,9 @@ tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !o)
         return tgi_fail(err, TG_E_ARG, "tg_copy: NULL argument");
+    if (tgi_opts_lent(o, TGI_LENT_SOURCE, 0) || tgi_opts_lent(o, TGI_LENT_SINK, 0))
+        return tgi_fail(err, TG_E_ARG,
+                        "tg_copy copies files, and the options have a source or a sink: take "
+                        "it back with tg_opts_set_source or tg_opts_set_sink and NULL");
     return answer(ctx, TGI_DO_COPY, o, NULL, tgi_copy(ctx, o, NULL, err));
 }

@@ -59,9 +59,9 @@ static tg_status check_raw(const tg_raw *raw, tgi_err *err)
         return tgi_fail(err, TG_E_ARG, "a pool needs tg_raw with its size, alloc and free");
     if ((unsigned)raw->kind > TG_MEMORY_DEVICE || raw->granularity_bytes % 256)
         return tgi_fail(err, TG_E_ARG,
-                        "a pool's raw memory is of kind %d in units of %zu bytes: 0 to 2 and "
+                        "a pool's raw memory is of kind %d in units of %llu bytes: 0 to 2 and "
                         "multiples of 256 are possible",
-                        (int)raw->kind, raw->granularity_bytes);
+                        (int)raw->kind, (unsigned long long)raw->granularity_bytes);
     return TG_OK;
 }
 
@@ -70,8 +70,8 @@ static tg_status apply_sizes(tg_pool *p, const tg_pool_opts *o, tgi_err *err)
     if (o->align_bytes && (o->align_bytes < 256 || o->align_bytes > 4096 ||
                            (o->align_bytes & (o->align_bytes - 1))))
         return tgi_fail(err, TG_E_ARG,
-                        "a pool aligns to 256, 512, 1024, 2048 or 4096 bytes, not to %zu",
-                        o->align_bytes);
+                        "a pool aligns to 256, 512, 1024, 2048 or 4096 bytes, not to %llu",
+                        (unsigned long long)o->align_bytes);
     if (o->segment_bytes != TG_POOL_NONE && o->segment_bytes > (uint64_t)1 << 40)
         return tgi_fail(err, TG_E_ARG, "segments of more than 1 TiB");
     if (o->align_bytes)

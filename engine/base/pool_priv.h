@@ -196,9 +196,9 @@ bool tgi_raw_allowed(tg_pool *p); /* counts a raw call; false: this one is to fa
 uint64_t tgi_pool_margin(const tg_pool *p);
 
 /* raw_pages.c: pages of the system. */
-void *tgi_pages_alloc(void *user, size_t bytes);
-void tgi_pages_free(void *user, void *at, size_t bytes);
-void *tgi_pages_resize(void *user, void *at, size_t old_bytes, size_t new_bytes);
+void *tgi_pages_alloc(void *user, uint64_t bytes);
+void tgi_pages_free(void *user, void *at, uint64_t bytes);
+void *tgi_pages_resize(void *user, void *at, uint64_t old_bytes, uint64_t new_bytes);
 /* On a 2 MiB border and populated: resident at once or refused. */
 /* Of host memory: bytes of whole pages that nobody wrote to yet, and those in swap. */
 size_t tgi_pages_untouched(const void *at, size_t bytes);

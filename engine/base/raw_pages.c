@@ -24,20 +24,20 @@ static void *map(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-void *tgi_pages_alloc(void *user, size_t bytes)
+void *tgi_pages_alloc(void *user, uint64_t bytes)
 {
     (void)user;
     return map(bytes);
 }
 
-void tgi_pages_free(void *user, void *at, size_t bytes)
+void tgi_pages_free(void *user, void *at, uint64_t bytes)
 {
     (void)user;
     munmap(at, bytes);
 }
 
 /* Pages move without being copied. */
-void *tgi_pages_resize(void *user, void *at, size_t old_bytes, size_t new_bytes)
+void *tgi_pages_resize(void *user, void *at, uint64_t old_bytes, uint64_t new_bytes)
 {
     (void)user;
     void *p = mremap(at, old_bytes, new_bytes, MREMAP_MAYMOVE);
@@ -73,7 +73,7 @@ static bool populate(char *base, size_t bytes)
     return true;
 }
 
-static void *alloc_populated(void *user, size_t bytes)
+static void *alloc_populated(void *user, uint64_t bytes)
 {
     (void)user;
     char *at = map_aligned(bytes);

@@ -52,7 +52,7 @@ static tg_status open_input(tg_job *job, struct tgi_tensors *t, int i, tgi_err *
                         "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
                         p->name);
     if (lent)
-        TGI_TRY(tgi_memory_open_source(lent, &t->in[i], err));
+        TGI_TRY(tgi_memory_open_source(lent, p->name, &t->in[i], err));
     else
         TGI_TRY(open_file(path, &t->in[i], err));
     path = t->in[i].path;

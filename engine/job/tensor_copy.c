@@ -14,9 +14,17 @@ void tgi_tensor_strides(const tgi_port *p, const tgi_tensor_in *in, int rank, in
         stride[a] = p->perm[a] >= 0 ? in->step[p->perm[a]] : 0;
 }
 
-static tg_status answer_of(tg_status st, const char *what, tgi_err *err)
+/* What a program's function answered, asked about n elements. */
+static tg_status answer_of(tg_status st, const char *what, const char *port, int64_t element,
+                           int64_t n, tgi_err *err)
 {
-    return st == TG_OK ? st : tgi_fail(err, st, "the function that %s returned this", what);
+    return st == TG_OK
+               ? st
+               : tgi_fail(err, st,
+                          "the function of the %s \"%.100s\" answered %s (%d), asked for %lld "
+                          "elements from %lld on",
+                          what, port, tg_status_name(st), (int)st, (long long)n,
+                          (long long)element);
 }
 
 static tg_status take_from_memory(const tgi_tensor_in *in, int64_t element, void *dst,
@@ -25,7 +33,8 @@ static tg_status take_from_memory(const tgi_tensor_in *in, int64_t element, void
     const tg_array *a = &in->now;
     const size_t size = tgi_dtype_size(a->dtype);
     if (!a->data)
-        return answer_of(a->move(a->user, element, n, dst), "makes the source", err);
+        return answer_of(a->move(a->user, element, n, dst), "source", in->port, element, n,
+                         err);
     memcpy(dst, (const char *)a->data + (size_t)element * size, (size_t)n * size);
     return TG_OK;
 }
@@ -36,8 +45,8 @@ static tg_status give_to_memory(const tgi_tensor_out *out, int64_t element, cons
     const tg_array *a = &out->now;
     const size_t size = tgi_dtype_size(a->dtype);
     if (!a->data) /* of a sink it is only read */
-        return answer_of(a->move(a->user, element, n, (void *)(uintptr_t)src), "takes the sink",
-                         err);
+        return answer_of(a->move(a->user, element, n, (void *)(uintptr_t)src), "sink",
+                         out->port, element, n, err);
     char *to = (char *)a->data + (size_t)element * size;
     if (to != src)
         memcpy(to, src, (size_t)n * size);

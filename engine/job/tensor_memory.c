@@ -108,10 +108,22 @@ static int is_apart(const tg_array *a)
 
 /* ---- At the plan, and at the run --------------------------------------------------------- */
 
-tg_status tgi_memory_open_source(const tg_array *array, tgi_tensor_in *in, tgi_err *err)
+/* The array as it is now; which one it was, where it is none. */
+static tg_status look(const tg_array *array, const char *what, const char *port, tg_array *now,
+                      tgi_desc *shape, tgi_err *err)
 {
-    TGI_TRY(tgi_lent_look(array, &in->now, &in->desc, err));
+    const tg_status st = tgi_lent_look(array, now, shape, err);
+    if (st != TG_OK)
+        tgi_err_prefix(err, "the %s of \"%.100s\"", what, port);
+    return st;
+}
+
+tg_status tgi_memory_open_source(const tg_array *array, const char *port, tgi_tensor_in *in,
+                                 tgi_err *err)
+{
+    TGI_TRY(look(array, "source", port, &in->now, &in->desc, err));
     in->lent = array;
+    in->port = port;
     in->path = "the source";
     steps_of(&in->now, in->step);
     return TG_OK;
@@ -121,7 +133,7 @@ static tg_status begin_source(tgi_tensor_in *in, const char *name, tgi_err *err)
 {
     const tg_array was = in->now;
     tgi_desc shape;
-    TGI_TRY(tgi_lent_look(in->lent, &in->now, &shape, err));
+    TGI_TRY(look(in->lent, "source", name, &in->now, &shape, err));
     if (in->now.dtype != was.dtype || in->now.rank != was.rank ||
         memcmp(in->now.shape, was.shape, (size_t)was.rank * sizeof was.shape[0]) != 0 ||
         memcmp(in->now.stride, was.stride, (size_t)was.rank * sizeof was.stride[0]) != 0)
@@ -130,7 +142,8 @@ static tg_status begin_source(tgi_tensor_in *in, const char *name, tgi_err *err)
                         "was planned: open another job",
                         name);
     if (!in->now.data && !in->now.move)
-        return tgi_fail(err, TG_E_ARG, "the source of \"%s\" has no data", name);
+        return tgi_fail(err, TG_E_ARG, "the source of \"%s\" has no data: set `data` or `move`",
+                        name);
     return TG_OK;
 }
 
@@ -138,15 +151,20 @@ static tg_status begin_sink(tgi_tensor_out *t, const char *name, tgi_err *err)
 {
     char have[96], want[96];
     tgi_desc shape;
-    TGI_TRY(tgi_lent_look(t->lent, &t->now, &shape, err));
+    TGI_TRY(look(t->lent, "sink", name, &t->now, &shape, err));
+    t->port = name;
     if (shape.dtype != t->file.dtype || !tgi_desc_same_shape(&shape, &t->file))
-        return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" is %s, the output %s", name,
+        return tgi_fail(err, TG_E_ARG,
+                        "the sink of \"%s\" is %s, the output %s (tg_job_output)", name,
                         tgi_desc_text(&shape, have, sizeof have),
                         tgi_desc_text(&t->file, want, sizeof want));
     if (!t->now.data && !t->now.move)
-        return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" has no data", name);
+        return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" has no data: set `data` or `move`",
+                        name);
     if (!is_apart(&t->now))
-        return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" has elements in one place", name);
+        return tgi_fail(
+            err, TG_E_ARG,
+            "the sink of \"%s\" has elements in one place: its strides lead there twice", name);
     return TG_OK;
 }
 
@@ -178,8 +196,12 @@ static tg_status check_apart(const tg_job *job, int o, tgi_err *err)
             continue;
         extent_of(other, &c, &d);
         if (a <= d && c <= b)
-            return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" lies in the memory of a %s",
-                            job->graph->out[o].name, in ? "source" : "second sink");
+            return tgi_fail(
+                err, TG_E_ARG,
+                "the sink of \"%s\" lies in the memory of a %s, that of \"%s\": give each "
+                "array memory of its own",
+                job->graph->out[o].name, in ? "source" : "second sink",
+                in ? job->graph->in[i].name : job->graph->out[i - job->graph->n_in].name);
     }
     return TG_OK;
 }

@@ -13,7 +13,8 @@ const tg_array *tgi_memory_source(const tg_job *job, int i);
 const tg_array *tgi_memory_sink(const tg_job *job, int o);
 
 /* Its type and shape into in->desc, its strides into in->step; plan made of it. */
-tg_status tgi_memory_open_source(const tg_array *array, tgi_tensor_in *in, tgi_err *err);
+tg_status tgi_memory_open_source(const tg_array *array, const char *port, tgi_tensor_in *in,
+                                 tgi_err *err);
 /* The arrays as they are now, before pixels move: sources as they were planned, sinks as the
  * outputs are. */
 tg_status tgi_memory_begin_sources(tg_job *job, tgi_err *err);

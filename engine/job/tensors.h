@@ -17,6 +17,7 @@ typedef struct tgi_tensor_in {
     int64_t step[TGI_MAX_RANK]; /* elements from one to the next along each axis of it */
     const tg_array *lent;       /* it lies in memory: the caller's, and how that is now */
     tg_array now;
+    const char *port; /* of that: the input's name; view */
 } tgi_tensor_in;
 
 typedef struct tgi_tensor_out {
@@ -31,6 +32,7 @@ typedef struct tgi_tensor_out {
     tgi_npy_out npy;              /* open while the run writes; then the lock is ours */
     const tg_array *lent;         /* as of an input */
     tg_array now;
+    const char *port;
     int dropped; /* nobody takes it */
 } tgi_tensor_out;
 

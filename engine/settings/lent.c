@@ -10,6 +10,8 @@
 
 /* ---- What an array may be ---------------------------------------------------------------- */
 
+#define WRONG_SIZE "array.size is not of this version: set it to sizeof(tg_array)"
+
 static int all_zero(const int64_t *v, int n)
 {
     int any = 0;
@@ -32,7 +34,10 @@ static tg_status check_strides(const tg_array *a, tgi_err *err)
         room = (int64_t)(UINTPTR_MAX - (uintptr_t)a->data);
     for (int i = 0; i < a->rank; i++) {
         if (a->stride[i] && a->shape[i] - 1 > room / a->stride[i])
-            return tgi_fail(err, TG_E_ARG, "array.stride[%d] leads out of any memory", i);
+            return tgi_fail(
+                err, TG_E_ARG,
+                "array.stride[%d] leads out of any memory: %lld elements, %lld bytes apart", i,
+                (long long)a->shape[i], (long long)a->stride[i]);
         room -= (a->shape[i] - 1) * a->stride[i];
     }
     if (!all_zero(a->stride, a->rank) && a->move && !a->data)
@@ -44,21 +49,26 @@ tg_status tgi_lent_look(const tg_array *array, tg_array *now, tgi_desc *shape, t
 {
     int64_t n;
     if (!tgi_sized_take(array, now, sizeof *now))
-        return tgi_fail(err, TG_E_ARG, "array.size is not of this version");
+        return tgi_fail(err, TG_E_ARG, WRONG_SIZE);
     const size_t size = tgi_dtype_size(now->dtype);
     if (!size)
-        return tgi_fail(err, TG_E_ARG, "array.dtype is no type of elements");
+        return tgi_fail(
+            err, TG_E_ARG,
+            "array.dtype is %d, which is no type of elements (tg_job_output tells an "
+            "output's)",
+            (int)now->dtype);
     if (now->rank < 0 || now->rank > TG_ARRAY_RANK)
         return tgi_fail(err, TG_E_ARG, "array.rank is %d: 0 to %d", now->rank, TG_ARRAY_RANK);
     *shape = (tgi_desc){.dtype = now->dtype, .rank = now->rank};
     for (int i = 0; i < now->rank; i++)
         if ((shape->dim[i] = now->shape[i]) < 1)
-            return tgi_fail(err, TG_E_ARG, "array.shape[%d] is %lld", i,
+            return tgi_fail(err, TG_E_ARG, "array.shape[%d] is %lld: 1 at least", i,
                             (long long)now->shape[i]);
     if (!tgi_desc_count(shape, &n) || n > INT64_MAX / (int64_t)size)
         return tgi_fail(err, TG_E_ARG, "array.shape has more elements than there can be");
     if ((uintptr_t)now->data % size)
-        return tgi_fail(err, TG_E_ARG, "array.data is not aligned to its elements");
+        return tgi_fail(err, TG_E_ARG,
+                        "array.data is not a multiple of %zu, the size of its elements", size);
     return check_strides(now, err);
 }
 
@@ -73,6 +83,17 @@ static void forget(tg_opts *o, int i)
 {
     tgi_free(o->lent[i].name);
     memmove(o->lent + i, o->lent + i + 1, (size_t)(--o->n_lent - i) * sizeof *o->lent);
+}
+
+/* Which array it was, before what is wrong with it. */
+static tg_status blame(tg_status st, tgi_lent_way way, const char *name, tgi_err *err)
+{
+    const char *what = way == TGI_LENT_SOURCE ? "source" : "sink";
+    if (st != TG_OK && name)
+        tgi_err_prefix(err, "the %s of \"%.100s\"", what, name);
+    else if (st != TG_OK)
+        tgi_err_prefix(err, "the first %s", what);
+    return st;
 }
 
 static tg_status append(tg_opts *o, tgi_lent_way way, const char *name, const tg_array *array,
@@ -96,14 +117,17 @@ tg_status tgi_opts_lend(tg_opts *o, tgi_lent_way way, const char *name, const tg
 {
     tg_array now;
     tgi_desc shape;
+    const int before = o->n_lent;
     if (array && way == TGI_LENT_SOURCE)
-        TGI_TRY(tgi_lent_look(array, &now, &shape, err));
+        TGI_TRY(blame(tgi_lent_look(array, &now, &shape, err), way, name, err));
     if (array && !tgi_sized_take(array, &now, sizeof now))
-        return tgi_fail(err, TG_E_ARG, "array.size is not of this version");
-    for (int i = o->n_lent - 1; i >= 0; i--)
+        return blame(tgi_fail(err, TG_E_ARG, WRONG_SIZE), way, name, err);
+    if (array)
+        TGI_TRY(append(o, way, name, array, err));
+    for (int i = before - 1; i >= 0; i--)
         if (o->lent[i].way == way && same_name(o->lent[i].name, name))
             forget(o, i);
-    return array ? append(o, way, name, array, err) : TG_OK;
+    return TG_OK;
 }
 
 const tgi_lent *tgi_opts_lent(const tg_opts *o, tgi_lent_way way, int i)

@@ -8,6 +8,7 @@
 #include <tegula.h>
 #include <tegula_estimate.h>
 #include <tegula_memory.h>
+#include <tegula_pool.h>
 #include <tegula_preset.h>
 
 #define LINE(type, member) printf("%s.%s at %zu\n", #type, #member, offsetof(type, member))
@@ -30,11 +31,16 @@ void print_shapes(void)
     LINE(tg_preset_info, from);
     LINE(tg_preset_info, device);
     END(tg_preset_info);
+    LINE(tg_progress, memory_bytes);
+    LINE(tg_progress, budget_bytes);
     LINE(tg_progress, tiles_total); /* handed to a callback: what comes behind is new */
     LINE(tg_cgroup_memory, free_bytes);
     END(tg_cgroup_memory);
     LINE(tg_batch_size, shortfall_bytes);
     END(tg_batch_size);
+    LINE(tg_raw, alloc); /* the order of its calls */
+    LINE(tg_raw, is_pinned);
+    LINE(tg_pool_opts, segment_bytes);
     END(tg_gpu); /* of tg_gpu_memory_all */
 }
 

@@ -1,7 +1,7 @@
 """Small rules of the house: base names are unique, every operator has cases, nothing grows
 without end, no file knows the machine it was written on, nobody but the pool asks the system for
-memory, nobody but the monitor asks it about memory, every test program looks for leaks, sizes have one printer, what
-docs/gpu.md says was seen on a GPU has its results, every file of C begins by saying what it is.
+memory, nobody but the monitor asks it about memory, every test program looks for leaks, sizes have one printer
+and, in the API, one type, what docs/gpu.md says was seen on a GPU has its results, every file of C begins by saying what it is.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
@@ -231,6 +231,14 @@ def sizes():
     return found, n
 
 
+# Bytes are uint64_t in the public headers (include/tegula.h, RULES).
+OF_BYTES = re.compile(r"\b(size_t|u?int|long|unsigned|uint32_t)\s+\**\w*bytes\b")
+
+
+def byte_types():
+    return sweep(("include/",), set(), blank, OF_BYTES, "sizes of the API are uint64_t")
+
+
 # What was seen on a GPU (docs/gpu.md): whoever says so names commit, GPU and results, and scripts/gpu-check wrote
 # those: of that commit with nothing changed beside it ("+"), on that GPU.
 RESULTS_NAME = re.compile(r"\b[\w.-]+\.jsonl\b")
@@ -285,7 +293,7 @@ def gpu_rows():
 
 CHECKS = {"names": names, "cases": cases, "openings": openings, "lengths": lengths, "places": places,
           "allocators": allocators, "makers": makers, "readers": readers, "leaks": leaks,
-          "sizes": sizes, "gpu_rows": gpu_rows}
+          "sizes": sizes, "byte_types": byte_types, "gpu_rows": gpu_rows}
 
 
 def main():

@@ -1,4 +1,4 @@
-"""The checks that guard one allocator, one monitor, one printer of sizes, the search for leaks, what is said of GPUs
+"""The checks that guard one allocator, one monitor, one printer and one type of sizes, the search for leaks, what is said of GPUs
 and how files begin can fail: each violation planted here in a tree of its own is found at its line, and nothing else is.
 """
 import os
@@ -58,6 +58,12 @@ PLANTED = {
         "tgi_fail(err, st, \"give --ram %lluMiB\", n >> 20);",
         "tgi_fail(err, st, \"max(512 MiB, 10 %%)\");",
         "printf(\"%.2f MiB\", x); /* \"%zu MiB\" */",
+    ],
+    "include/own.h": [
+        "    size_t memory_bytes; /* WRONG */",
+        "    uint64_t peak_bytes; /* size_t bytes, in a remark */",
+        "    size_t n; int64_t left_bytes;",
+        "int take(void *user, size_t bytes); /* WRONG */",
     ],
     "docs/gpu.md": [
         "| kernel | last commit verified, on which GPU | figure |",
@@ -133,7 +139,7 @@ def as_planted(planted, whole_files, *checks):
 
 
 def main():
-    good = as_planted(PLANTED, WHOLE_FILES, "allocators", "makers", "readers", "leaks", "sizes", "gpu_rows")
+    good = as_planted(PLANTED, WHOLE_FILES, "allocators", "makers", "readers", "leaks", "sizes", "byte_types", "gpu_rows")
     return 0 if as_planted(OPENINGS, set(), "openings") and good else 1
 
 
