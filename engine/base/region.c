@@ -69,15 +69,21 @@ tgi_slide tgi_slide_all(int64_t n)
     return (tgi_slide){.den = 1, .hi = n - 1};
 }
 
-/* First row of the block in which row r lies. */
-static int64_t block_of(const tgi_slide *s, int64_t r)
+/* A quotient rounded down. Most divisors are powers of two or small, and a division of 64 bits
+ * takes up to ninety cycles. */
+static inline int64_t over(int64_t a, int64_t den)
 {
-    return s->block <= 1 ? r : tgi_floor_div(r - s->phase, s->block) * s->block + s->phase;
+    if ((den & (den - 1)) == 0)
+        return a >> __builtin_ctzll((uint64_t)den);
+    if (((uint64_t)a | (uint64_t)den) <= UINT32_MAX)
+        return (uint32_t)a / (uint32_t)den;
+    return tgi_floor_div(a, den);
 }
 
-static int64_t over(int64_t a, int64_t den)
+/* First row of the block in which row r lies. */
+static inline int64_t block_of(const tgi_slide *s, int64_t r)
 {
-    return den == 1 ? a : tgi_floor_div(a, den);
+    return s->block <= 1 ? r : over(r - s->phase, s->block) * s->block + s->phase;
 }
 
 tgi_range tgi_slide_need(const tgi_slide *s, tgi_range out)
@@ -91,7 +97,16 @@ tgi_range tgi_slide_need(const tgi_slide *s, tgi_range out)
                        tgi_clamp(r.hi, tgi_max(1, s->least), s->of)};
 }
 
-int64_t tgi_slide_end(const tgi_slide *s, int64_t end)
+void tgi_slide_begins(const tgi_slide *s, const int64_t *row, int64_t *out, int n)
+{
+    const tgi_slide at = *s;
+    for (int i = 0; i < n; i++) {
+        const int64_t lo = over(block_of(&at, row[i]) * at.num + at.lo, at.den);
+        out[i] = at.of > 0 ? tgi_clamp(lo, 0, at.of - 1) : lo;
+    }
+}
+
+static inline int64_t end_of(const tgi_slide *s, int64_t end)
 {
     if (s->of > 0 && end >= s->of)
         return INT64_MAX;
@@ -103,4 +118,11 @@ int64_t tgi_slide_end(const tgi_slide *s, int64_t end)
         return room >= 0 ? INT64_MAX : INT64_MIN;
     const int64_t last = over(room, s->num);
     return s->block <= 1 ? last + 1 : block_of(s, last) + s->block;
+}
+
+void tgi_slide_ends(const tgi_slide *s, const int64_t *end, int64_t *out, int n)
+{
+    const tgi_slide at = *s;
+    for (int i = 0; i < n; i++)
+        out[i] = end_of(&at, end[i]);
 }

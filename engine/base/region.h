@@ -60,25 +60,29 @@ typedef struct tgi_slide {
 tgi_slide tgi_slide_all(int64_t n); /* [0,n), whatever is asked for */
 /* What `out`, which is not empty, reads. */
 tgi_range tgi_slide_need(const tgi_slide *s, tgi_range out);
-/* Where what rows from `first` on read begins. */
-static inline int64_t tgi_slide_lo(const tgi_slide *s, int64_t first)
+/* Where what each of n rows reads begins. */
+void tgi_slide_begins(const tgi_slide *s, const int64_t *row, int64_t *out, int n);
+/* For each of n ends: the largest b for which rows below b read only rows below it;
+ * INT64_MAX: there is none. In place where `out` is `end`. */
+void tgi_slide_ends(const tgi_slide *s, const int64_t *end, int64_t *out, int n);
+static inline int64_t tgi_slide_end(const tgi_slide *s, int64_t end)
 {
-    if (s->den != 1 || s->block > 1)
-        return tgi_slide_need(s, (tgi_range){first, first + 1}).lo;
-    const int64_t lo = first * s->num + s->lo;
-    return s->of <= 0 || (lo >= 0 && lo < s->of) ? lo : lo < 0 ? 0 : s->of - 1;
+    int64_t last;
+    tgi_slide_ends(s, &end, &last, 1);
+    return last;
 }
-/* How it does where that is not even: a function of the rows and of what it is given here, once
- * for all bands. */
+/* How it does where that is not even: functions of the rows and of what they are given here,
+ * once for all bands. Two of them answer for many bands in one call. */
 #define TGI_RULE_BYTES 128
 typedef struct tgi_rule {
     tgi_range (*need)(const void *given, tgi_range out); /* `out` is not empty */
     int rising; /* 1: the first row says where that begins and the last one where it ends */
-    /* NULL, or, of a rising one: where that begins for one row, sooner than `need` tells. */
-    int64_t (*lo)(const void *given, int64_t row);
-    /* NULL, or: the largest b for which rows [from,b) read only rows below `end`, which is
-     * less than the extent; less than `from` means `from`. */
-    int64_t (*end)(const void *given, int64_t from, int64_t end);
+    /* NULL, or, of a rising one: where that begins for each of n rows, as `need` tells. */
+    void (*begins)(const void *given, const int64_t *row, int64_t *out, int n);
+    /* NULL, or, for each of n ends: the largest b for which rows [from,b) read only rows below
+     * it, where it is less than the extent; less than `from` means `from`. In place where
+     * `out` is `end`. */
+    void (*ends)(const void *given, int64_t from, const int64_t *end, int64_t *out, int n);
     union {
         double aligned;
         unsigned char given[TGI_RULE_BYTES];
@@ -89,9 +93,6 @@ static inline tgi_range tgi_rule_need(const tgi_rule *r, tgi_range out)
 {
     return r->need(r->u.given, out);
 }
-
-/* The largest b for which rows below b read only rows below `end`; INT64_MAX: there is none. */
-int64_t tgi_slide_end(const tgi_slide *s, int64_t end);
 
 /* Of a window op with kernel k, stride s, zero padding p before, dilation d: output rows [a,b)
  * read [a*s-p, (b-1)*s-p+(k-1)*d+1), unclipped. @source ONNX Conv. */

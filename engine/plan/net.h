@@ -27,7 +27,6 @@
 #include "kernels/threads.h"
 
 #define TGI_PLANAR_MAX 4
-#define TGI_STREAM_AXIS 2
 #define TGI_MAX_OPERANDS (TGI_OP_MAX_SRC + TGI_MAX_EPI)
 
 typedef struct tgi_net_operand {

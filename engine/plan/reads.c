@@ -61,7 +61,7 @@ static void fill_axis(const tgi_net *net, int i, int axis, tgi_reads *out)
         tgi_slide at;
         const int even = o->n_seg > 0 && slide_of(n, j, axis, &at);
         const int ruled = o->n_seg > 0 && !even && make_rule(n, j, axis, &rules[next]);
-        all &= even || o->n_seg == 0 || (ruled && rules[next].end);
+        all &= even || o->n_seg == 0 || (ruled && rules[next].ends);
         for (int s = 0; s < o->n_seg; s++) {
             *r = (tgi_read){.value = o->value[s],
                             .operand = (short)j,
@@ -146,21 +146,23 @@ tgi_range tgi_read_part(int doubled, tgi_range r)
     return (tgi_range){tgi_floor_div(r.lo, 2), tgi_floor_div(r.hi - 1, 2) + 1};
 }
 
+static tgi_range need_of_operand(const tgi_net *net, int i, const tgi_read *r, int axis,
+                                 tgi_range dst)
+{
+    if (r->even)
+        return tgi_slide_need(&r->at, dst);
+    if (r->rule >= 0)
+        return tgi_rule_need(&net->reads.rule[axis - TGI_STREAM_AXIS][r->rule], dst);
+    const tgi_net_node *n = &net->nodes[i];
+    tgi_box box = tgi_box_full(&net->values[n->node->dst[0]].ext), in;
+    box.ax[axis] = dst;
+    tgi_net_need(n, &box, r->operand, &in);
+    return in.ax[axis];
+}
+
 tgi_range tgi_read_need(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_range dst)
 {
-    tgi_range need;
-    if (r->even) {
-        need = tgi_slide_need(&r->at, dst);
-    } else if (r->rule >= 0) {
-        need = tgi_rule_need(&net->reads.rule[axis - TGI_STREAM_AXIS][r->rule], dst);
-    } else {
-        const tgi_net_node *n = &net->nodes[i];
-        tgi_box box = tgi_box_full(&net->values[n->node->dst[0]].ext), in;
-        box.ax[axis] = dst;
-        tgi_net_need(n, &box, r->operand, &in);
-        need = in.ax[axis];
-    }
-    return tgi_read_part(r->doubled, need);
+    return tgi_read_part(r->doubled, need_of_operand(net, i, r, axis, dst));
 }
 
 static int is_rising(const tgi_net *net, const tgi_read *r, int axis)
@@ -168,21 +170,27 @@ static int is_rising(const tgi_net *net, const tgi_read *r, int axis)
     return r->even || (r->rule >= 0 && net->reads.rule[axis - TGI_STREAM_AXIS][r->rule].rising);
 }
 
-int64_t tgi_read_lo(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_range dst)
+static const tgi_rule *rule_of(const tgi_net *net, const tgi_read *r, int axis)
 {
-    if (r->even) {
-        const int64_t lo = tgi_slide_lo(&r->at, dst.lo);
-        return r->doubled ? tgi_floor_div(lo, 2) : lo;
-    }
-    if (is_rising(net, r, axis)) {
-        const tgi_rule *rule = &net->reads.rule[axis - TGI_STREAM_AXIS][r->rule];
-        if (rule->lo) {
-            const int64_t lo = rule->lo(rule->u.given, dst.lo);
-            return r->doubled ? tgi_floor_div(lo, 2) : lo;
+    return &net->reads.rule[axis - TGI_STREAM_AXIS][r->rule];
+}
+
+void tgi_read_begins(const tgi_net *net, int i, const tgi_read *r, int axis, const int64_t *row,
+                     int64_t hi, int64_t *out, int n)
+{
+    const int rising = is_rising(net, r, axis);
+    if (r->even)
+        tgi_slide_begins(&r->at, row, out, n);
+    else if (rising && rule_of(net, r, axis)->begins)
+        rule_of(net, r, axis)->begins(rule_of(net, r, axis)->u.given, row, out, n);
+    else
+        for (int k = 0; k < n; k++) {
+            const tgi_range rows = {row[k], rising ? row[k] + 1 : hi};
+            out[k] = k > 0 && row[k] == row[k - 1] ? out[k - 1]
+                                                   : need_of_operand(net, i, r, axis, rows).lo;
         }
-        dst.hi = dst.lo + 1;
-    }
-    return tgi_read_need(net, i, r, axis, dst).lo;
+    for (int k = 0; r->doubled && k < n; k++)
+        out[k] = tgi_floor_div(out[k], 2);
 }
 
 int64_t tgi_read_hi(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_range dst)
@@ -192,13 +200,24 @@ int64_t tgi_read_hi(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_
     return tgi_read_need(net, i, r, axis, dst).hi;
 }
 
-int64_t tgi_read_end(const tgi_net *net, const tgi_read *r, int axis, int64_t from, int64_t end)
+static void ends_of_operand(const tgi_net *net, const tgi_read *r, int axis, int64_t from,
+                            int64_t *end, int n)
 {
-    if (end >= r->rows)
-        return INT64_MAX;
-    end = r->doubled ? 2 * end : end;
     if (r->even)
-        return tgi_slide_end(&r->at, end);
-    const tgi_rule *rule = &net->reads.rule[axis - TGI_STREAM_AXIS][r->rule];
-    return rule->end(rule->u.given, from, end);
+        tgi_slide_ends(&r->at, end, end, n);
+    else
+        rule_of(net, r, axis)->ends(rule_of(net, r, axis)->u.given, from, end, end, n);
+}
+
+void tgi_read_ends(const tgi_net *net, const tgi_read *r, int axis, int64_t from,
+                   const int64_t *end, int64_t *out, int n)
+{
+    int part = 0; /* from which on all is there */
+    while (part < n && end[part] < r->rows)
+        part++;
+    for (int k = 0; k < part; k++)
+        out[k] = r->doubled ? 2 * end[k] : end[k];
+    ends_of_operand(net, r, axis, from, out, part);
+    for (int k = part; k < n; k++)
+        out[k] = INT64_MAX;
 }

@@ -13,6 +13,8 @@
 
 struct tgi_net;
 
+#define TGI_STREAM_AXIS 2 /* along which images are fed band by band: the first after N and C */
+
 typedef struct tgi_read {
     int value;
     short operand;
@@ -35,7 +37,7 @@ typedef struct tgi_reader { /* a node */
     int dst;                /* first result */
     short n_dst;
     unsigned char flat;
-    unsigned char ends[3]; /* per axis from the stream axis on: tgi_read_end knows all reads */
+    unsigned char ends[3]; /* per axis from the stream axis on: tgi_read_ends knows all reads */
     size_t packed_bytes;
 } tgi_reader;
 
@@ -44,6 +46,15 @@ typedef struct tgi_reads {
     tgi_read *read[3]; /* per axis from the stream axis on */
     tgi_rule *rule[3]; /* of those that are not even */
 } tgi_reads;
+
+/* Reads of node i along an axis: from the first, up to *end. */
+static inline const tgi_read *tgi_reads_of(const tgi_reads *r, int i, int axis,
+                                           const tgi_read **end)
+{
+    const tgi_read *read = r->read[axis - TGI_STREAM_AXIS];
+    *end = read + r->node[i + 1].first;
+    return read + r->node[i].first;
+}
 
 /* Of the net as it is. */
 tg_status tgi_reads_make(const struct tgi_net *net, tgi_reads *out, tgi_err *err);
@@ -61,15 +72,16 @@ tgi_range tgi_read_part(int doubled, tgi_range r);
  * outside the image. */
 tgi_range tgi_read_need(const struct tgi_net *net, int i, const tgi_read *r, int axis,
                         tgi_range dst);
-/* Where that begins, and where it ends: for half the price. */
-int64_t tgi_read_lo(const struct tgi_net *net, int i, const tgi_read *r, int axis,
-                    tgi_range dst);
+/* Where that begins for rows [row[k], hi), for each of n: many at half the price. */
+void tgi_read_begins(const struct tgi_net *net, int i, const tgi_read *r, int axis,
+                     const int64_t *row, int64_t hi, int64_t *out, int n);
+/* Where it ends. */
 int64_t tgi_read_hi(const struct tgi_net *net, int i, const tgi_read *r, int axis,
                     tgi_range dst);
-/* The largest b for which a read by rows [from,b) finds all in the first `end` rows of the
- * value, or less than `from`; INT64_MAX: there is none. Of an even read or one whose rule has
- * an `end`. */
-int64_t tgi_read_end(const struct tgi_net *net, const tgi_read *r, int axis, int64_t from,
-                     int64_t end);
+/* For each of n ends, of which none is less than the one before: the largest b for which a read
+ * by rows [from,b) finds all in the first end[k] rows of the value, or less than `from`;
+ * INT64_MAX: there is none. Of an even read or one whose rule has `ends`. */
+void tgi_read_ends(const struct tgi_net *net, const tgi_read *r, int axis, int64_t from,
+                   const int64_t *end, int64_t *out, int n);
 
 #endif

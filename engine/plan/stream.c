@@ -28,12 +28,10 @@ tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core
 static void need_of_operands(const tgi_net *net, int i, int axis, tgi_range dst,
                              tgi_range *stored)
 {
-    const tgi_reader *n = &net->reads.node[i];
-    const tgi_read *read = net->reads.read[axis - TGI_STREAM_AXIS];
-    for (int k = n->first; k < n[1].first; k++) {
-        const int v = read[k].value;
-        stored[v] = tgi_range_hull(stored[v], tgi_read_need(net, i, &read[k], axis, dst));
-    }
+    const tgi_read *end, *r = tgi_reads_of(&net->reads, i, axis, &end);
+    for (; r < end; r++)
+        stored[r->value] =
+            tgi_range_hull(stored[r->value], tgi_read_need(net, i, r, axis, dst));
 }
 
 /* What a node that runs must yield of each result: flat ones as a whole, of unused ones a row,
@@ -156,19 +154,11 @@ tgi_range tgi_flow_feed(tgi_flow *f, int i)
     return r;
 }
 
-/* Reads of node i on the stream axis: from `first`, up to the next node's. */
-static const tgi_read *reads_of(const tgi_net *net, int i, const tgi_read **end)
-{
-    const tgi_reader *n = &net->reads.node[i];
-    *end = net->reads.read[0] + n[1].first;
-    return net->reads.read[0] + n->first;
-}
-
 /* Are the rows that rows [from,to) of node i read all there? */
 static int computable(const tgi_flow *f, int i, tgi_reached ends, int64_t from, int64_t to)
 {
     const tgi_net *net = f->stage->net;
-    const tgi_read *end, *r = reads_of(net, i, &end);
+    const tgi_read *end, *r = tgi_reads_of(&net->reads, i, TGI_STREAM_AXIS, &end);
     for (; r < end; r++) {
         const int64_t need = tgi_read_hi(net, i, r, TGI_STREAM_AXIS, (tgi_range){from, to});
         if (tgi_min(need, r->rows) > ends.at[r->value * ends.stride])
@@ -182,10 +172,13 @@ static int computable(const tgi_flow *f, int i, tgi_reached ends, int64_t from, 
 static int64_t known_end(const tgi_flow *f, int i, tgi_reached ends, int64_t from, int64_t hi)
 {
     const tgi_net *net = f->stage->net;
-    const tgi_read *end, *r = reads_of(net, i, &end);
-    for (; r < end && hi > from; r++)
-        hi = tgi_min(
-            hi, tgi_read_end(net, r, TGI_STREAM_AXIS, from, ends.at[r->value * ends.stride]));
+    const tgi_read *end, *r = tgi_reads_of(&net->reads, i, TGI_STREAM_AXIS, &end);
+    for (; r < end && hi > from; r++) {
+        int64_t most;
+        tgi_read_ends(net, r, TGI_STREAM_AXIS, from, &ends.at[r->value * ends.stride], &most,
+                      1);
+        hi = tgi_min(hi, most);
+    }
     return tgi_max(from, hi);
 }
 
@@ -252,11 +245,11 @@ void tgi_flow_release(tgi_flow *f)
             continue;
         /* All rows to come, not the next alone: a mirrored border reads upwards as it goes
          * down. */
-        const tgi_range rest = {f->end[d], f->hi[d]};
-        const tgi_read *end, *r = reads_of(stage->net, i, &end);
+        const tgi_read *end, *r = tgi_reads_of(&stage->net->reads, i, TGI_STREAM_AXIS, &end);
         for (; r < end; r++) {
             const int v = r->value;
-            const int64_t lo = tgi_read_lo(stage->net, i, r, TGI_STREAM_AXIS, rest);
+            int64_t lo;
+            tgi_read_begins(stage->net, i, r, TGI_STREAM_AXIS, &f->end[d], f->hi[d], &lo, 1);
             f->keep[v] = tgi_min(f->keep[v], tgi_max(lo, f->lo[v]));
         }
     }

@@ -126,15 +126,18 @@ static tgi_range need(const void *given, tgi_range out)
 /* Behind the top border a row reads the one `before` above it, and before it, until the image
  * ends; a mirrored top border reads less and less far. The bottom border reads the image's
  * last row. */
-static int64_t end_of_rows(const void *given, int64_t from, int64_t end)
+static void ends_of_rows(const void *given, int64_t from, const int64_t *end, int64_t *out,
+                         int n)
 {
     const margin *m = given;
-    const int64_t at = from - m->before;
-    if (at >= m->n)
-        return from;
-    if (m->mode == TGI_PADDING_REFLECT)
-        return at < 0 && -at >= end ? from : m->before + end;
-    return from - tgi_pad_source(m->mode, at, m->n) + end; /* not behind the image: end < n */
+    const int64_t at = from - m->before, first = tgi_pad_source(m->mode, at, m->n);
+    for (int i = 0; i < n; i++)
+        if (at >= m->n)
+            out[i] = from;
+        else if (m->mode == TGI_PADDING_REFLECT)
+            out[i] = at < 0 && -at >= end[i] ? from : m->before + end[i];
+        else
+            out[i] = from - first + end[i]; /* not behind the image: end < m->n */
 }
 
 static void rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *out)
@@ -147,7 +150,7 @@ static void rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *out)
     const margin m = {p.p0[k], ctx->src[0].dim[k], p.mode};
     TGI_RULE(out, need, m);
     if (p.mode == TGI_PADDING_REFLECT || p.mode == TGI_PADDING_WRAP)
-        out->end = end_of_rows;
+        out->ends = ends_of_rows;
 }
 
 /* A mirrored border is read upwards as the result goes down, a wrapped one from the other end:

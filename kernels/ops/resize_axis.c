@@ -163,34 +163,56 @@ tg_status tgi_resize_axes(const tgi_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *e
 
 /* ---- Coordinates ------------------------------------------------------------------------- */
 
+/* Output coordinate o lies at before + (o + add) * by / over - less in the input, computed from
+ * the left: each way of ONNX rounds as its own formula does. */
+typedef struct source_line {
+    double before, add, by, over, less;
+} source_line;
+
+static source_line line_of(const tgi_resize_axis *ax)
+{
+    const source_line half = {.add = 0.5, .by = 1, .over = ax->scale, .less = 0.5};
+    const source_line first = {.over = 1}; /* the first pixel, whatever is asked for */
+    const double last = (double)(ax->in - 1);
+    source_line l = half;
+    switch (ax->coord) {
+    case TGI_COORD_ASYMMETRIC:
+        return (source_line){.by = 1, .over = ax->scale};
+    case TGI_COORD_ALIGN_CORNERS:
+        return ax->out == 1 || ax->length <= 1
+                   ? first
+                   : (source_line){.by = last, .over = ax->length - 1};
+    case TGI_COORD_PYTORCH_HALF_PIXEL:
+        return ax->out == 1 ? first : half;
+    case TGI_COORD_HALF_PIXEL_SYMMETRIC:
+        l.before = (double)ax->in / 2 * (1 - (double)ax->out / ax->length);
+        return l;
+    case TGI_COORD_TF_CROP_AND_RESIZE:
+        if (ax->out == 1)
+            return (source_line){.before = 0.5 * (ax->roi_lo + ax->roi_hi) * last, .over = 1};
+        return (source_line){.before = ax->roi_lo * last,
+                             .by = (ax->roi_hi - ax->roi_lo) * last,
+                             .over = ax->length - 1};
+    case TGI_COORD_TF_HALF_PIXEL_FOR_NN:
+        l.less = 0;
+        return l;
+    default:
+        return half;
+    }
+}
+
+static inline double at_line(const source_line *l, int64_t o)
+{
+    return l->before + ((double)o + l->add) * l->by / l->over - l->less;
+}
+
 /* Where output coordinate o lies in the input; *outside when the crop does not cover it. */
 static double source_of(const tgi_resize_axis *ax, int64_t o, int *outside)
 {
-    const double x = (double)o, last = (double)(ax->in - 1);
-    *outside = 0;
-    switch (ax->coord) {
-    case TGI_COORD_ASYMMETRIC:
-        return x / ax->scale;
-    case TGI_COORD_ALIGN_CORNERS:
-        return ax->out == 1 || ax->length <= 1 ? 0 : x * last / (ax->length - 1);
-    case TGI_COORD_PYTORCH_HALF_PIXEL:
-        return ax->out == 1 ? 0 : (x + 0.5) / ax->scale - 0.5;
-    case TGI_COORD_HALF_PIXEL_SYMMETRIC: {
-        const double center = (double)ax->in / 2;
-        return center * (1 - (double)ax->out / ax->length) + (x + 0.5) / ax->scale - 0.5;
-    }
-    case TGI_COORD_TF_CROP_AND_RESIZE: {
-        const double span = (ax->roi_hi - ax->roi_lo) * last;
-        const double v = ax->out == 1 ? 0.5 * (ax->roi_lo + ax->roi_hi) * last
-                                      : ax->roi_lo * last + x * span / (ax->length - 1);
-        *outside = v < 0 || v > last;
-        return v;
-    }
-    case TGI_COORD_TF_HALF_PIXEL_FOR_NN:
-        return (x + 0.5) / ax->scale;
-    default:
-        return (x + 0.5) / ax->scale - 0.5;
-    }
+    const source_line l = line_of(ax);
+    const double v = at_line(&l, o);
+    *outside = ax->coord == TGI_COORD_TF_CROP_AND_RESIZE && (v < 0 || v > (double)(ax->in - 1));
+    return v;
 }
 
 /* Scales arrive as float32: 3 / 0.6f is 4.9999998 in float64 and means 5. A coordinate within
@@ -325,7 +347,7 @@ static tgi_range filter_need(const tgi_resize_axis *ax, tgi_range r)
 }
 
 /* First and last tap at a coordinate, without their weights. */
-static tgi_range reach_at(const tgi_resize_axis *ax, double v)
+static inline tgi_range reach_at(const tgi_resize_axis *ax, double v)
 {
     const int64_t last = ax->in - 1;
     if (ax->mode == TGI_RESIZE_NEAREST) {
@@ -476,15 +498,11 @@ int tgi_resize_doubles(const tgi_op_ctx *ctx)
 
 /* ---- What is read, along one axis -------------------------------------------------------- */
 
-/* What the rule is given: the axis, and the line on which its coordinates lie but for rounding.
- */
+/* What the rule is given: the axis, and the inverse of the line on which its coordinates lie. */
 typedef struct reach_rule {
     tgi_resize_axis ax;
     double first; /* coordinate of output 0 */
     double per;   /* outputs per pixel of coordinates */
-    double doubt; /* so near to an output only the coordinates themselves tell */
-    double step;  /* coordinates per output */
-    double blur;  /* so near to a pixel, likewise */
 } reach_rule;
 
 static tgi_range need_of_axis(const void *given, tgi_range out)
@@ -492,50 +510,62 @@ static tgi_range need_of_axis(const void *given, tgi_range out)
     return tgi_resize_need(&((const reach_rule *)given)->ax, out);
 }
 
-static int64_t begin_of_row(const void *given, int64_t row)
+static void begins_of_axis(const void *given, const int64_t *row, int64_t *out, int n)
 {
-    const reach_rule *r = given;
-    const tgi_resize_axis *ax = &r->ax;
-    const double at = r->first + (double)row * r->step, last = (double)(ax->in - 1);
-    const double v = at < 0 ? 0 : at > last ? last : at;
-    const int64_t pixel = (int64_t)v;
-    const double over = v - (double)pixel;
-    if (over > r->blur && over < 1 - r->blur)
-        return ax->mode == TGI_RESIZE_LINEAR ? pixel : tgi_max(0, pixel - 1);
-    return tgi_resize_need(ax, (tgi_range){row, row + 1}).lo;
+    const tgi_resize_axis ax = ((const reach_rule *)given)->ax;
+    const source_line l = line_of(&ax);
+    const int64_t before = ax.mode == TGI_RESIZE_CUBIC ? 1 : 0, last = ax.in - 1;
+    if (ax.mode == TGI_RESIZE_NEAREST)
+        for (int i = 0; i < n; i++)
+            out[i] = reach_at(&ax, at_line(&l, row[i])).lo;
+    else
+        for (int i = 0; i < n; i++)
+            out[i] = tgi_clamp(down(at_line(&l, row[i])) - before, 0, last);
 }
 
-static int64_t row_end(const tgi_resize_axis *ax, int64_t o)
+/* Of linear and cubic: an output reads up to `end` at most where its coordinate is below end -
+ * ahead: so many are on the line before it. The inverse of the line is rounded, so the nearest
+ * output decides, by its own coordinate. To ask it always is sooner than to ask whether it is
+ * in doubt: where the scale is 3, each end has such an output. */
+static void ends_of_line(const reach_rule *r, const int64_t *end, int64_t *out, int n)
 {
-    int outside;
-    return reach_at(ax, source_of(ax, o, &outside)).hi;
-}
-
-/* An output reads up to `end` at most where its coordinate is below end - ahead: so many are on
- * the line before it. */
-static int64_t end_of_axis(const void *given, int64_t from, int64_t end)
-{
-    (void)from;
-    const reach_rule *r = given;
-    const tgi_resize_axis *ax = &r->ax;
-    const int ahead = ax->mode == TGI_RESIZE_LINEAR ? 1 : ax->mode == TGI_RESIZE_CUBIC ? 2 : 0;
-    if (end < (ahead == 1 ? 2 : 1)) /* what lies before the image reads its first pixels */
-        return 0;
-    const double line = ((double)(end - ahead) - r->first) * r->per;
-    const double at = line < 0 ? 0 : line > (double)ax->out ? (double)ax->out : line;
-    int64_t b = (int64_t)at;
-    if (ax->mode != TGI_RESIZE_NEAREST) {
-        const double over = at - (double)b;
-        if (over > r->doubt && over < 1 - r->doubt)
-            return b + 1;
-        b += over > 0.5; /* on the line as near as can be told: that output decides */
-        return b < ax->out && row_end(ax, b) <= end ? b + 1 : b;
+    const source_line l = line_of(&r->ax);
+    const int64_t ahead = r->ax.mode == TGI_RESIZE_LINEAR ? 1 : 2, rows = r->ax.out;
+    const int64_t least = ahead == 1 ? 2 : 1; /* what lies before the image reads so many */
+    const double first = r->first, per = r->per, top = (double)rows;
+    for (int i = 0; i < n; i++) {
+        const double limit = (double)(end[i] - ahead), line = (limit - first) * per;
+        const double at = line < 0 ? 0 : line > top ? top : line;
+        const int64_t b = (int64_t)(at + 0.5);
+        const int64_t more = (b < rows) & (at_line(&l, b) < limit);
+        out[i] = end[i] < least ? 0 : b + more;
     }
-    while (b > 0 && row_end(ax, b - 1) > end)
+}
+
+static int64_t nearest_end(const reach_rule *r, int64_t end)
+{
+    const tgi_resize_axis *ax = &r->ax;
+    const source_line l = line_of(ax);
+    if (end < 1)
+        return 0;
+    const double line = ((double)end - r->first) * r->per;
+    int64_t b = (int64_t)(line < 0 ? 0 : line > (double)ax->out ? (double)ax->out : line);
+    while (b > 0 && reach_at(ax, at_line(&l, b - 1)).hi > end)
         b--;
-    while (b < ax->out && row_end(ax, b) <= end)
+    while (b < ax->out && reach_at(ax, at_line(&l, b)).hi <= end)
         b++;
     return b;
+}
+
+static void ends_of_axis(const void *given, int64_t from, const int64_t *end, int64_t *out,
+                         int n)
+{
+    (void)from;
+    const reach_rule r = *(const reach_rule *)given;
+    if (r.ax.mode != TGI_RESIZE_NEAREST)
+        ends_of_line(&r, end, out, n);
+    for (int i = 0; i < n && r.ax.mode == TGI_RESIZE_NEAREST; i++)
+        out[i] = nearest_end(&r, end[i]);
 }
 
 void tgi_resize_rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *rule)
@@ -549,15 +579,12 @@ void tgi_resize_rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *rule)
     int outside;
     r.first = source_of(&r.ax, 0, &outside);
     r.per = last / (source_of(&r.ax, r.ax.out - 1, &outside) - r.first);
-    r.step = 1 / r.per;
-    r.doubt = 1e-12 * (last + 1 + ((double)r.ax.in + fabs(r.first)) * r.per);
-    r.blur = r.doubt * r.step;
     TGI_RULE(rule, need_of_axis, r);
     rule->rising = r.ax.roi_lo <= r.ax.roi_hi; /* a crop may be reversed */
     if (rule->rising && !r.ax.antialias && r.per > 0 && r.per <= 1e6)
-        rule->end = end_of_axis;
-    if (rule->end && r.ax.mode != TGI_RESIZE_NEAREST)
-        rule->lo = begin_of_row;
+        rule->ends = ends_of_axis;
+    if (rule->ends)
+        rule->begins = begins_of_axis;
 }
 
 #define STEEPEST 256              /* `up` below: what is no half is one by 1/512 at least */

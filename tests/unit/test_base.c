@@ -54,6 +54,39 @@ static void test_a_slide_ends_where_its_need_does(void)
     }
 }
 
+/* Rows near nought and far from it: quotients are had in more than one way. */
+static void test_many_slide_as_each_does(void)
+{
+    uint64_t seed = 12;
+    for (int t = 0; t < 3000; t++) {
+        enum { MANY = 7 };
+        const tgi_slide s = {.num = tg_rand_in(&seed, 1, 9),
+                             .den = tg_rand_in(&seed, 1, 9),
+                             .lo = tg_rand_in(&seed, -9, 9),
+                             .hi = tg_rand_in(&seed, 9, 12),
+                             .block = tg_rand_in(&seed, 0, 5),
+                             .of = tg_rand_in(&seed, 0, 1) ? (int64_t)1 << 40 : 0};
+        int64_t row[MANY], got[MANY];
+        for (int k = 0; k < MANY; k++)
+            row[k] = tg_rand_in(&seed, -50, 50) + (k % 2 ? (int64_t)1 << (30 + k) : 0);
+        tgi_slide_begins(&s, row, got, MANY);
+        for (int k = 0; k < MANY; k++) {
+            const int64_t a = s.block <= 1 ? row[k] : tgi_floor_div(row[k], s.block) * s.block;
+            const int64_t lo = tgi_floor_div(a * s.num + s.lo, s.den);
+            CHECK_EQ(got[k], s.of ? tgi_clamp(lo, 0, s.of - 1) : lo);
+            CHECK_EQ(got[k], tgi_slide_need(&s, (tgi_range){row[k], row[k] + 1}).lo);
+        }
+        tgi_slide_ends(&s, row, got, MANY);
+        for (int k = 0; k < MANY; k++) {
+            CHECK_EQ(got[k], tgi_slide_end(&s, row[k]));
+            if (got[k] == INT64_MIN || got[k] == INT64_MAX)
+                continue;
+            CHECK(tgi_slide_need(&s, (tgi_range){got[k] - 1, got[k]}).hi <= row[k]);
+            CHECK(tgi_slide_need(&s, (tgi_range){got[k], got[k] + 1}).hi > row[k]);
+        }
+    }
+}
+
 static void test_a_refused_allocation_is_null_once(void)
 {
     tgi_mem_fail_at(1);
@@ -79,6 +112,7 @@ int main(void)
     RUN(test_sizes_saturate_and_never_wrap);
     RUN(test_a_window_slides_by_the_closed_formula);
     RUN(test_a_slide_ends_where_its_need_does);
+    RUN(test_many_slide_as_each_does);
     RUN(test_a_refused_allocation_is_null_once);
     RUN(test_an_error_line_cannot_be_forged);
     return TEST_END();

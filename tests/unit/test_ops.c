@@ -47,23 +47,39 @@ static int check_shapes(const op_node *n, char *text)
     return 1;
 }
 
-/* A rule's `lo` is where its row begins; its `end` is where the rows by themselves say,
- * wherever what is there ends and whatever row is the next. */
+/* A rule's `begins` are where its rows begin; its `ends` are where the rows by themselves say,
+ * wherever what is there ends and whatever row is the next. One at a time and many together are
+ * the same. */
 static void check_rule_end(const op_node *n, int i, int axis, const tgi_rule *rule)
 {
+    enum { MOST = 64 };
     const int64_t rows = tgi_desc_axis(&n->src[i], axis), out = tgi_desc_axis(&n->dst[0], axis);
-    for (int64_t row = 0; row < out && rule->lo; row++) {
-        tg_checks++;
-        if (rule->lo(rule->u.given, row) != tgi_rule_need(rule, (tgi_range){row, row + 1}).lo)
-            case_complain("a rule begins elsewhere than its row does");
+    int64_t at[MOST], got[MOST], one;
+    for (int64_t first = 0; first < out && rule->begins; first += MOST) {
+        const int many = (int)tgi_min(MOST, out - first);
+        for (int k = 0; k < many; k++)
+            at[k] = first + k;
+        rule->begins(rule->u.given, at, got, many);
+        for (int k = 0; k < many; k++) {
+            const tgi_range row = {at[k], at[k] + 1};
+            rule->begins(rule->u.given, &at[k], &one, 1);
+            tg_checks++;
+            if (got[k] != tgi_rule_need(rule, row).lo || got[k] != one)
+                case_complain("a rule begins elsewhere than its row does");
+        }
     }
-    for (int64_t end = 0; end < rows && rule->end; end++) {
+    for (int64_t end = 0; end < rows && rule->ends; end++) {
         int64_t most = out;
         for (int64_t from = out - 1; from >= 0; from--) {
             if (tgi_rule_need(rule, (tgi_range){from, from + 1}).hi > end)
                 most = from;
+            const int many = (int)tgi_min(MOST, rows - end);
+            for (int k = 0; k < many; k++)
+                at[k] = end + k;
+            rule->ends(rule->u.given, from, at, got, many);
+            rule->ends(rule->u.given, from, &at[many - 1], &one, 1);
             tg_checks++;
-            if (tgi_clamp(rule->end(rule->u.given, from, end), from, out) != most)
+            if (tgi_clamp(got[0], from, out) != most || got[many - 1] != one)
                 case_complain("a rule ends elsewhere than its rows do");
         }
     }
