@@ -151,6 +151,20 @@ static uint64_t kept_limit(const tg_job *job)
     return job->set.scratch && !job->scratch_place.in_memory ? job->scratch_place.free_bytes : 0;
 }
 
+/* Where what passes between stages has no room it is made again. */
+static tg_status choose_sparing(tg_job *job, tgi_staged_args args, tgi_choice *out)
+{
+    tgi_stages *s = job->plan.stages;
+    tgi_choice spared;
+    TGI_TRY(tgi_stages_spare(s, NULL));
+    job->ends->fit(job, s->sparing);
+    args.cut = s->sparing;
+    const tg_status st = tgi_choose_staged(&args, &spared, NULL);
+    if (st == TG_OK || spared.smallest_bytes < out->smallest_bytes)
+        *out = spared;
+    return st;
+}
+
 static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
     const size_t uncut = out->smallest_bytes;
@@ -158,7 +172,9 @@ static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice
                                   .cut = job->plan.stages,
                                   .disk_limit = kept_limit(job),
                                   .rows = rows_in_of};
-    const tg_status st = tgi_choose_staged(&args, out, NULL);
+    tg_status st = tgi_choose_staged(&args, out, NULL);
+    if (st == TG_E_BUDGET)
+        st = choose_sparing(job, args, out);
     if (st != TG_OK && uncut < out->smallest_bytes)
         out->smallest_bytes = uncut;
     return st;
@@ -293,6 +309,11 @@ static void stage_lines(tg_job *job)
                          "what passes from stage to stage");
     tgi_job_add_line(p, "reductions", b->states + b->numbers, TG_PLAN_MEMORY, 0, "%s",
                      "sums of the whole image, and what came of them");
+    if (s->cut == p->stages->sparing)
+        tgi_job_add_line(p, "stores", 0, TG_PLAN_MEMORY, 0, "%s",
+                         job->set.scratch
+                             ? "values are made again in each stage: there is no room to keep them"
+                             : "values are made again in each stage; --scratch DIR keeps them on disk");
     if (b->kept_disk)
         tgi_job_add_line(p, "stores", b->kept_disk, TG_PLAN_DISK, job->scratch_place.free_bytes,
                          "%s; what passes from stage to stage", job->set.scratch);

@@ -139,6 +139,26 @@ tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err)
     return st;
 }
 
+/* More operations for a byte than any network has. */
+#define NEVER_STORE 1e30
+
+tg_status tgi_stages_spare(tgi_stages *s, tgi_err *err)
+{
+    if (s->sparing)
+        return TG_OK;
+    tgi_stages *t = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *t);
+    if (!t)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to cut %d nodes into stages",
+                        s->one.net->n_nodes);
+    t->one.net = s->one.net;
+    const tg_status st = tgi_stages_cut(s->one.net, NEVER_STORE, t, err);
+    if (st == TG_OK)
+        s->sparing = t;
+    else
+        tgi_stages_free(&t);
+    return st;
+}
+
 /* A stage that hands other values on computes all of them, and of the output what is not wanted,
  * too. */
 static void fit_stage(tgi_stage *s, const tgi_fit fit[3])
@@ -166,6 +186,7 @@ void tgi_stages_free(tgi_stages **s)
     for (int k = 0; k < (*s)->n; k++)
         close_stage(&(*s)->stage[k]);
     close_stage(&(*s)->one);
+    tgi_stages_free(&(*s)->sparing);
     tgi_free((*s)->stage);
     tgi_free(*s);
     *s = NULL;

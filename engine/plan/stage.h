@@ -69,6 +69,8 @@ typedef struct tgi_stages {
     tgi_stage one;    /* the net uncut */
     tgi_stage *stage; /* the cut */
     int n;
+    struct tgi_stages *sparing; /* the same, where nothing is stored that can be made again; NULL
+                                   until tgi_stages_spare */
 } tgi_stages;
 
 /* What a processor computes while a disk moves one byte: 1e11 operations a second against 1e9
@@ -78,6 +80,9 @@ typedef struct tgi_stages {
 /* `net` borrowed. Returned; tgi_stages_free. */
 tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err);
 void tgi_stages_free(tgi_stages **s);
+/* Cut once more, for who has no room to store: into s->sparing, whose `one` names the net alone.
+ * What the net's outputs are wanted of is not said yet (tgi_stages_fit). */
+tg_status tgi_stages_spare(tgi_stages *s, tgi_err *err);
 /* Who lives from when to when in a stage of the cut, for who tiles it: a table of all values of
  * the net for each of thousands of stages would be gigabytes that nobody looks at. */
 tg_status tgi_stage_lifetimes(tgi_stage *s, tgi_err *err);
