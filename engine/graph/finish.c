@@ -156,6 +156,18 @@ static tg_status lines_as_images(tgi_graph *g, unsigned flags, tgi_err *err)
     return tgi_rewrite_edges(g, err);
 }
 
+/* What there is before fusion: for who lists operators. */
+static tg_status note_plain(tgi_graph *g, tgi_err *err)
+{
+    g->plain = tgi_graph_own(g, (size_t)(g->n_nodes + 1) * sizeof *g->plain, err);
+    if (!g->plain)
+        return TG_E_NOMEM;
+    g->n_plain = g->n_nodes;
+    for (int i = 0; i < g->n_nodes; i++)
+        g->plain[i] = g->nodes[i].op;
+    return TG_OK;
+}
+
 static tg_status run_phases(tgi_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_graph_clean(g, err));
@@ -174,6 +186,7 @@ static tg_status run_phases(tgi_graph *g, unsigned flags, tgi_err *err)
         TGI_TRY(label_output(g, err));
     TGI_TRY(classify(g, err));
     TGI_TRY(tgi_size_analyse(g, err));
+    TGI_TRY(note_plain(g, err));
     if (!(flags & TGI_GRAPH_NO_FUSE))
         TGI_TRY(tgi_rewrite_fuse(g, err));
     return check_invariants(g, err);

@@ -80,6 +80,8 @@ typedef struct tgi_graph {
     int64_t divisor[3], remainder[3];
     int64_t minimum[3]; /* smallest extent for which inference succeeds */
     char *fixed_why;    /* which node holds the size, when fixed_size */
+    const tgi_op **plain; /* of each node there was before pointwise ones were fused; owned */
+    int n_plain;
     int n_rewrites;
     char *rewrites[32]; /* what was rewritten, for `info -v` and the fingerprint */
     void *arena_;       /* private: owned constant data */

@@ -201,18 +201,19 @@ static tg_status describe_array(const char *path, tgi_jw *w, tgi_err *err)
 
 /* ---- Networks ---------------------------------------------------------------------------- */
 
+/* How often each operator is there, in the order in which they come first. */
 static void put_operators(tgi_jw *w, const tgi_graph *g)
 {
     int counted = 0;
     tgi_jw_begin(w, "operators", '{');
-    for (int i = 0; i < g->n_nodes && counted < g->n_nodes; i++) {
+    for (int i = 0; i < g->n_plain && counted < g->n_plain; i++) {
         int count = 0, seen = 0;
         for (int k = 0; k < i && !seen; k++)
-            seen = g->nodes[k].op == g->nodes[i].op;
-        for (int k = i; k < g->n_nodes && !seen; k++)
-            count += g->nodes[k].op == g->nodes[i].op;
+            seen = g->plain[k] == g->plain[i];
+        for (int k = i; k < g->n_plain && !seen; k++)
+            count += g->plain[k] == g->plain[i];
         if (!seen)
-            tgi_jw_int(w, g->nodes[i].op->name, count);
+            tgi_jw_int(w, g->plain[i]->name, count);
         counted += count;
     }
     tgi_jw_end(w, '}');
@@ -426,17 +427,15 @@ static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_s
 
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
 {
-    tgi_graph *g = NULL, *plain = NULL;
+    tgi_graph *g = NULL;
     sized giga = {0};
     const tgi_kernel_set *be = tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT));
     tg_status st = tgi_graph_load_onnx(path, 0, &g, err);
-    if (st == TG_OK)
-        st = tgi_graph_load_onnx(path, TGI_GRAPH_NO_FUSE, &plain, err);
     if (st == TG_OK) {
         tgi_jw_str(w, "kind", "model");
         tgi_jw_int(w, "opset", g->opset);
         tgi_jw_int(w, "parameters", g->n_params);
-        put_operators(w, plain);
+        put_operators(w, g);
         tgi_jw_int(w, "nodes_after_fusion", g->n_nodes);
         st = put_whole(w, g, err);
         put_ports(w, "inputs", g->in, g->n_in);
@@ -457,7 +456,6 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
             tgi_jw_str(w, NULL, g->rewrites[i]);
         tgi_jw_end(w, ']');
     }
-    tgi_graph_free(&plain);
     tgi_graph_free(&g);
     return st;
 }
