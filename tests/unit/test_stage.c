@@ -1,6 +1,7 @@
 /* Stages: drawn graphs are cut where a value is read from edge to edge, and nowhere else; what
  * crosses a cut is stored or recomputed by its cost. */
 #include "engine/plan/stage_cut.h"
+#include "engine/plan/staged.h"
 #include "kernels/ops/op_attrs.h"
 #include "tests/tg_test.h"
 
@@ -403,6 +404,44 @@ static void operators_that_need_all_pixels_share_a_stage_and_nothing_else_is_in_
     end(&d);
 }
 
+/* The stage hands its largest value out first. The parts of a reduction still are in order, and
+ * have one place for its numbers. */
+static void parts_of_a_reduction_share_its_numbers_in_any_order_of_the_outputs(void)
+{
+    draft d = begin();
+    tgi_choice c;
+    tgi_err err = {0};
+    const int in = input(&d, 1), few = conv(&d, "few", in, 1, 8, 3);
+    const int many = conv(&d, "many", few, 8, 32, 3), more = conv(&d, "more", few, 8, 16, 3);
+    const int src[3] = {few, many, more};
+    const int joined = add(&d, "Concat", "joined", 3, src);
+    ((axis_attrs *)d.g->nodes[d.g->n_nodes - 1].attrs)->axis = 1;
+    const int p = one(&d, "GlobalMaxPool", "pool", joined),
+              q = one(&d, "GlobalAveragePool", "q", few);
+    output(&d, two(&d, "Mul", "gated", joined, p));
+    output(&d, q);
+    cut(&d, 1);
+    check_stage(&d, 0, "few many more | in | ~many>pool ~few>pool ~more>pool ~few>q");
+    const tgi_staged_args args = {.choose = {.threads = 1,
+                                             .limit_bytes = SIZE_MAX,
+                                             .unit = {1, 1, 1},
+                                             .flops_per_second = 1e9},
+                                  .cut = d.s};
+    CHECK_OK(tgi_choose_staged(&args, &c, &err), err);
+    const tgi_gathered *g = c.staged->gathered;
+    CHECK_EQ(c.staged->n_gathered, 4);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(g[i].node, g[0].node);
+        CHECK_EQ(g[i].channel, i == 0 ? 0 : i == 1 ? 8 : 40);
+        CHECK_EQ(g[i].numbers_at, g[0].numbers_at);
+        CHECK(i == 0 || g[i].state_at >= g[i - 1].state_at + g[i - 1].state_bytes);
+    }
+    CHECK(g[3].numbers_at != g[0].numbers_at);
+    CHECK_EQ(c.staged->n_numbers, 56 + 8);
+    tgi_choice_free(&c);
+    end(&d);
+}
+
 static void the_whole_net_is_one_stage_whatever_the_cut(void)
 {
     draft d = begin();
@@ -594,6 +633,7 @@ int main(void)
     RUN(a_pool_of_one_pixel_cuts_nothing);
     RUN(an_operator_that_needs_all_pixels_has_them_stored);
     RUN(operators_that_need_all_pixels_share_a_stage_and_nothing_else_is_in_it);
+    RUN(parts_of_a_reduction_share_its_numbers_in_any_order_of_the_outputs);
     RUN(the_whole_net_is_one_stage_whatever_the_cut);
     RUN(of_any_graph_every_stage_has_what_it_reads_and_all_is_handed_out);
     return TEST_END();
