@@ -6,6 +6,7 @@
 #include "kernels/granule.h"
 #include "kernels/reduce.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What a disk moves in a second, for comparing plans: never measured, so that a plan stays what
@@ -81,15 +82,13 @@ static void list_kept(tgi_staged *s, int count_only)
                 at = s->n_kept++;
             if (count_only)
                 continue;
-            s->kept[at] = (tgi_kept_value){.value = v,
-                                           .made = made,
-                                           .last = k,
-                                           .bytes = tgi_kept_bytes(cut->one.net, v)};
+            s->kept[at] = (tgi_kept_value){
+                .value = v, .made = made, .last = k, .bytes = tgi_kept_bytes(cut->one.net, v)};
         }
 }
 
 /* One part of a reduction, at the end of the list. */
-static void add_gathered(tgi_staged *s, int k, int o, size_t *states, int count_only)
+static void add_gathered(tgi_staged *s, int k, int o, int count_only)
 {
     const tgi_net *net = s->cut->one.net;
     const tgi_stage_out *out = &s->cut->stage[k].out[o];
@@ -98,37 +97,62 @@ static void add_gathered(tgi_staged *s, int k, int o, size_t *states, int count_
                       .stage = k,
                       .out = o,
                       .channel = out->channel,
-                      .full = net->shapes.desc[out->value],
-                      .state_at = *states,
-                      .numbers_at = s->n_numbers};
+                      .full = net->shapes.desc[out->value]};
     g.state_bytes = tgi_align_size(
         tgi_granules_bytes(&g.full, tgi_reduce_what(tgi_reduce_of(n->node->op, &n->ctx))), 64);
-    *states = tgi_sat_add(*states, g.state_bytes);
     if (!count_only)
         s->gathered[s->n_gathered] = g;
     s->n_gathered++;
-    if (out->channel + net->values[out->value].c == n->src[0].dim[1]) /* the last part */
+}
+
+static int by_node_and_channel(const void *a, const void *b)
+{
+    const tgi_gathered *p = a, *q = b;
+    if (p->node != q->node)
+        return p->node < q->node ? -1 : 1;
+    return (p->channel > q->channel) - (p->channel < q->channel);
+}
+
+/* Where the states of a stage's parts lie, and the numbers of their nodes. The stage hands its
+ * outputs out in an order of its own; the parts of a node follow each other here. */
+static void place_gathered(tgi_staged *s, int first)
+{
+    const tgi_net *net = s->cut->one.net;
+    size_t states = 0, channels = 0;
+    qsort(s->gathered + first, (size_t)(s->n_gathered - first), sizeof *s->gathered,
+          by_node_and_channel);
+    for (int i = first; i < s->n_gathered; i++) {
+        tgi_gathered *g = &s->gathered[i];
+        const tgi_net_node *n = &net->nodes[g->node];
+        g->state_at = states;
+        states = tgi_sat_add(states, g->state_bytes);
+        if (i > first && g[-1].node == g->node) {
+            g->numbers_at = g[-1].numbers_at;
+            continue;
+        }
+        g->numbers_at = s->n_numbers;
         s->n_numbers += (size_t)net->values[n->node->dst[0]].c;
+        channels = (size_t)n->src[0].dim[1];
+        s->n_channels = channels > s->n_channels ? channels : s->n_channels;
+    }
+    s->moments_at = states > s->moments_at ? states : s->moments_at;
 }
 
 static void list_gathered(tgi_staged *s, int count_only)
 {
-    size_t channels = 0;
     s->n_gathered = 0;
-    s->n_numbers = s->moments_at = 0;
+    s->n_numbers = s->moments_at = s->n_channels = 0;
     for (int k = 0; k < s->cut->n; k++) {
         const tgi_stage *t = &s->cut->stage[k];
-        size_t states = 0;
-        for (int o = 0; o < t->n_out; o++) {
-            if (!t->out[o].reduced)
-                continue;
-            const size_t c = (size_t)s->cut->one.net->nodes[t->out[o].whole].src[0].dim[1];
-            channels = c > channels ? c : channels;
-            add_gathered(s, k, o, &states, count_only);
-        }
-        s->moments_at = states > s->moments_at ? states : s->moments_at;
+        const int first = s->n_gathered;
+        for (int o = 0; o < t->n_out; o++)
+            if (t->out[o].reduced)
+                add_gathered(s, k, o, count_only);
+        if (!count_only)
+            place_gathered(s, first);
     }
-    s->state_bytes = tgi_sat_add(s->moments_at, tgi_align_size(channels * TGI_REDUCE_CHANNEL, 64));
+    s->state_bytes =
+        tgi_sat_add(s->moments_at, tgi_align_size(s->n_channels * TGI_REDUCE_CHANNEL, 64));
 }
 
 /* ---- Where it is kept -------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ typedef struct tgi_kept_value {
 } tgi_kept_value;
 
 /* Of a reduction, one part of its operand: its stage gathers a state (kernels/granule.h), and of
- * all parts of a node come numbers. */
+ * all parts of a node come numbers. Listed by stage, node and channel. */
 typedef struct tgi_gathered {
     int node;  /* of the net */
     int stage; /* that gathers it */
@@ -51,6 +51,7 @@ typedef struct tgi_staged {
     size_t state_bytes;  /* of the block of states, of one stage at a time */
     size_t moments_at;   /* in it: room for what is gathered of all channels of a node */
     size_t n_numbers;    /* floats */
+    size_t n_channels;   /* of a reduction's operand, at most */
     size_t arena_bytes;  /* with the rows on their way in */
     size_t window_bytes; /* beside it, of the stage that hands out the net's first output */
     double seconds;
