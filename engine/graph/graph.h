@@ -78,8 +78,8 @@ typedef struct tgi_graph {
     int fixed_size;   /* 1: the declared spatial size could not be freed */
     /* z,y,x: extents that work are divisor * k + remainder, from minimum on (1 and 0: any) */
     int64_t divisor[3], remainder[3];
-    int64_t minimum[3]; /* smallest extent for which inference succeeds */
-    char *fixed_why;    /* which node holds the size, when fixed_size */
+    int64_t minimum[3];   /* smallest extent for which inference succeeds */
+    char *fixed_why;      /* which node holds the size, when fixed_size */
     const tgi_op **plain; /* of each node there was before pointwise ones were fused; owned */
     int n_plain;
     int n_rewrites;

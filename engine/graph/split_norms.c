@@ -5,8 +5,8 @@
  *
  * The graph itself stays as it is, since a device has kernels for the norms as they are. What is
  * made here is another list of nodes and values over the same names, constants and attributes. */
-#include "engine/graph/graph_priv.h"
 #include "engine/graph/split_norms.h"
+#include "engine/graph/graph_priv.h"
 #include "kernels/ops/op_attrs.h"
 
 #include <string.h>

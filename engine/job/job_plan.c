@@ -148,7 +148,8 @@ static size_t rows_in_of(void *user, const tgi_tiling *t)
 /* What passes between stages may lie on disk where --scratch names a folder that is on one. */
 static uint64_t kept_limit(const tg_job *job)
 {
-    return job->set.scratch && !job->scratch_place.in_memory ? job->scratch_place.free_bytes : 0;
+    return job->set.scratch && !job->scratch_place.in_memory ? job->scratch_place.free_bytes
+                                                             : 0;
 }
 
 /* Where what passes between stages has no room it is made again. */
@@ -310,10 +311,11 @@ static void stage_lines(tg_job *job)
     tgi_job_add_line(p, "reductions", b->states + b->numbers, TG_PLAN_MEMORY, 0, "%s",
                      "sums of the whole image, and what came of them");
     if (s->cut == p->stages->sparing)
-        tgi_job_add_line(p, "stores", 0, TG_PLAN_MEMORY, 0, "%s",
-                         job->set.scratch
-                             ? "values are made again in each stage: there is no room to keep them"
-                             : "values are made again in each stage; --scratch DIR keeps them on disk");
+        tgi_job_add_line(
+            p, "stores", 0, TG_PLAN_MEMORY, 0, "%s",
+            job->set.scratch
+                ? "values are made again in each stage: there is no room to keep them"
+                : "values are made again in each stage; --scratch DIR keeps them on disk");
     if (b->kept_disk)
         tgi_job_add_line(p, "stores", b->kept_disk, TG_PLAN_DISK, job->scratch_place.free_bytes,
                          "%s; what passes from stage to stage", job->set.scratch);

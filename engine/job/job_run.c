@@ -332,7 +332,8 @@ static tg_status run_items(run *r, tgi_err *err)
     const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
     tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output);
-    tgi_stage_state_discard(job->set.output); /* of a run in stages that this one went on with */
+    tgi_stage_state_discard(
+        job->set.output); /* of a run in stages that this one went on with */
     r->all.flush_wait = tgi_seconds() - bands_end;
     r->all.write_wait = tgi_commit_wait_seconds(r->commit);
     tgi_run_bands_end(&r->all);
@@ -371,9 +372,12 @@ static tg_status begin_journal(run *r, tgi_err *err)
 static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->all.job;
-    const tgi_pass_end end = {
-        .user = r, .store = store_rows, .stop = check_stop, .tick = run_tick, .turn = turn,
-        .wants = wants};
+    const tgi_pass_end end = {.user = r,
+                              .store = store_rows,
+                              .stop = check_stop,
+                              .tick = run_tick,
+                              .turn = turn,
+                              .wants = wants};
     TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_pass_reserve(&r->all.pass, job,
                              err)); /* before the journal: a refusal leaves nothing behind */

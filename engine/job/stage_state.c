@@ -237,7 +237,8 @@ static tg_status sum_written(tgi_pass *p, int i, uint64_t *sum, tgi_err *err)
 
 static int same_tiling(const tgi_stage_record *r, const tgi_tiling *t)
 {
-    return r->band == t->band && r->cells == t->cells && memcmp(r->cut, t->cut, sizeof r->cut) == 0;
+    return r->band == t->band && r->cells == t->cells &&
+           memcmp(r->cut, t->cut, sizeof r->cut) == 0;
 }
 
 /* The stage at hand begins again: nothing of it was handed out. */
@@ -325,8 +326,10 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
             forget_stage(p);
         TGI_TRY(compare_sums(p, &equal, err));
         if (!equal)
-            tgi_job_warn(p->job, "%s: what was kept between stages is damaged; the stages begin "
-                                 "with the first one", s->now.kept);
+            tgi_job_warn(p->job,
+                         "%s: what was kept between stages is damaged; the stages begin "
+                         "with the first one",
+                         s->now.kept);
         equal = equal && find_needs(p);
     }
     s->goes_on = 0;

@@ -19,14 +19,14 @@
 #include <stdatomic.h>
 
 typedef struct tgi_stage_record {
-    uint64_t id;    /* of the file of kept values */
-    uint64_t plan;  /* checksum of cut and places */
+    uint64_t id;   /* of the file of kept values */
+    uint64_t plan; /* checksum of cut and places */
     int64_t item, items;
-    int32_t stage, stages; /* at hand; how many */
-    int64_t cell, cells;   /* of the stage */
-    int64_t cut[3], band;  /* its tiling */
+    int32_t stage, stages;     /* at hand; how many */
+    int64_t cell, cells;       /* of the stage */
+    int64_t cut[3], band;      /* its tiling */
     int64_t rows, rows_in_all; /* of the driver's rows fed, in the cell; for who watches */
-    double began, written; /* by the clock of the day */
+    double began, written;     /* by the clock of the day */
     int64_t process;
     char kept[1024]; /* path of that file, or "" */
 } tgi_stage_record;

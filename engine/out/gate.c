@@ -4,8 +4,8 @@
 #include "engine/base/mem.h"
 #include "engine/draw/plot.h"
 #include "engine/out/bad_tiles.h"
-#include "engine/out/stage_log.h"
 #include "engine/out/journal_file.h"
+#include "engine/out/stage_log.h"
 #include "io/file_ops.h"
 #include "io/part.h"
 

@@ -69,7 +69,8 @@ typedef struct tgi_stages {
     tgi_stage one;    /* the net uncut */
     tgi_stage *stage; /* the cut */
     int n;
-    struct tgi_stages *sparing; /* the same, where nothing is stored that can be made again; NULL
+    struct tgi_stages
+        *sparing; /* the same, where nothing is stored that can be made again; NULL
                                    until tgi_stages_spare */
 } tgi_stages;
 
