@@ -5,8 +5,8 @@
  *
  * The graph itself stays as it is, since a device has kernels for the norms as they are. What is
  * made here is another list of nodes and values over the same names, constants and attributes. */
-#include "engine/graph/graph_priv.h"
 #include "engine/graph/split_norms.h"
+#include "engine/graph/graph_priv.h"
 #include "kernels/ops/op_attrs.h"
 
 #include <string.h>
@@ -112,4 +112,12 @@ void tgi_split_norms_free(tgi_graph **g)
     tgi_free(s->attrs);
     tgi_free(s);
     *g = NULL;
+}
+
+const char *tgi_written_op(const tgi_node *n)
+{
+    if (!tgi_node_is(n, "NormNumbers"))
+        return n->op->name;
+    const norm_numbers_attrs *a = n->attrs;
+    return a->groups ? "GroupNormalization" : "InstanceNormalization";
 }
