@@ -113,3 +113,11 @@ void tgi_split_norms_free(tgi_graph **g)
     tgi_free(s);
     *g = NULL;
 }
+
+const char *tgi_written_op(const tgi_node *n)
+{
+    if (!tgi_node_is(n, "NormNumbers"))
+        return n->op->name;
+    const norm_numbers_attrs *a = n->attrs;
+    return a->groups ? "GroupNormalization" : "InstanceNormalization";
+}

@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/graph/split_norms.h"
 #include "engine/plan/stage_cut.h"
 
 #include <stdio.h>
@@ -206,10 +207,11 @@ void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap)
     if (!first)
         snprintf(buf, cap, "%s", "");
     else if (n == 1)
-        snprintf(buf, cap, "%s \"%.60s\" reads the whole image", first->op->name, first->name);
+        snprintf(buf, cap, "%s \"%.60s\" reads the whole image", tgi_written_op(first),
+                 first->name);
     else
-        snprintf(buf, cap, "%s \"%.60s\" and %d more read the whole image", first->op->name,
-                 first->name, n - 1);
+        snprintf(buf, cap, "%s \"%.60s\" and %d more read the whole image",
+                 tgi_written_op(first), first->name, n - 1);
 }
 
 static const char *name_of(const tgi_net *net, int v)
@@ -242,7 +244,7 @@ static void put_cut(tgi_jw *w, int k, const tgi_stage *s, const tgi_stage_out *o
     tgi_jw_begin(w, NULL, '{');
     tgi_jw_int(w, "after_stage", k + 1);
     tgi_jw_str(w, "value", name_of(s->net, o->value));
-    tgi_jw_str(w, "operator", n->op->name);
+    tgi_jw_str(w, "operator", tgi_written_op(n));
     tgi_jw_str(w, "node", n->name);
     tgi_jw_end(w, '}');
 }

@@ -204,8 +204,9 @@ typedef struct chooser {
     const tgi_staged_args *a;
     tgi_staged *s;
     size_t limit; /* for arena, rows and window together */
-    size_t least; /* that a plan of these places takes: the largest of the smallest stages */
+    size_t least; /* of that what a plan of these places takes */
     int last;
+    size_t floor; /* bytes that the arena has at least: what the other stages need */
 } chooser;
 
 static size_t rows_of(const tgi_staged_args *a, const tgi_tiling *t)
@@ -213,32 +214,57 @@ static size_t rows_of(const tgi_staged_args *a, const tgi_tiling *t)
     return a->rows ? a->rows(a->choose.user, t) : 0;
 }
 
-/* Stage k in `limit` bytes. What it takes at least is in c->least. */
-static tg_status choose_stage(chooser *c, int k, size_t limit, size_t beside, tgi_err *err)
+static size_t arena_of(const chooser *c, const tgi_tiling *t)
+{
+    return tgi_sat_add(t->arena_bytes, rows_of(c->a, t));
+}
+
+static size_t extra_of(const chooser *c, const tgi_tiling *t)
+{
+    return c->a->choose.extra ? c->a->choose.extra(c->a->choose.user, t) : 0;
+}
+
+/* Of the last stage, in an arena that other stages use, too. */
+static size_t extra_above_floor(void *user, const tgi_tiling *t)
+{
+    const chooser *c = user;
+    const size_t arena = arena_of(c, t);
+    return tgi_sat_add(extra_of(c, t), c->floor > arena ? c->floor - arena : 0);
+}
+
+static tg_status choose_one(const chooser *c, int k, size_t limit, tgi_choice *got,
+                            tgi_err *err)
 {
     tgi_choose_args one = c->a->choose;
-    tgi_choice got;
     one.stage = &c->a->cut->stage[k];
     one.limit_bytes = limit;
-    if (k != c->last) /* the user's cell is one of the output */
+    if (k == c->last && c->floor) {
+        one.extra = extra_above_floor;
+        one.user = (void *)(uintptr_t)c;
+    } else if (k != c->last) { /* the user's cell is one of the output */
         memset(one.fixed, 0, sizeof one.fixed);
-    if (k != c->last) {
         one.unit[0] = one.unit[1] = 1;
         one.unit[2] = TGI_GRANULE;
     }
-    const tg_status st = tgi_choose(&one, &got, err);
-    if (tgi_sat_add(got.smallest_bytes, beside) > c->least)
-        c->least = tgi_sat_add(got.smallest_bytes, beside);
+    return tgi_choose(&one, got, err);
+}
+
+static tg_status choose_stage(chooser *c, int k, size_t limit, tgi_err *err)
+{
+    tgi_choice got;
+    const tg_status st = choose_one(c, k, limit, &got, err);
+    if (k == c->last)
+        c->least = got.smallest_bytes;
     if (st != TG_OK)
         return st;
     tgi_tiling_free(&c->s->tiling[k]);
     c->s->tiling[k] = got.tiling;
     c->s->seconds += got.seconds;
-    const size_t arena = tgi_sat_add(got.tiling.arena_bytes, rows_of(c->a, &got.tiling));
+    const size_t arena = arena_of(c, &got.tiling);
     if (arena > c->s->arena_bytes)
         c->s->arena_bytes = arena;
     if (k == c->last)
-        c->s->window_bytes = got.chosen_bytes - arena;
+        c->s->window_bytes = extra_of(c, &got.tiling) - rows_of(c->a, &got.tiling);
     return TG_OK;
 }
 
@@ -246,18 +272,42 @@ static tg_status choose_stage(chooser *c, int k, size_t limit, size_t beside, tg
 static tg_status choose_all(chooser *c, tgi_err *err)
 {
     tgi_staged *s = c->s;
-    tg_status st;
     s->seconds = (double)s->moved_bytes / DISK_BYTES_PER_SECOND;
-    s->arena_bytes = s->window_bytes = c->least = 0;
-    st = choose_stage(c, c->last, c->limit, 0, err);
-    for (int k = 0; k < s->n && (st == TG_OK || st == TG_E_BUDGET); k++) {
+    s->arena_bytes = s->window_bytes = 0;
+    TGI_TRY(choose_stage(c, c->last, c->limit, err));
+    for (int k = 0; k < s->n; k++)
+        if (k != c->last)
+            TGI_TRY(choose_stage(
+                c, k, c->limit > s->window_bytes ? c->limit - s->window_bytes : 0, err));
+    return TG_OK;
+}
+
+/* What the stages but the last one need. */
+static tg_status find_floor(chooser *c, tgi_err *err)
+{
+    c->floor = 0;
+    for (int k = 0; k < c->s->n; k++) {
+        tgi_choice got;
+        const tg_status st = k == c->last ? TG_OK : choose_one(c, k, 0, &got, err);
         if (k == c->last)
             continue;
-        const size_t room = c->limit > s->window_bytes ? c->limit - s->window_bytes : 0;
-        const tg_status one = choose_stage(c, k, room, s->window_bytes, err);
-        st = one == TG_OK ? st : one;
+        tgi_choice_free(&got);
+        if (st != TG_OK && st != TG_E_BUDGET)
+            return st;
+        c->floor = got.smallest_bytes > c->floor ? got.smallest_bytes : c->floor;
     }
-    return st;
+    return TG_OK;
+}
+
+/* What is fastest for the last stage may leave the others too little. Then it gets what they do
+ * not need; that this is too little, too, is a refusal, and c->least says what would do. */
+static tg_status choose_tilings(chooser *c, tgi_err *err)
+{
+    tg_status st = choose_all(c, err);
+    if (st != TG_E_BUDGET)
+        return st;
+    TGI_TRY(find_floor(c, err));
+    return choose_all(c, err);
 }
 
 static void drop_tilings(tgi_staged *s)
@@ -315,7 +365,7 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
         const size_t beside = tgi_staged_beside(s), all = a->choose.limit_bytes;
         chooser c = {.a = a, .s = s, .limit = all > beside ? all - beside : 0};
         c.last = tgi_stages_last(a->cut);
-        st = choose_all(&c, err);
+        st = choose_tilings(&c, err);
         if (tgi_sat_add(c.least, beside) < *least)
             *least = tgi_sat_add(c.least, beside);
     }
