@@ -118,6 +118,21 @@ def conv(cin=1, cout=1, x="x", y="y", w="w", rank=2):
         floats(w, [cout, cin] + [3] * rank)
 
 
+def deep(channels=16):
+    """Convolutions between norms that are dearer than to keep what they yield."""
+    nodes, consts, x, cin = [], [floats("one", [channels])], "x", 1
+    for k in range(12):
+        n, w = conv(cin, channels, x, f"c{k}", f"w{k}")
+        nodes.append(n)
+        consts.append(w)
+        x, cin = f"c{k}", channels
+        if k % 4 == 3:
+            nodes.append(node("InstanceNormalization", [x, "one", "one"], [f"n{k}"]))
+            x = f"n{k}"
+    n, w = conv(channels, 1, x, "y", "last")
+    return model(nodes + [n], consts + [w], GREY)
+
+
 def net(cin=1, cout=1, ins=None, **more):
     n, w = conv(cin, cout)
     return model([n], [w], ins or [port("x", [1, cin, "H", "W"])], **more)
@@ -132,6 +147,7 @@ def models():
     yield "volume.onnx", model([n], [w], [port("x", [1, 1, "D", "H", "W"])])
     c, w = conv(y="a")
     yield "norm.onnx", model([c, node("InstanceNormalization", ["a", "s", "s"], ["y"])], [w, floats("s", [1])], GREY)
+    yield "deep.onnx", deep()
     yield "classes.onnx", model([node("GlobalAveragePool", ["x"], ["g"]), node("Flatten", ["g"], ["y"])], [], GREY,
                                 [port("y", [1, "C"])])
     yield "fixed.onnx", model(
