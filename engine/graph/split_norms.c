@@ -44,6 +44,7 @@ static void split_node(split *to, const tgi_node *n, int k, int v)
     *a = (norm_numbers_attrs){.epsilon = tgi_attr_float(n, "epsilon", 1e-5f),
                               .groups = tgi_attr_int(n, "num_groups", 0)};
     *numbers = *apply = *n;
+    numbers->part_of = apply->part_of = n->op->name;
     numbers->op = tgi_op_find("NormNumbers");
     numbers->op_class = TGI_OP_WHOLE;
     numbers->attrs = a;
@@ -112,12 +113,4 @@ void tgi_split_norms_free(tgi_graph **g)
     tgi_free(s->attrs);
     tgi_free(s);
     *g = NULL;
-}
-
-const char *tgi_written_op(const tgi_node *n)
-{
-    if (!tgi_node_is(n, "NormNumbers"))
-        return n->op->name;
-    const norm_numbers_attrs *a = n->attrs;
-    return a->groups ? "GroupNormalization" : "InstanceNormalization";
 }

@@ -10,7 +10,5 @@
 tg_status tgi_split_norms_of(const tgi_graph *g, const tgi_shapes *s, tgi_graph **out,
                              tgi_err *err);
 void tgi_split_norms_free(tgi_graph **g);
-/* The operator of the model's file that a node is (a part of), for messages. */
-const char *tgi_written_op(const tgi_node *n);
 
 #endif

@@ -151,7 +151,7 @@ typedef struct tgi_plan_part {
     tgi_decided adopted;
     tgi_bytes bytes;
     tgi_scratch_part scratch;
-    char whole_text[160]; /* what reads the whole image; "": nothing */
+    char whole_text[160]; /* what needs a whole image at once; "": nothing */
     tg_plan_line line[TGI_MAX_PLAN_LINES];
     char note[TGI_MAX_PLAN_LINES][192];
     int n_lines;

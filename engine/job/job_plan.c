@@ -131,12 +131,18 @@ static void set_weights(tg_job *job)
 
 /* ---- In stages --------------------------------------------------------------------------- */
 
+/* What computes and what feeds it can do with stages. */
+static int knows_stages(const tg_job *job)
+{
+    return !job->dev.ops && job->ends->rows_in &&
+           !(job->source && tgi_mapping_boxed(&job->map));
+}
+
 /* Operators read whole extents, and the cut of the network is more than all of it. */
 static int may_run_stages(const tg_job *job)
 {
     const tgi_stages *s = job->plan.stages;
-    return !job->dev.ops && s->one.whole_op && s->n > 1 && job->ends->rows_in &&
-           !(job->source && tgi_mapping_boxed(&job->map));
+    return knows_stages(job) && s->one.whole_op && s->n > 1;
 }
 
 static size_t rows_in_of(void *user, const tgi_tiling *t)
@@ -146,36 +152,45 @@ static size_t rows_in_of(void *user, const tgi_tiling *t)
 }
 
 /* What passes between stages may lie on disk where --scratch names a folder that is on one. */
-static uint64_t kept_limit(const tg_job *job)
+static int keeps_on_disk(const tg_job *job)
 {
-    return job->set.scratch && !job->scratch_place.in_memory ? job->scratch_place.free_bytes
-                                                             : 0;
+    return job->set.scratch && !job->scratch_place.in_memory;
 }
 
 /* Where what passes between stages has no room it is made again. */
-static tg_status choose_sparing(tg_job *job, tgi_staged_args args, tgi_choice *out)
+static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
     tgi_stages *s = job->plan.stages;
     tgi_choice spared;
     TGI_TRY(tgi_stages_spare(s, NULL));
     job->ends->fit(job, s->sparing);
-    args.cut = s->sparing;
+    const tgi_staged_args args = {.choose = *a, .cut = s->sparing, .rows = rows_in_of};
     const tg_status st = tgi_choose_staged(&args, &spared, NULL);
     if (st == TG_OK || spared.smallest_bytes < out->smallest_bytes)
         *out = spared;
     return st;
 }
 
+/* Stages with at most `disk` bytes of values on disk. */
+static tg_status stages_with(tg_job *job, const tgi_choose_args *a, uint64_t disk,
+                             tgi_choice *out)
+{
+    const tgi_staged_args args = {
+        .choose = *a, .cut = job->plan.stages, .disk_limit = disk, .rows = rows_in_of};
+    return tgi_choose_staged(&args, out, NULL);
+}
+
+/* Where a disk has too little room, the plan says how much it wants, and no run begins
+ * (tgi_job_check_disk). */
 static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
     const size_t uncut = out->smallest_bytes;
-    const tgi_staged_args args = {.choose = *a,
-                                  .cut = job->plan.stages,
-                                  .disk_limit = kept_limit(job),
-                                  .rows = rows_in_of};
-    tg_status st = tgi_choose_staged(&args, out, NULL);
-    if (st == TG_E_BUDGET)
-        st = choose_sparing(job, args, out);
+    const int disk = keeps_on_disk(job);
+    tg_status st = stages_with(job, a, disk ? job->scratch_place.free_bytes : 0, out);
+    if (st == TG_E_BUDGET && disk)
+        st = stages_with(job, a, UINT64_MAX, out);
+    if (st == TG_E_BUDGET && !disk)
+        st = choose_sparing(job, a, out);
     if (st != TG_OK && uncut < out->smallest_bytes)
         out->smallest_bytes = uncut;
     return st;
@@ -231,7 +246,10 @@ tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err)
                             in, tgi_job_net_flags(job), &p->net, err));
     if (!p->stages)
         TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
-    tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);
+    if (knows_stages(job))
+        tgi_stages_at_once_text(p->stages, p->whole_text, sizeof p->whole_text);
+    else
+        tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);
     return TG_OK;
 }
 
@@ -256,6 +274,38 @@ static tg_status no_figure(const tg_job *job, tgi_err *err)
                     "image, or --roi");
 }
 
+/* What the plan would keep on disk if it might; 0: that does not make it fit. */
+static uint64_t wanted_on_disk(tg_job *job)
+{
+    tgi_choose_args a;
+    tgi_choice c = {.staged = NULL};
+    uint64_t bytes = 0;
+    if (keeps_on_disk(job))
+        return 0; /* it was tried */
+    fill_args(job, job->plan.fixed, &a);
+    if (stages_with(job, &a, UINT64_MAX, &c) == TG_OK) {
+        bytes = c.staged->disk_bytes;
+        tgi_choice_free(&c);
+    }
+    return bytes;
+}
+
+static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
+                               const char *must, tgi_err *err)
+{
+    char size[32], disk[96] = "";
+    const uint64_t wanted = wanted_on_disk(job);
+    if (wanted)
+        snprintf(disk, sizeof disk, ", or --scratch DIR on a disk with %s free",
+                 tgi_size_above(wanted, size, sizeof size));
+    return tgi_fail(err, TG_E_BUDGET,
+                    "the smallest plan needs %s, in %d stages with what passes between them%s; "
+                    "the budget is %s: give %s%s%s",
+                    need, job->plan.stages->n, keeps_on_disk(job) ? " on disk" : " in memory",
+                    have, must, disk,
+                    job->source ? ", or a smaller --roi" : ", or a smaller array");
+}
+
 tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, tgi_err *err)
 {
     const char *whole = job->plan.stages->one.whole_op;
@@ -275,6 +325,8 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, 
                         "is %s: give %s",
                         job->device_text, need, have, must);
     }
+    if (may_run_stages(job))
+        return refuse_stages(job, need, have, must, err);
     if (whole)
         return tgi_fail(err, TG_E_BUDGET,
                         "\"%s\" reads the whole image, which needs %s at once; the budget is "
