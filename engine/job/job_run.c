@@ -337,7 +337,8 @@ static tg_status run_items(run *r, tgi_err *err)
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
     tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output);
-    tgi_stage_state_discard(job->set.output); /* of a run in stages that this one went on with */
+    tgi_stage_state_discard(
+        job->set.output); /* of a run in stages that this one went on with */
     return TG_OK;
 }
 
