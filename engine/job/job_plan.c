@@ -293,6 +293,8 @@ static void stage_lines(tg_job *job)
                          "what passes from stage to stage");
     tgi_job_add_line(p, "reductions", b->states + b->numbers, TG_PLAN_MEMORY, 0, "%s",
                      "sums of the whole image, and what came of them");
+    tgi_job_add_line(p, "tilings", b->tilings, TG_PLAN_MEMORY, 0, "%s",
+                     "tables of how each stage is cut");
     if (b->kept_disk)
         tgi_job_add_line(p, "stores", b->kept_disk, TG_PLAN_DISK, job->scratch_place.free_bytes,
                          "%s; what passes from stage to stage", job->set.scratch);
@@ -321,7 +323,7 @@ static void count_stages(tg_job *job)
 {
     tgi_bytes *b = &job->plan.bytes;
     const tgi_staged *s = job->plan.choice.staged;
-    b->kept = b->states = b->numbers = 0;
+    b->kept = b->states = b->numbers = b->tilings = 0;
     b->kept_disk = 0;
     if (!s)
         return;
@@ -330,6 +332,7 @@ static void count_stages(tg_job *job)
     b->kept = s->kept_bytes;
     b->states = s->state_bytes;
     b->numbers = tgi_align_size(s->n_numbers * sizeof(float), 64);
+    b->tilings = s->held_bytes;
     b->kept_disk = s->disk_bytes;
 }
 
@@ -348,8 +351,8 @@ static tg_status count(tg_job *job, tgi_err *err)
     const size_t kept = b->kept + b->states + b->numbers;
     b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window +
                                           b->rows + b->receipt + kept);
-    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->page_tables +
-               b->pinned;
+    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->tilings +
+               b->page_tables + b->pinned;
     if (b->total > p->budget)
         return refuse(job, err);
     p->n_lines = 0;
