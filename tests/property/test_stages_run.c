@@ -600,6 +600,7 @@ static const float *output_named(const outcome *r, const char *name)
     return NULL;
 }
 
+/* Of the first sample. */
 static void check_held(const whole *w, int spatial, const float *in, const outcome *r)
 {
     const float *x = strcmp(w->operand, "x") == 0 ? in : output_named(r, w->operand);
@@ -620,11 +621,11 @@ static void check_held(const whole *w, int spatial, const float *in, const outco
 /* ---- A network --------------------------------------------------------------------------- */
 
 /* Some lie far from zero: a mean of 1e4 beside a deviation of 1. */
-static float *draw_input(drawn *d, const int64_t *ext, int64_t c)
+static float *draw_input(drawn *d, const int64_t *ext, int64_t c, int64_t samples)
 {
     static const float offsets[] = {0, 0, 3, 1e4f};
     const float offset = offsets[tg_rand_in(&d->seed, 0, 3)];
-    const int64_t count = c * pixels(ext, d->m.spatial);
+    const int64_t count = samples * c * pixels(ext, d->m.spatial);
     float *x = malloc((size_t)count * sizeof *x);
     for (int64_t i = 0; i < count; i++)
         x[i] = offset + 1.7f * tg_rand_unit(&d->seed);
@@ -672,14 +673,14 @@ static void check_network(uint64_t seed)
     static drawn d;
     outcome want = {0}, got = {0};
     draw(&d, seed);
-    const int hold = (int)tg_rand_in(&d.seed, 0, 1);
+    const int hold = (int)tg_rand_in(&d.seed, 0, 1) || !d.second[0];
     const whole *held = hold ? &d.whole[tg_rand_in(&d.seed, 0, d.n_whole - 1)] : NULL;
     write_model(&d, held);
     tg_array in = {.size = sizeof in, .dtype = TG_DTYPE_F32, .rank = d.m.spatial + 2};
-    in.shape[0] = 1;
+    in.shape[0] = tg_rand_in(&d.seed, 0, 3) ? 1 : 2; /* samples: each by itself */
     in.shape[1] = d.in_c;
     memcpy(in.shape + 2, d.ext, (size_t)d.m.spatial * sizeof *d.ext);
-    float *x = draw_input(&d, d.ext, d.in_c);
+    float *x = draw_input(&d, d.ext, d.in_c, in.shape[0]);
     in.data = x;
     tg_status st = make_outcome(&in, &want);
     if (st == TG_OK)
