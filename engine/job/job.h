@@ -81,6 +81,7 @@ typedef struct tgi_bytes {
     size_t kept;        /* values that pass from stage to stage in memory (plan/staged.h) */
     size_t states;      /* of reductions that are being gathered */
     size_t numbers;     /* that came of reductions */
+    size_t tilings;     /* tables of a plan in stages, made after `process` was counted */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t pinned;      /* jobs on a device: pinned buffers of pixels, both ways */
     size_t total;

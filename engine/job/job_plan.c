@@ -368,6 +368,8 @@ static void stage_lines(tg_job *job)
             job->set.scratch
                 ? "values are made again in each stage: there is no room to keep them"
                 : "values are made again in each stage; --scratch DIR keeps them on disk");
+    tgi_job_add_line(p, "tilings", b->tilings, TG_PLAN_MEMORY, 0, "%s",
+                     "tables of how each stage is cut");
     if (b->kept_disk)
         tgi_job_add_line(p, "stores", b->kept_disk, TG_PLAN_DISK, job->scratch_place.free_bytes,
                          "%s; what passes from stage to stage", job->set.scratch);
@@ -396,7 +398,7 @@ static void count_stages(tg_job *job)
 {
     tgi_bytes *b = &job->plan.bytes;
     const tgi_staged *s = job->plan.choice.staged;
-    b->kept = b->states = b->numbers = 0;
+    b->kept = b->states = b->numbers = b->tilings = 0;
     b->kept_disk = 0;
     if (!s)
         return;
@@ -405,6 +407,7 @@ static void count_stages(tg_job *job)
     b->kept = s->kept_bytes;
     b->states = s->state_bytes;
     b->numbers = tgi_align_size(s->n_numbers * sizeof(float), 64);
+    b->tilings = s->held_bytes;
     b->kept_disk = s->disk_bytes;
 }
 
@@ -423,8 +426,8 @@ static tg_status count(tg_job *job, tgi_err *err)
     const size_t kept = b->kept + b->states + b->numbers;
     b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window +
                                           b->rows + b->receipt + kept);
-    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->page_tables +
-               b->pinned;
+    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->tilings +
+               b->page_tables + b->pinned;
     if (b->total > p->budget)
         return refuse(job, err);
     p->n_lines = 0;

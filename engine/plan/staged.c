@@ -155,6 +155,18 @@ static void list_gathered(tgi_staged *s, int count_only)
         tgi_sat_add(s->moments_at, tgi_align_size(s->n_channels * TGI_REDUCE_CHANNEL, 64));
 }
 
+/* A table of all values for each stage, so it is no trifle where there are many. */
+static void count_held(tgi_staged *s)
+{
+    const size_t values = (size_t)s->cut->one.net->n_values + 1;
+    s->held_bytes = sizeof *s + ((size_t)s->n + 1) * sizeof *s->tiling +
+                    ((size_t)s->n_kept + 1) * sizeof *s->kept +
+                    ((size_t)s->n_gathered + 1) * sizeof *s->gathered;
+    for (int k = 0; k < s->n; k++)
+        s->held_bytes +=
+            values * sizeof *s->cut->stage[k].values + tgi_tiling_held(&s->cut->stage[k]);
+}
+
 /* ---- Where it is kept -------------------------------------------------------------------- */
 
 /* Offsets of the values that are (not) on disk; their block's size. */
@@ -346,6 +358,7 @@ static tg_status open_staged(const tgi_staged_args *a, tgi_staged **out, tgi_err
         return tgi_fail(err, TG_E_NOMEM, "no memory to plan %d stages", s->n);
     list_kept(s, 0);
     list_gathered(s, 0);
+    count_held(s);
     for (int k = 0; k < s->n; k++)
         TGI_TRY(tgi_stage_lifetimes(&a->cut->stage[k], err));
     return TG_OK;

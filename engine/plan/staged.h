@@ -52,6 +52,7 @@ typedef struct tgi_staged {
     size_t moments_at;    /* in it: room for what is gathered of all channels of a node */
     size_t n_numbers;     /* floats */
     size_t n_channels;    /* of a reduction's operand, at most */
+    size_t held_bytes;    /* by this struct and by the tables of its stages */
     size_t arena_bytes;   /* with the rows on their way in */
     size_t window_bytes;  /* beside it, of the stage that hands out the net's first output */
     double seconds;
@@ -73,11 +74,12 @@ typedef struct tgi_staged_args {
 tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *err);
 void tgi_staged_free(tgi_staged **s);
 
-/* All memory of the blocks that a staged run has beside weights, arena and window. */
+/* All memory that a staged run has beside weights, arena and window. */
 static inline size_t tgi_staged_beside(const tgi_staged *s)
 {
-    return tgi_sat_add(tgi_sat_add(s->kept_bytes, s->state_bytes),
-                       tgi_align_size(s->n_numbers * sizeof(float), 64));
+    return tgi_sat_add(
+        tgi_sat_add(s->kept_bytes, s->state_bytes),
+        tgi_sat_add(tgi_align_size(s->n_numbers * sizeof(float), 64), s->held_bytes));
 }
 
 /* The stage that hands out the net's first output. */

@@ -145,7 +145,9 @@ class Checker:
             self.complain(row, "not the pixels of the uncut network")
         elif want is None and staged:
             self.complain(row, "in stages, with memory for all of it")
-        elif seen > ram * MIB or seen > told:
+        elif told > ram * MIB or plan["peak_bytes"] > ram * MIB:
+            self.complain(row, "more is predicted than the budget has")
+        elif seen > told:
             self.complain(row, "more memory than was predicted")
         elif seen >= WORTH and told > 1.10 * seen:
             self.complain(row, "predicted/measured is above 1.10")
