@@ -130,6 +130,16 @@ def refusals_say_what_helps():
     expect(on_disk["kept_disk_bytes"] > 0 and on_disk["moved_disk_bytes"] >= 2 * on_disk["kept_disk_bytes"], f"{on_disk}")
 
 
+def verify_compares_stages_with_the_whole():
+    for name, stages in (("norms", LAYERS + 1), ("excite", 2), ("attention", 3)):
+        r = run("verify", "-m", f"{name}.onnx", "square.tif", "--json")
+        lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith('{"event":"verify"')]
+        v = lines[0] if lines else {}
+        expect(r.returncode == 0 and v.get("bit_equal") is True and v.get("stages") == stages and "not_tiled" not in v,
+               f"{name}: {r.returncode} {v} {r.stderr}")
+        expect(v.get("tiles", 0) > stages, f"{name}: {v.get('tiles')} tiles of {stages} stages: none was cut")
+
+
 def too_small_a_disk_is_said_at_second_zero():
     r = run("run", "-m", "deep.onnx", "survey.tif", "-o", "out.tif", "--ram", "512MiB", "--scratch", ".")
     expect(r.returncode == 73 and re.search(r"--scratch \.: what passes between the \d+ stages of the network, with the decoded input, needs \d+\.\d\d TiB, "
@@ -152,7 +162,8 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
     write("low.tif", repeated(256, 64))
     write("survey.tif", repeated(200000, 64))
     for check in (staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
-                  info_says_what_needs_all_pixels, refusals_say_what_helps, too_small_a_disk_is_said_at_second_zero):
+                  info_says_what_needs_all_pixels, verify_compares_stages_with_the_whole, refusals_say_what_helps,
+                  too_small_a_disk_is_said_at_second_zero):
         t0 = time.time()
         check()
         print(f"{check.__name__}: {time.time() - t0:.1f} s")
