@@ -26,6 +26,7 @@
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/verify_device.h"
+#include "engine/verbs/verify_picture.h"
 #include "engine/verbs/verify_stages.h"
 
 #include <math.h>
@@ -43,6 +44,7 @@ typedef struct verify {
     tg_job *job;
     tgi_stages *stages;   /* as the plan's, but all of the output is wanted */
     tgi_choice in_stages; /* of `stages`, where operators read whole extents; else all zero */
+    tgi_verify_picture *picture; /* --picture; else NULL */
     reference ref;
     tgi_reserve *reserve;
     tg_tracker *tracker;   /* watches for --log */
@@ -269,6 +271,9 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     tgi_tracker_update(v->tracker, "whole", 0);
     TGI_TRY(whole_pass(v, err));
     TGI_TRY(tiled_pass(v, out, err));
+    if (out->tiles)
+        TGI_TRY(tgi_verify_picture_tiled(v->picture, &v->values, err));
+    TGI_TRY(tgi_verify_picture_finish(v->picture, &v->values, err));
     tgi_tracker_update(v->tracker, "reference", 0);
     TGI_TRY(reference_pass(v, err));
     compare_middle(v);
@@ -388,7 +393,8 @@ static tg_status count_whole(verify *v, size_t *need, tgi_err *err)
     }
     most = whole > most ? whole : most;
     most = ref > most ? ref : most;
-    *need = tgi_sat_add(tgi_verify_room(net), most);
+    *need = tgi_sat_add(tgi_sat_add(tgi_verify_room(net), most),
+                        tgi_verify_picture_bytes(v->picture));
     /* rows on their way to a device and back are no more than all of them, twice */
     if (v->device.ops)
         *need = tgi_sat_add(*need, tgi_sat_mul(2, tgi_sat_add(tgi_verify_in_bytes(net),
@@ -422,6 +428,7 @@ static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
     size_t need = 0;
     TGI_TRY(tgi_stages_new(v->job->plan.net, &v->stages, err));
     TGI_TRY(open_reference(v->job, &v->ref, err));
+    TGI_TRY(tgi_verify_picture_plan(v->job, &v->picture, err));
     const size_t held = tgi_job_process_bytes(v->job) + b->allowance + b->decoder;
     TGI_TRY(count_whole(v, &need, err));
     *peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
@@ -435,6 +442,7 @@ static void close_all(verify *v)
     tgi_reserve_close(&v->reserve);
     close_reference(&v->ref);
     tgi_choice_free(&v->in_stages);
+    tgi_verify_picture_free(&v->picture);
     tgi_stages_free(&v->stages);
     leave_device(v);
 }
