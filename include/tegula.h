@@ -445,6 +445,8 @@ typedef struct tg_verify_result {
     int64_t items; /* planes, volumes or samples there are: the first one was computed */
     const tg_verify_output *outputs; /* view, until the job is verified again or closed */
     size_t n_outputs;
+    int64_t
+        stages; /* the strips are those of so many stages, one after another; 0: of one pass */
 } tg_verify_result;
 
 /**

@@ -141,7 +141,7 @@ typedef struct tgi_plan_part {
     int calibrated;  /* 1: by the speeds of this machine */
     int64_t lessons; /* finished runs that corrected it */
     tgi_net *net;
-    tgi_stages *stages; /* of the net; stages->one is what runs */
+    tgi_stages *stages; /* of the net; stages->one runs, or choice.staged */
     tgi_choice choice;
     int64_t fixed[3];       /* sides of a cell (z,y,x); 0: chosen */
     int64_t tile_h, tile_w; /* of the output file */

@@ -7,14 +7,16 @@ that do not fit the budget."""
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 tegula, root = (os.path.abspath(p) for p in sys.argv[1:3])
 sys.path.insert(0, os.path.join(root, "tests", "gallery"))
-from gallery_files import GREY, deep, floats, ints, model, node, repeated  # noqa: E402
+from gallery_files import GREY, Tiff, deep, floats, ints, model, node, repeated  # noqa: E402
 
 failed = 0
 LAYERS, CHANNELS = 4, 16
@@ -130,6 +132,61 @@ def refusals_say_what_helps():
     expect(on_disk["kept_disk_bytes"] > 0 and on_disk["moved_disk_bytes"] >= 2 * on_disk["kept_disk_bytes"], f"{on_disk}")
 
 
+def verify_compares_stages_with_the_whole():
+    for name, stages in (("norms", LAYERS + 1), ("excite", 2), ("attention", 3)):
+        r = run("verify", "-m", f"{name}.onnx", "square.tif", "--json")
+        lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith('{"event":"verify"')]
+        v = lines[0] if lines else {}
+        expect(r.returncode == 0 and v.get("bit_equal") is True and v.get("stages") == stages and "not_tiled" not in v,
+               f"{name}: {r.returncode} {v} {r.stderr}")
+        expect(v.get("tiles", 0) > stages, f"{name}: {v.get('tiles')} tiles of {stages} stages: none was cut")
+
+
+def middle_differences(name):
+    """Of a PNG in grey, not interlaced, filter 0 to 4: how far the third column of panels is from its own middle, row by row."""
+    with open(name, "rb") as f:
+        data = f.read()
+    at, packed = 8, b""
+    while at < len(data):
+        n, kind = struct.unpack_from(">I4s", data, at)
+        if kind == b"IHDR":
+            w, h, depth, colour = struct.unpack_from(">IIBB", data, at + 8)
+        if kind == b"IDAT":
+            packed += data[at + 8:at + 8 + n]
+        at += 12 + n
+    raw, rows, before = zlib.decompress(packed), [], bytes(w)
+    expect((depth, colour) == (8, 0), f"{name}: grey")
+    for y in range(h):
+        filt, line = raw[y * (w + 1)], bytearray(raw[y * (w + 1) + 1:(y + 1) * (w + 1)])
+        for x in range(w):
+            a, b, c = (line[x - 1] if x else 0), before[x], (before[x - 1] if x else 0)
+            p = a + b - c
+            near = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+            line[x] = (line[x] + (0, a, b, (a + b) // 2, near)[filt]) & 255
+        rows.append(bytes(line))
+        before = rows[-1]
+    panel_w, panel_h = (w - 6) // 3 - 6, (h - 6) // 2 - 6
+    return [max(abs(v - 128) for y in range(6 + i * (panel_h + 6), 6 + i * (panel_h + 6) + panel_h)
+                for v in rows[y][6 + 2 * (panel_w + 6):6 + 2 * (panel_w + 6) + panel_w]) for i in range(2)]
+
+
+def a_picture_shows_the_seams_of_others():
+    t, w, h = Tiff(), 500, 400
+    dark_and_bright = [(x * y * 7919 >> 3) % 41 + (170 if x > 280 else 0) for y in range(h) for x in range(w)]  # dark and bright
+    t.directory({256: (4, w), 257: (4, h), 258: (3, 8), 259: (3, 1), 262: (3, 1), 277: (3, 1), 278: (4, h),
+                 273: (4, t.add(bytes(dark_and_bright))), 279: (4, w * h)})
+    write("noise.tif", bytes(t.out))
+    r = run("verify", "-m", "norms.onnx", "noise.tif", "--picture", "seams.png")
+    expect(r.returncode == 0, r.stderr)
+    ours, theirs = middle_differences("seams.png") if r.returncode == 0 else (9, 9)
+    expect(ours <= 1, f"stages differ from the whole by {ours} greys")
+    expect(theirs > 40, f"tiles with statistics of their own differ by {theirs} greys only")
+    r = run("verify", "-m", "excite.onnx", "noise.tif", "--picture", "seams.jpg")
+    expect(r.returncode == 64 and "FILE.png" in r.stderr, f"{r.returncode}: {r.stderr}")
+    r = run("verify", "-m", "excite.onnx", "noise.tif", "--picture", "seams.png")
+    expect(r.returncode != 0 and "give -y to overwrite it" in r.stderr, f"{r.returncode}: {r.stderr}")
+
+
 def too_small_a_disk_is_said_at_second_zero():
     r = run("run", "-m", "deep.onnx", "survey.tif", "-o", "out.tif", "--ram", "512MiB", "--scratch", ".")
     expect(r.returncode == 73 and re.search(r"--scratch \.: what passes between the \d+ stages of the network, with the decoded input, needs \d+\.\d\d TiB, "
@@ -152,7 +209,9 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
     write("low.tif", repeated(256, 64))
     write("survey.tif", repeated(200000, 64))
     for check in (staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
-                  info_says_what_needs_all_pixels, refusals_say_what_helps, too_small_a_disk_is_said_at_second_zero):
+                  info_says_what_needs_all_pixels, verify_compares_stages_with_the_whole,
+                  a_picture_shows_the_seams_of_others, refusals_say_what_helps,
+                  too_small_a_disk_is_said_at_second_zero):
         t0 = time.time()
         check()
         print(f"{check.__name__}: {time.time() - t0:.1f} s")
