@@ -168,10 +168,13 @@ static tg_status choose_sparing(tg_job *job, tgi_staged_args args, tgi_choice *o
 static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
     const size_t uncut = out->smallest_bytes;
-    const tgi_staged_args args = {.choose = *a,
-                                  .cut = job->plan.stages,
-                                  .disk_limit = kept_limit(job),
-                                  .rows = rows_in_of};
+    const tgi_decided *was = &job->plan.adopted;
+    tgi_staged_args args = {.choose = *a,
+                            .cut = job->plan.stages,
+                            .disk_limit = kept_limit(job),
+                            .was_band = job->plan.adopts ? was->band : 0,
+                            .rows = rows_in_of};
+    memcpy(args.was_cut, was->cut, sizeof args.was_cut);
     tg_status st = tgi_choose_staged(&args, out, NULL);
     if (st == TG_E_BUDGET)
         st = choose_sparing(job, args, out);
@@ -190,6 +193,12 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
     tgi_choose_args a;
     fill_args(job, p->fixed, &a);
     job->dev.host_least = SIZE_MAX;
+    *out = (tgi_choice){.smallest_bytes = SIZE_MAX};
+    if (p->adopts && p->adopted.staged >= (int64_t)p->budget && may_run_stages(job) &&
+        choose_stages(job, &a, out) == TG_OK) { /* what its stages have done stays of use */
+        out->beside_bytes = p->bytes.weights;
+        return TG_OK;
+    }
     if (p->adopts) {
         tgi_tiling t;
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
@@ -396,7 +405,8 @@ tgi_decided tgi_job_decided(const tg_job *job)
                          .band = t->band,
                          .tile_h = p->tile_h,
                          .tile_w = p->tile_w,
-                         .fast = p->net->n_used};
+                         .fast = p->net->n_used,
+                         .staged = p->choice.staged ? (int64_t)p->budget : 0};
 }
 
 void tgi_job_adopt(tg_job *job, const tgi_decided *d)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FORMAT 1u
+#define FORMAT 2u
 #define FRONT 4096u
 #define PLACE 64u /* bytes of a place in front of its record */
 
