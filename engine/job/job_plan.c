@@ -20,6 +20,7 @@
 #include "engine/job/plan_device.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/out/stage_log.h"
 #include "engine/plan/staged.h"
 
 #include <stdio.h>
@@ -145,10 +146,14 @@ static size_t rows_in_of(void *user, const tgi_tiling *t)
     return job->ends->rows_in(job, t);
 }
 
-/* What passes between stages may lie on disk where --scratch names a folder that is on one. */
+/* What passes between stages may lie on disk where --scratch names a folder that is on one. What a
+ * stopped run of this output has there already is used again. */
 static uint64_t kept_limit(const tg_job *job)
 {
-    return job->set.scratch && !job->scratch_place.in_memory ? job->scratch_place.free_bytes : 0;
+    if (!job->set.scratch || job->scratch_place.in_memory)
+        return 0;
+    return job->scratch_place.free_bytes +
+           (job->set.output ? tgi_kept_holds(job->set.scratch, job->set.output) : 0);
 }
 
 /* Where what passes between stages has no room it is made again. */

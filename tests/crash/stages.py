@@ -152,16 +152,21 @@ def test_random(lab, jobs, kills):
 def test_goes_on(lab, jobs):
     """What is on the disk is not computed again: neither stages nor rows."""
     job = jobs["disk"]
-    for stage in (2, 3, 5):
+    midst = []
+    for stage in (2, 3, 5, 2, 3, 4, 2, 3, 4):
         job.killed_in(stage, 0.05 * job.seconds)
         r = job.run()
         check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
         job.confirm("killed in stage %d" % stage)
         stages, rows = job.ran(r.err)
+        midst += [row for k, row, _ in rows if k == stage and row > 0]
         check(stages and stages[0][0] in (stage, stage + 1) and not any(again for _, again in stages),
               "killed in stage %d, it went on with %s" % (stage, stages))
         check([k for k, _ in stages] == list(range(stages[0][0], 6)), "stages twice: %s" % stages)
         job.clean()
+        if midst and stage > 3:
+            break
+    check(midst, "no run went on in the midst of a stage")
     job = jobs["memory"]  # values are gone, what was gathered of them is not
     job.killed_in(4)
     r = job.run()
