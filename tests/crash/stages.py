@@ -1,7 +1,7 @@
 """A network that runs in stages (engine/plan/staged.h), killed at random moments.
 
     stages.py TEGULA SOURCE_DIR [KILLS]        default 4 for each job
-    stages.py TEGULA SOURCE_DIR candy [KILLS]  a real network of the sample data
+    stages.py TEGULA SOURCE_DIR KILLS FOLDER   fns_candy_nc16 of the sample data's models, 16 stages
 
 Each job is killed several times before it may end: the later kills hit a run that goes on. In the end
 the bytes are those of an undisturbed run, and nothing is left beside them. What a run says of itself
@@ -177,7 +177,32 @@ def test_goes_on(lab, jobs):
     job.clean()
 
 
+def make_candy(lab, models):
+    """A real network, over colours; part of its values in memory, all of them there. None: it is not here."""
+    net = os.path.join(models, "fns_candy_nc16", "model.onnx")
+    if not os.path.exists(net):
+        return None
+    image, scratch = picture(lab.path("image.tif"), 640, 512, 3), lab.path("scratch")
+    os.makedirs(scratch)
+    args = ["run", "-m", net, image, "--axes", "CYX", "--exact"]
+    whole = sizes(lab, args)
+    job = {}
+    for name, part in (("memory", 0.45), ("both", 0.25)):
+        more = ["--ram", "%dKiB" % (part * whole / 1024), "--scratch", scratch]
+        kept = stores(plan(lab, args + more))
+        check(kept and (kept[1] > 0) == (name == "both"), "%s: kept is %s of %d bytes" % (name, kept, whole))
+        job[name] = Staged(lab, name, args + more)
+    return job
+
+
 def test(lab, rest):
+    if len(rest) > 1:
+        jobs = make_candy(lab, rest[1])
+        if not jobs:
+            print("no sample data in %s" % rest[1])
+            return 77
+        test_random(lab, list(jobs.values()), int(rest[0]))
+        return 0
     jobs, whole = make(lab)
     kills = int(rest[0]) if rest else 4
     test_random(lab, list(jobs.values()), kills)

@@ -1,6 +1,6 @@
 """What a stopped run in stages left is damaged, replaced, or has no room; others work beside it.
 
-    stages_hurt.py TEGULA SOURCE_DIR [TRIALS]   trials of damage for each of two jobs, default 6
+    stages_hurt.py TEGULA SOURCE_DIR [TRIALS]   trials of damage for each of two jobs, default 4
 
 After damage of OUT.stages or of the file of kept values a run ends with the right bytes or refuses; it
 never ends in 0 with others. A stranger's file in their places stays as it is."""
@@ -266,7 +266,7 @@ def test_budgets(lab, jobs):
 
 
 def test(lab, rest):
-    trials = int(rest[0]) if rest else 6
+    trials = int(rest[0]) if rest else 4
     jobs, _ = make(lab)
     test_damage(lab, jobs, trials)
     disk = jobs["disk"]
