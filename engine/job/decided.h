@@ -10,11 +10,12 @@ typedef struct tgi_decided {
     int64_t cut[3], band;   /* of the cells; cut as in tgi_tiling */
     int64_t tile_h, tile_w; /* of the output file */
     int64_t fast;           /* nodes that use their fast kernel */
+    int64_t staged; /* the budget in which it runs in stages (plan/staged.h); 0: in one */
 } tgi_decided;
 
 #define TGI_DECIDED_TEXT 160 /* room for any */
 
-/* "0,256,256,64,128,128,5"; returns buf. */
+/* "0,256,256,64,128,128,5", and ",N" of a run in stages; returns buf. */
 const char *tgi_decided_text(const tgi_decided *d, char *buf, size_t cap);
 /* 0, and *out is as it was: the text is not what a run writes. */
 int tgi_decided_read(const char *text, tgi_decided *out);

@@ -20,6 +20,7 @@
 #include "engine/job/plan_device.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/out/stage_log.h"
 #include "engine/plan/staged.h"
 
 #include <stdio.h>
@@ -157,6 +158,27 @@ static int keeps_on_disk(const tg_job *job)
     return job->set.scratch && !job->scratch_place.in_memory;
 }
 
+/* Room for it. What a stopped run of this output has there already is used again. */
+static uint64_t kept_room(const tg_job *job)
+{
+    return job->scratch_place.free_bytes +
+           (job->set.output ? tgi_kept_holds(job->set.scratch, job->set.output) : 0);
+}
+
+/* What an interrupted run decided of its last stage holds for this one, too, as far as it can. */
+static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, tgi_stages *cut,
+                                   uint64_t disk)
+{
+    const tgi_decided *was = &job->plan.adopted;
+    tgi_staged_args args = {.choose = *a,
+                            .cut = cut,
+                            .disk_limit = disk,
+                            .was_band = job->plan.adopts ? was->band : 0,
+                            .rows = rows_in_of};
+    memcpy(args.was_cut, was->cut, sizeof args.was_cut);
+    return args;
+}
+
 /* Where what passes between stages has no room it is made again. */
 static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
@@ -164,7 +186,7 @@ static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choic
     tgi_choice spared;
     TGI_TRY(tgi_stages_spare(s, NULL));
     job->ends->fit(job, s->sparing);
-    const tgi_staged_args args = {.choose = *a, .cut = s->sparing, .rows = rows_in_of};
+    const tgi_staged_args args = staged_args(job, a, s->sparing, 0);
     const tg_status st = tgi_choose_staged(&args, &spared, NULL);
     if (st == TG_OK || spared.smallest_bytes < out->smallest_bytes)
         *out = spared;
@@ -175,8 +197,7 @@ static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choic
 static tg_status stages_with(tg_job *job, const tgi_choose_args *a, uint64_t disk,
                              tgi_choice *out)
 {
-    const tgi_staged_args args = {
-        .choose = *a, .cut = job->plan.stages, .disk_limit = disk, .rows = rows_in_of};
+    const tgi_staged_args args = staged_args(job, a, job->plan.stages, disk);
     return tgi_choose_staged(&args, out, NULL);
 }
 
@@ -186,7 +207,7 @@ static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice
 {
     const size_t uncut = out->smallest_bytes;
     const int disk = keeps_on_disk(job);
-    tg_status st = stages_with(job, a, disk ? job->scratch_place.free_bytes : 0, out);
+    tg_status st = stages_with(job, a, disk ? kept_room(job) : 0, out);
     if (st == TG_E_BUDGET && disk)
         st = stages_with(job, a, UINT64_MAX, out);
     if (st == TG_E_BUDGET && !disk)
@@ -206,6 +227,12 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
     tgi_choose_args a;
     fill_args(job, p->fixed, &a);
     job->dev.host_least = SIZE_MAX;
+    *out = (tgi_choice){.smallest_bytes = SIZE_MAX};
+    if (p->adopts && p->adopted.staged >= (int64_t)p->budget && may_run_stages(job) &&
+        choose_stages(job, &a, out) == TG_OK) { /* what its stages have done stays of use */
+        out->beside_bytes = p->bytes.weights;
+        return TG_OK;
+    }
     if (p->adopts) {
         tgi_tiling t;
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
@@ -453,7 +480,8 @@ tgi_decided tgi_job_decided(const tg_job *job)
                          .band = t->band,
                          .tile_h = p->tile_h,
                          .tile_w = p->tile_w,
-                         .fast = p->net->n_used};
+                         .fast = p->net->n_used,
+                         .staged = p->choice.staged ? (int64_t)p->budget : 0};
 }
 
 void tgi_job_adopt(tg_job *job, const tgi_decided *d)

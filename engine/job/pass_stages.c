@@ -23,6 +23,13 @@ static int port_of(const tgi_net *net, int v)
 
 /* ---- Rows -------------------------------------------------------------------------------- */
 
+/* Is the stage at hand behind the one that is written down? Then only its values in memory are made
+ * again; what is written down stays. The same where nothing is. */
+static int makes_again(const tgi_pass *p)
+{
+    return !p->stages.state.log || p->stages.at < p->stages.known;
+}
+
 tg_status tgi_pass_stages_load(tgi_pass *p, int i, const tgi_view *view, const tgi_box *box,
                                tgi_err *err)
 {
@@ -36,8 +43,10 @@ tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const 
 {
     const tgi_stage_out *out = &stage_of(p)->out[o];
     const tgi_kept_value *kept = tgi_kept_of(p->stages.plan, out->value);
-    int64_t *done = p->stages.state.log ? &p->stages.state.done[o] : NULL;
+    int64_t *done = makes_again(p) ? NULL : &p->stages.state.done[o];
     tgi_box rest = *box;
+    if (o == 0)
+        tgi_stage_state_rows(p, box->ax[TGI_STREAM_AXIS].hi);
     if (done && out->port < 0) { /* what an earlier run handed out is there */
         rest.ax[TGI_STREAM_AXIS].lo = tgi_max(rest.ax[TGI_STREAM_AXIS].lo, *done);
         if (tgi_box_empty(&rest))
@@ -48,7 +57,8 @@ tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const 
         return p->stages.at < p->stages.known
                    ? TG_OK
                    : tgi_gathering_add(&p->stages.gathering, o, view, &rest, err);
-    if (kept && kept->made == p->stages.at)
+    if (kept && kept->made == p->stages.at &&
+        !(kept->on_disk && p->stages.at < p->stages.known))
         TGI_TRY(tgi_kept_write(&p->stages.kept, out->value, view, &rest, err));
     return out->port < 0 ? TG_OK : p->end.store(p->end.user, out->port, view, box, err);
 }
@@ -68,7 +78,8 @@ void tgi_pass_stages_turn(tgi_pass *p, int64_t cell, tgi_range core[3])
     tgi_stage_state *s = &p->stages.state;
     const tgi_tiling *t = p->tiling;
     int64_t from = core[0].hi;
-    if (!s->log)
+    tgi_stage_state_watch(p, cell, &core[0]);
+    if (makes_again(p))
         return;
     tgi_stage_state_turn(p, cell);
     if (!p->stages.resumes || cell != p->stages.first) {
@@ -82,6 +93,9 @@ void tgi_pass_stages_turn(tgi_pass *p, int64_t cell, tgi_range core[3])
             from = tgi_min(from, s->done[o] < 0 ? core[0].lo : row_for(t, o, s->done[o]));
     }
     core[0].lo = tgi_max(core[0].lo, from);
+    tgi_ctx_log(p->job->ctx, TG_LOG_DEBUG, "stage %d of %d: goes on with row %lld of cell %lld",
+                p->stages.at + 1, p->stages.plan->n, (long long)core[0].lo,
+                (long long)cell + 1);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */
@@ -170,6 +184,8 @@ static tg_status stage_done(tgi_pass *p, int k, tgi_err *err)
     TGI_TRY(tgi_gathering_end(&p->stages.gathering, err));
     if (!s->log)
         return TG_OK;
+    if (k + 1 == p->stages.plan->n)
+        return TG_OK; /* its tiles may not be on the disk yet: they say what is missing of it */
     s->now.stage = k + 1;
     s->now.cell = 0;
     s->now.band = 0; /* nothing of it was handed out */
@@ -181,6 +197,8 @@ static tg_status stage_done(tgi_pass *p, int k, tgi_err *err)
 static tg_status walk_stage(tgi_pass *p, int k, int64_t cell, tgi_err *err)
 {
     tg_status st = begin_stage(p, k, err);
+    tgi_ctx_log(p->job->ctx, TG_LOG_DEBUG, "stage %d of %d%s", k + 1, p->stages.plan->n,
+                k < p->stages.known ? ": only its values, once more" : "");
     if (st == TG_OK)
         st = tgi_pass_walk_cells(p, cell, err);
     end_stage(p);

@@ -17,6 +17,8 @@
 
 #define RECORD_SECONDS 5.0 /* of work that a crash may cost */
 #define NO_ROWS (-1)
+#define PARTS 6           /* of a record */
+#define SAVED_MOST 65536u /* bytes of values in memory that a record holds, too */
 
 /* ---- Records ----------------------------------------------------------------------------- */
 
@@ -27,7 +29,28 @@ static double day_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int list_parts(tgi_pass *p, tgi_stage_part part[5])
+/* Work that is left of the item at hand. */
+static double work_left(const tgi_pass *p)
+{
+    const tgi_stage_state *s = &p->stages.state;
+    const tgi_stage_record *r = &s->now;
+    const tgi_tiling *t = p->stages.plan->tiling;
+    double left = 0;
+    for (int k = r->at; k < p->stages.plan->n; k++)
+        left += s->needs[k] ? t[k].work : 0;
+    const double rows = (double)r->rows / (double)tgi_max(1, r->rows_in_all);
+    const double cells = ((double)r->at_cell + rows) / (double)t[r->at].cells;
+    return left - (s->needs[r->at] ? t[r->at].work * cells : 0);
+}
+
+/* Of values in memory: all of them where they are few numbers, as the weights of channels are. A
+ * whole stage would run again for those alone. */
+static size_t saved_bytes(const tgi_staged *plan)
+{
+    return plan->kept_bytes <= SAVED_MOST ? plan->kept_bytes : 0;
+}
+
+static int list_parts(tgi_pass *p, tgi_stage_part part[PARTS])
 {
     tgi_stage_state *s = &p->stages.state;
     const tgi_staged *plan = p->stages.plan;
@@ -36,12 +59,13 @@ static int list_parts(tgi_pass *p, tgi_stage_part part[5])
     part[2] = (tgi_stage_part){(void *)s->sums, (size_t)plan->n_kept * sizeof *s->sums};
     part[3] = (tgi_stage_part){p->stages.numbers, plan->n_numbers * sizeof(float)};
     part[4] = (tgi_stage_part){p->stages.states, plan->moments_at};
-    return 5;
+    part[5] = (tgi_stage_part){p->stages.memory, saved_bytes(plan)};
+    return PARTS;
 }
 
 static size_t record_bytes(tgi_pass *p)
 {
-    tgi_stage_part part[5];
+    tgi_stage_part part[PARTS];
     size_t n = 0;
     for (int i = 0; i < list_parts(p, part); i++)
         n += part[i].bytes;
@@ -52,12 +76,14 @@ static size_t record_bytes(tgi_pass *p)
 tg_status tgi_stage_state_write(tgi_pass *p, tgi_err *err)
 {
     tgi_stage_state *s = &p->stages.state;
-    tgi_stage_part part[5];
+    tgi_stage_part part[PARTS];
     if (!s->log)
         return TG_OK;
     if (s->fd >= 0)
         TGI_TRY(tgi_file_sync(s->fd, s->now.kept, err));
     s->now.written = day_clock();
+    s->now.left = work_left(p);
+    s->now.did = s->behind + s->to_do - s->now.left;
     const int n = list_parts(p, part);
     TGI_TRY(tgi_stage_log_write(s->log, part, n, err));
     s->last = tgi_seconds();
@@ -141,6 +167,8 @@ static tg_status begin_anew(tgi_pass *p, tgi_err *err)
     r->stage = 0;
     r->stages = p->stages.plan->n;
     r->band = 0;
+    r->at = r->again = 0;
+    r->at_cell = r->at_cells = r->rows = r->rows_in_all = 0;
     for (int i = 0; i < s->n_done; i++)
         s->done[i] = NO_ROWS;
     for (int i = 0; i < p->stages.plan->n_kept; i++)
@@ -152,7 +180,7 @@ static tg_status begin_anew(tgi_pass *p, tgi_err *err)
 tg_status tgi_stage_state_open(tgi_pass *p, const char *output, int fresh, tgi_err *err)
 {
     tgi_stage_state *s = &p->stages.state;
-    tgi_stage_part part[5];
+    tgi_stage_part part[PARTS];
     int found = 0;
     s->fd = -1;
     TGI_TRY(open_lists(p, err));
@@ -160,8 +188,13 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, int fresh, tgi_e
     const int n = list_parts(p, part);
     TGI_TRY(tgi_stage_log_read(s->log, part, n, &found, err));
     s->now.kept[sizeof s->now.kept - 1] = 0;
-    found = found && !fresh && s->now.plan == plan_check(p->stages.plan);
-    TGI_TRY(open_kept(p, output, found, err));
+    const int ours = found && !fresh && s->now.plan == plan_check(p->stages.plan);
+    TGI_TRY(open_kept(p, output, ours, err));
+    if (found && !fresh && !s->goes_on)
+        tgi_ctx_log(
+            p->job->ctx, TG_LOG_DEBUG,
+            "stages: what was written down is of another plan%s; they begin with the first",
+            ours ? ", or its values are gone" : "");
     s->now.process = getpid();
     s->now.began = day_clock();
     return s->goes_on ? TG_OK : begin_anew(p, err);
@@ -241,6 +274,16 @@ static int same_tiling(const tgi_stage_record *r, const tgi_tiling *t)
            memcmp(r->cut, t->cut, sizeof r->cut) == 0;
 }
 
+/* Does the stage hand out rows of the output file? Its tiles may not be on the disk when the record
+ * is, so they say where it goes on (store.h), not the record. */
+static int hands_out_tiles(const tgi_stage *t)
+{
+    for (int o = 0; o < t->n_out; o++)
+        if (t->out[o].port >= 0)
+            return 1;
+    return 0;
+}
+
 /* The stage at hand begins again: nothing of it was handed out. */
 static void forget_stage(tgi_pass *p)
 {
@@ -262,7 +305,7 @@ static tg_status compare_sums(tgi_pass *p, int *equal, tgi_err *err)
     for (int i = 0; i < p->stages.plan->n_kept && *equal; i++) {
         const tgi_kept_value *v = &p->stages.plan->kept[i];
         uint64_t sum;
-        if (!v->on_disk || v->made > s->now.stage || v->last < s->now.stage)
+        if (!v->on_disk || v->made > s->now.stage || v->needed < s->now.stage)
             continue;
         const tg_status st = sum_written(p, i, &sum, err);
         if (st != TG_OK && st != TG_E_FORMAT)
@@ -275,12 +318,11 @@ static tg_status compare_sums(tgi_pass *p, int *equal, tgi_err *err)
 static const tgi_kept_value *lost(const tgi_pass *p, int value)
 {
     const tgi_kept_value *v = tgi_kept_of(p->stages.plan, value);
-    return v && !v->on_disk ? v : NULL;
+    return v && !v->on_disk && !saved_bytes(p->stages.plan) ? v : NULL;
 }
 
-/* Stages from the one at hand on, and those whose values in memory are gone. 0: one of these would
- * write over what is on disk. */
-static int find_needs(tgi_pass *p)
+/* Stages from the one at hand on, and those whose values in memory are gone. */
+static void find_needs(tgi_pass *p)
 {
     tgi_stage_state *s = &p->stages.state;
     const tgi_staged *plan = p->stages.plan;
@@ -294,11 +336,6 @@ static int find_needs(tgi_pass *p)
             else if (v && v->made == s->now.stage)
                 forget_stage(p); /* rows of it were in memory */
         }
-    for (int i = 0; i < plan->n_kept; i++)
-        if (plan->kept[i].on_disk && plan->kept[i].made < s->now.stage &&
-            s->needs[plan->kept[i].made])
-            return 0;
-    return 1;
 }
 
 static void need_all(tgi_pass *p)
@@ -313,6 +350,23 @@ static void need_all(tgi_pass *p)
 
 /* ---- An item ----------------------------------------------------------------------------- */
 
+/* How much work it is, for who watches. */
+static void watch_item(tgi_pass *p)
+{
+    tgi_stage_state *s = &p->stages.state;
+    tgi_stage_record *r = &s->now;
+    s->behind += s->to_do;
+    r->item_work = 0;
+    for (int k = 0; k < p->stages.plan->n; k++)
+        r->item_work += p->stages.plan->tiling[k].work;
+    for (r->at = 0; r->at < r->stage && !s->needs[r->at]; r->at++)
+        ;
+    r->at_cell = r->at == r->stage ? r->cell : 0;
+    r->at_cells = p->stages.plan->tiling[r->at].cells;
+    r->rows = r->rows_in_all = 0;
+    s->to_do = work_left(p);
+}
+
 tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *err)
 {
     tgi_stage_state *s = &p->stages.state;
@@ -322,7 +376,8 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
     if (!s->log)
         return TG_OK;
     if (s->goes_on && s->now.item == p->item && s->now.stage < p->stages.plan->n) {
-        if (!same_tiling(&s->now, &p->stages.plan->tiling[s->now.stage]))
+        const tgi_tiling *t = &p->stages.plan->tiling[s->now.stage];
+        if (!same_tiling(&s->now, t) || hands_out_tiles(t->stage))
             forget_stage(p);
         TGI_TRY(compare_sums(p, &equal, err));
         if (!equal)
@@ -330,7 +385,8 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
                          "%s: what was kept between stages is damaged; the stages begin "
                          "with the first one",
                          s->now.kept);
-        equal = equal && find_needs(p);
+        if (equal)
+            find_needs(p);
     }
     s->goes_on = 0;
     s->now.item = p->item;
@@ -339,6 +395,7 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
         need_all(p);
     *stage = s->now.stage;
     *cell = s->now.cell;
+    watch_item(p);
     return TG_OK;
 }
 
@@ -353,4 +410,22 @@ void tgi_stage_state_turn(tgi_pass *p, int64_t cell)
     r->cells = p->tiling->cells;
     r->band = p->tiling->band;
     memcpy(r->cut, p->tiling->cut, sizeof r->cut);
+}
+
+void tgi_stage_state_watch(tgi_pass *p, int64_t cell, const tgi_range *rows)
+{
+    tgi_stage_record *r = &p->stages.state.now;
+    r->at = p->stages.at;
+    r->again = p->stages.at < p->stages.known;
+    r->at_cell = cell;
+    r->at_cells = p->tiling->cells;
+    r->rows = 0;
+    r->rows_in_all = tgi_range_len(*rows);
+    p->stages.state.row0 = rows->lo;
+}
+
+void tgi_stage_state_rows(tgi_pass *p, int64_t end)
+{
+    tgi_stage_record *r = &p->stages.state.now;
+    r->rows = tgi_min(r->rows_in_all, tgi_max(0, end - p->stages.state.row0));
 }

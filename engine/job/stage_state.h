@@ -4,6 +4,7 @@
  *
  *   which item, stage and cell; per output of the stage, rows of the cell that are handed out;
  *   numbers of reductions that are finished, states of those that are being gathered;
+ *   values in memory, where they are few;
  *   a sum of each value on disk, and where its file is.
  *
  * GOING ON. What is kept on disk is read once and compared with its sum. Values in memory are gone:
@@ -22,11 +23,15 @@ typedef struct tgi_stage_record {
     uint64_t id;   /* of the file of kept values */
     uint64_t plan; /* checksum of cut and places */
     int64_t item, items;
-    int32_t stage, stages;     /* at hand; how many */
-    int64_t cell, cells;       /* of the stage */
-    int64_t cut[3], band;      /* its tiling */
-    int64_t rows, rows_in_all; /* of the driver's rows fed, in the cell; for who watches */
-    double began, written;     /* by the clock of the day */
+    int32_t stage, stages; /* at hand; how many */
+    int64_t cell, cells;   /* of the stage */
+    int64_t cut[3], band;  /* its tiling */
+    /* For who watches (tg_output_look); nobody goes on with it. The stage that is computed may be an
+     * earlier one, whose values in memory are gone. */
+    int32_t at, again;
+    int64_t at_cell, at_cells, rows, rows_in_all; /* of its output 0, in the cell */
+    double did, left, item_work; /* of this run; of the item at hand; of a whole item */
+    double began, written;       /* by the clock of the day */
     int64_t process;
     char kept[1024]; /* path of that file, or "" */
 } tgi_stage_record;
@@ -40,6 +45,8 @@ typedef struct tgi_stage_state {
     unsigned char *needs;   /* per stage: it runs for the item at hand */
     int goes_on;            /* `now` is of an earlier run, and its item has not come yet */
     double last;            /* when a record was written */
+    int64_t row0;           /* of the cell at hand */
+    double to_do, behind;   /* work of the item at hand, of items before it */
     int fd;                 /* of the kept file; -1 */
 } tgi_stage_state;
 
@@ -54,6 +61,10 @@ tg_status tgi_stage_state_item(struct tgi_pass *p, int *stage, int64_t *cell, tg
 tgi_box tgi_stage_state_share(const tgi_tiling *t, int o, int64_t cell, int64_t end);
 /* A stage begins at a cell; the record says so when it is written next. */
 void tgi_stage_state_turn(struct tgi_pass *p, int64_t cell);
+/* The same for who watches: a cell of the stage that is computed, its rows; up to which row it is
+ * handed out. */
+void tgi_stage_state_watch(struct tgi_pass *p, int64_t cell, const tgi_range *rows);
+void tgi_stage_state_rows(struct tgi_pass *p, int64_t end);
 /* Write a record now, or when it is time. */
 tg_status tgi_stage_state_write(struct tgi_pass *p, tgi_err *err);
 tg_status tgi_stage_state_tick(struct tgi_pass *p, tgi_err *err);

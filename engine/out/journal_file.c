@@ -56,12 +56,13 @@ static tg_status read_text(const tgi_journal_file *f, const tgi_journal_text *re
     return st;
 }
 
-/* Are the records a slot counts all there, and as it says? */
+/* Are the records a slot counts all there, and as it says? Where there is none yet, the file may end
+ * before their place. */
 static tg_status records_hold(const tgi_journal_file *f, const tgi_journal_slot *s,
                               uint64_t size, int *ok, tgi_err *err)
 {
-    *ok = s->records_at <= size &&
-          s->n_tiles <= (size - s->records_at) / sizeof(tgi_journal_record);
+    *ok = !s->n_tiles || (s->records_at <= size &&
+                          s->n_tiles <= (size - s->records_at) / sizeof(tgi_journal_record));
     if (!*ok)
         return TG_OK;
     uint32_t check = 0;

@@ -8,9 +8,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define FORMAT 1u
+#define FORMAT 2u
 #define FRONT 4096u
 #define PLACE 64u /* bytes of a place in front of its record */
 
@@ -232,6 +233,17 @@ tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_
     return n > 0 && (size_t)n < cap
                ? TG_OK
                : tgi_fail(err, TG_E_ARG, "--scratch %s: the name is too long", folder);
+}
+
+uint64_t tgi_kept_holds(const char *folder, const char *output)
+{
+    char path[4096];
+    struct stat st;
+    tgi_err none = {0};
+    if (tgi_kept_path(folder, output, path, sizeof path, &none) != TG_OK ||
+        !tgi_file_begins(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1) || stat(path, &st) != 0)
+        return 0;
+    return (uint64_t)st.st_blocks * 512;
 }
 
 typedef struct kept_front {

@@ -48,6 +48,8 @@ void tgi_stage_log_remove(const char *output, const char *kept);
 /* Where values of this output are kept in a folder, into buf. TG_E_ARG: too long. */
 tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap,
                         tgi_err *err);
+/* Bytes of the disk that the file there holds, if a run of this output left one. */
+uint64_t tgi_kept_holds(const char *folder, const char *output);
 /* Open or make it, with `bytes` behind its front; `id` of who made it, 0 when it is new.
  * TG_E_EXISTS, TG_E_BUSY, TG_E_NO_SPACE, TG_E_IO. */
 tg_status tgi_kept_open(const char *path, uint64_t bytes, int *fd, uint64_t *id, tgi_err *err);

@@ -169,6 +169,29 @@ static void count_held(tgi_staged *s)
 
 /* ---- Where it is kept -------------------------------------------------------------------- */
 
+/* A value that is read to make one in memory is wanted as long as that one: a crash takes what is in
+ * memory, and the stage that made it runs again. Later stages first. */
+static void find_needed(tgi_staged *s)
+{
+    int more = 1;
+    for (int i = 0; i < s->n_kept; i++)
+        s->kept[i].needed = s->kept[i].last;
+    while (more) {
+        more = 0;
+        for (int i = s->n_kept - 1; i >= 0; i--) {
+            const tgi_kept_value *m = &s->kept[i];
+            const tgi_stage *t = &s->cut->stage[m->made];
+            for (int j = 0; !m->on_disk && j < t->n_loaded; j++) {
+                tgi_kept_value *v = (tgi_kept_value *)tgi_kept_of(s, t->in[j].value);
+                if (v && v->needed < m->needed) {
+                    v->needed = m->needed;
+                    more = 1;
+                }
+            }
+        }
+    }
+}
+
 /* Offsets of the values that are (not) on disk; their block's size. */
 static tg_status pack(tgi_staged *s, int on_disk, size_t *bytes, tgi_err *err)
 {
@@ -179,7 +202,7 @@ static tg_status pack(tgi_staged *s, int on_disk, size_t *bytes, tgi_err *err)
     for (int i = 0; i < s->n_kept; i++)
         item[i] = (tgi_item){.bytes = s->kept[i].on_disk == on_disk ? s->kept[i].bytes : 0,
                              .first = s->kept[i].made,
-                             .last = s->kept[i].last};
+                             .last = on_disk ? s->kept[i].needed : s->kept[i].last};
     const tg_status st = tgi_arena_pack(item, s->n_kept, bytes, &least, err);
     for (int i = 0; i < s->n_kept; i++)
         if (s->kept[i].on_disk == on_disk)
@@ -205,6 +228,7 @@ static tg_status place(tgi_staged *s, int n, tgi_err *err)
         most->on_disk = 1;
         s->moved_bytes += 2 * most->bytes;
     }
+    find_needed(s);
     TGI_TRY(pack(s, 1, &disk, err));
     s->disk_bytes = disk;
     return pack(s, 0, &s->kept_bytes, err);
@@ -244,6 +268,25 @@ static size_t extra_above_floor(void *user, const tgi_tiling *t)
     return tgi_sat_add(extra_of(c, t), c->floor > arena ? c->floor - arena : 0);
 }
 
+/* The tiling that an interrupted run had, where it fits. 0: none. */
+static int choose_was(const tgi_staged_args *was, const tgi_choose_args *a, tgi_choice *out)
+{
+    tgi_tiling t;
+    if (!was->was_band || tgi_tiling_make(a->stage, was->was_cut, was->was_band, a->threads,
+                                          NULL, &t, NULL) != TG_OK)
+        return 0;
+    const size_t all = tgi_sat_add(t.arena_bytes, a->extra ? a->extra(a->user, &t) : 0);
+    if (all > a->limit_bytes) {
+        tgi_tiling_free(&t);
+        return 0;
+    }
+    *out = (tgi_choice){.tiling = t,
+                        .chosen_bytes = all,
+                        .smallest_bytes = all,
+                        .seconds = t.work / a->flops_per_second};
+    return 1;
+}
+
 static tg_status choose_one(const chooser *c, int k, size_t limit, tgi_choice *got,
                             tgi_err *err)
 {
@@ -258,7 +301,7 @@ static tg_status choose_one(const chooser *c, int k, size_t limit, tgi_choice *g
         one.unit[0] = one.unit[1] = 1;
         one.unit[2] = TGI_GRANULE;
     }
-    return tgi_choose(&one, got, err);
+    return k == c->last && choose_was(c->a, &one, got) ? TG_OK : tgi_choose(&one, got, err);
 }
 
 static tg_status choose_stage(chooser *c, int k, size_t limit, tgi_err *err)

@@ -20,6 +20,8 @@
 typedef struct tgi_kept_value {
     int value;
     int made, last; /* the stage that yields it, and the last one that reads it */
+    int needed; /* on disk: the last one in which a run that goes on may want it, to make values in
+                   memory again; `last` or later */
     int on_disk;
     uint64_t bytes;
     uint64_t at; /* in the block in memory, or in the file */
@@ -62,6 +64,9 @@ typedef struct tgi_staged_args {
     tgi_choose_args choose; /* `stage` is not looked at */
     tgi_stages *cut;        /* lifetimes are filled in */
     uint64_t disk_limit;    /* bytes that may be kept on disk */
+    /* Cell and band of the stage of the output that an interrupted run had: they stay where they fit,
+     * for tiles lie in the file in the order of the cells. Band 0: there was none. */
+    int64_t was_cut[3], was_band;
     /* Of what args.choose.extra answers, the rows on their way in: they lie in the arena's block.
      */
     size_t (*rows)(void *user, const tgi_tiling *t);

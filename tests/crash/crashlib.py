@@ -143,6 +143,46 @@ def upscaler(path, width=16, seed=2):
     return path
 
 
+def normed(path, width=16, norms=3, kernel=7, seed=4):
+    """Operators that read the whole image: instance norms, and a squeeze-excite before the last one. Its convolutions
+    cost enough that a plan keeps what they make, from one stage to the next."""
+    rng = random.Random(seed)
+
+    def weights(n):
+        return [rng.uniform(-0.3, 0.3) for _ in range(n)]
+
+    nodes, tensors, at = [], [], "x"
+
+    def conv(name, src, inside, outside, kernel):
+        pads = [kernel // 2] * 4
+        nodes.append(_node("Conv", [src, name + "w", name + "b"], name,
+                           _ints("kernel_shape", [kernel] * 2) + _ints("pads", pads)))
+        tensors.append(_tensor(name + "w", [outside, inside, kernel, kernel], weights(outside * inside * kernel * kernel)))
+        tensors.append(_tensor(name + "b", [outside], weights(outside)))
+        return name
+
+    def pointwise(op, name, *src):
+        nodes.append(_node(op, list(src), name))
+        return name
+
+    for k in range(norms):
+        at = conv("c%d" % k, at, width if k else 1, width, kernel)
+        if k == norms - 1:  # the weights of channels come of their means
+            s = conv("s0", pointwise("GlobalAveragePool", "g", at), width, 4, 1)
+            s = conv("s1", pointwise("Relu", "sr", s), 4, width, 1)
+            at = pointwise("Mul", "m", at, pointwise("Sigmoid", "ss", s))
+        tensors.append(_tensor("n%ds" % k, [width], [1 + w for w in weights(width)]))
+        tensors.append(_tensor("n%db" % k, [width], weights(width)))
+        at = pointwise("Relu", "r%d" % k, pointwise("InstanceNormalization", "n%d" % k, at, "n%ds" % k, "n%db" % k))
+    nodes.append(_node("Conv", [at, "lastw", "lastb"], "y", _ints("kernel_shape", [3] * 2) + _ints("pads", [1] * 4)))
+    tensors += [_tensor("lastw", [1, width, 3, 3], weights(width * 9)), _tensor("lastb", [1], weights(1))]
+    graph = (b"".join(nodes) + _field(2, "normed") + b"".join(_field(5, t) for t in tensors)
+             + _field(11, _value("x", 1)) + _field(12, _value("y", 1)))
+    with open(path, "wb") as f:
+        f.write(_field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13)))
+    return path
+
+
 # ---- Running --------------------------------------------------------------------------------
 
 def uses_scratch(lab, args):

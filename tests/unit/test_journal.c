@@ -297,6 +297,27 @@ static void test_a_kill_during_resume_is_resumed(void)
     tgi_sink_layout_free(&l);
 }
 
+/* Before the first tile there may be work to go on with (job/stage_state.h). The records' place is then
+ * behind the end of the file, unless the texts end there by chance. */
+static void test_a_journal_without_tiles_is_gone_on_with(void)
+{
+    static const char text[200] = {'j'};
+    tgi_err e = {0};
+    tgi_journal *j = NULL;
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_NONE);
+    for (size_t n = 1; n <= 130; n++) {
+        clean();
+        CHECK_OK(tgi_journal_open(path, 0, NULL, &j, &e), e);
+        CHECK_OK(tgi_journal_begin(j, l, text, n, &e), e);
+        tgi_journal_close(&j);
+        CHECK_OK(tgi_journal_open(path, 0, NULL, &j, &e), e);
+        CHECK_EQ(tgi_journal_state(j), TGI_JOURNAL_RESUME);
+        tgi_journal_close(&j);
+    }
+    clean();
+    tgi_sink_layout_free(&l);
+}
+
 /* ---- Damage --------------------------------------------------------------------------------
  */
 
@@ -749,6 +770,7 @@ int main(void)
     RUN(test_a_full_disk_is_named_and_resumed);
     RUN(test_a_kill_at_any_call_costs_at_most_what_was_not_synced);
     RUN(test_a_kill_during_resume_is_resumed);
+    RUN(test_a_journal_without_tiles_is_gone_on_with);
     RUN(test_damage_to_one_slot_falls_back_to_the_other);
     RUN(test_damaged_tiles_are_written_again_in_their_places);
     RUN(test_damaged_records_and_lengths_fall_back);

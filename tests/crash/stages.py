@@ -1,0 +1,215 @@
+"""A network that runs in stages (engine/plan/staged.h), killed at random moments.
+
+    stages.py TEGULA SOURCE_DIR [KILLS]        default 4 for each job
+    stages.py TEGULA SOURCE_DIR KILLS FOLDER   fns_candy_nc16 of the sample data's models, 16 stages
+
+Each job is killed several times before it may end: the later kills hit a run that goes on. In the end
+the bytes are those of an undisturbed run, and nothing is left beside them. What a run says of itself
+with -vv ("stage 3 of 5", "goes on with row 96 of cell 1") tells which work was done again."""
+import json
+import os
+import re
+import signal
+import time
+
+from crashlib import Failed, Job, check, main, normed, picture
+
+STAGE = re.compile(r"debug: stage (\d+) of (\d+)(: only its values, once more)?$", re.M)
+ROW = re.compile(r"debug: stage (\d+) of \d+: goes on with row (\d+) of cell (\d+)$", re.M)
+ENDS = (".stages", ".partial", ".journal")
+
+
+def plan(lab, args):
+    r = lab.run(["plan"] + args[1:] + ["--json"])
+    check(r.code == 0, "no plan: %s" % r)
+    return r.done()
+
+
+def stores(p):
+    """Bytes that pass between stages, in memory and on the disk; None: the net runs in one."""
+    got = {line["kind"]: line["bytes"] for line in p["lines"] if line["name"] == "stores"}
+    return (got.get("memory", 0), got.get("disk", 0)) if got else None
+
+
+class Staged(Job):
+    """A job, and what its runs said of stages."""
+
+    def __init__(self, lab, name, args, env=None):
+        super().__init__(lab, name, args + ["-vv"], dict({"TEGULA_SYNC_TILES": 1}, **(env or {})), needs_stats=False)
+
+    def clean(self):
+        super().clean()
+        for path in [self.out + ".stages"] + self.kept():
+            if os.path.exists(path):
+                os.unlink(path)
+
+    def kept(self):
+        folder = self.scratch
+        return [os.path.join(folder, n) for n in os.listdir(folder) if n.endswith(".kept")] if folder else []
+
+    def confirm(self, what):
+        super().confirm(what)
+        check(not os.path.exists(self.out + ".stages"), "%s: %s: left .stages" % (self.name, what))
+
+    def ran(self, err):
+        """Which stages a run computed, in order: (stage, only its values); and where it went on."""
+        stages = [(int(k), bool(again)) for k, _, again in STAGE.findall(err)]
+        return stages, [(int(k), int(row), int(cell)) for k, row, cell in ROW.findall(err)]
+
+    def killed_after(self, seconds):
+        """Start, kill after so long. What it said; None: it had ended before."""
+        p = self.start()
+        time.sleep(seconds)
+        p.kill()
+        r = self.lab.wait(p)
+        check(r.code in (0, -9), "%s: %s" % (self.name, r))
+        return r if r.code == -9 else None
+
+    def killed_in(self, stage, more=0.0):
+        """Start, kill when it says that the stage has begun, and so many seconds later; what it said. Once more
+        where the stage was through by then."""
+        for _ in range(30):
+            p = self.start()
+            said = []
+            for line in p.stderr:
+                said.append(line)
+                if re.search(r"debug: stage %d of" % stage, line):
+                    break
+            time.sleep(more)
+            p.kill()
+            said = "".join(said) + p.stderr.read()
+            p.communicate()
+            if [k for k, _ in self.ran(said)[0]][-1:] == [stage] and not os.path.exists(self.out):
+                return said
+            self.clean()
+            more /= 2
+        raise Failed("%s: no kill hit stage %d: %s" % (self.name, stage, said))
+
+    def phase_file(self):
+        return os.path.exists(self.out + ".stages")
+
+
+def sizes(lab, args):
+    """Budgets in which the network runs in stages: what is kept in memory, and much less."""
+    whole = plan(lab, args + ["--ram", "2GiB"])
+    check(stores(whole) is None, "it runs in stages in 2 GiB")
+    return whole["peak_bytes"]
+
+
+def make(lab, width=320, height=384):
+    """The network over an image, with what is kept in memory, on the disk, and in both."""
+    net = normed(lab.path("normed.onnx"))
+    image = picture(lab.path("image.tif"), width, height)
+    scratch = lab.path("scratch")
+    os.makedirs(scratch, exist_ok=True)
+    args = ["run", "-m", net, image, "--threads", "2", "--exact", "--tile", "%dx%d" % (height // 3, width)]
+    whole = sizes(lab, args[:-2])
+    job = {}
+    for name, part, disk in (("memory", 0.95, False), ("disk", 0.3, True), ("both", 0.5, True)):
+        more = ["--ram", "%dKiB" % (part * whole / 1024)] + (["--scratch", scratch] if disk else [])
+        p = plan(lab, args + more)
+        kept = stores(p)
+        check(kept and (kept[1] > 0) == disk and (kept[0] > 4096) == (name != "disk"),
+              "%s: %s is kept, of %s at most %d bytes" % (name, kept, name, whole))
+        job[name] = Staged(lab, name, args + more)
+    return job, whole
+
+
+def kill_at_random(lab, job, kills):
+    """One to three kills, each after a random part of the time; then it ends."""
+    begun = resumed = midst = 0
+    while begun < kills:
+        for _ in range(lab.rng.choice((1, 2, 3))):
+            begun += 1
+            r = job.killed_after(lab.rng.random() * job.seconds)
+            if not r or os.path.exists(job.out):
+                break
+        before = job.phase_file()
+        if os.path.exists(job.out):
+            job.finish("kill %d" % begun)
+        else:
+            r = job.run()
+            check(r.code == 0, "%s: kill %d: does not go on: %s" % (job.name, begun, r))
+            check("damaged" not in r.err, "%s: kill %d: %s" % (job.name, begun, r.err))
+            job.confirm("kill %d" % begun)
+            stages, rows = job.ran(r.err)
+            midst += bool(rows)
+            resumed += before and stages[:1] != [(1, False)]
+        job.clean()
+    return begun, resumed, midst
+
+
+def test_random(lab, jobs, kills):
+    for job in jobs:
+        begun = time.monotonic()
+        job.learn()
+        print("%s: undisturbed in %.2f s" % (job.name, job.seconds), flush=True)
+        n, resumed, midst = kill_at_random(lab, job, kills)
+        print("%s: %d kills, %d runs went on behind stage 1, %d in the midst of a stage; %.0f s"
+              % (job.name, n, resumed, midst, time.monotonic() - begun), flush=True)
+
+
+def test_goes_on(lab, jobs):
+    """What is on the disk is not computed again: neither stages nor rows."""
+    job = jobs["disk"]
+    midst = []
+    for stage in (2, 3, 5, 2, 3, 4, 2, 3, 4):
+        job.killed_in(stage, 0.05 * job.seconds)
+        r = job.run()
+        check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
+        job.confirm("killed in stage %d" % stage)
+        stages, rows = job.ran(r.err)
+        midst += [row for k, row, _ in rows if k == stage and row > 0]
+        check(stages and stages[0][0] in (stage, stage + 1) and not any(again for _, again in stages),
+              "killed in stage %d, it went on with %s" % (stage, stages))
+        check([k for k, _ in stages] == list(range(stages[0][0], 6)), "stages twice: %s" % stages)
+        job.clean()
+        if midst and stage > 3:
+            break
+    check(midst, "no run went on in the midst of a stage")
+    job = jobs["memory"]  # values are gone, what was gathered of them is not
+    job.killed_in(4)
+    r = job.run()
+    check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
+    job.confirm("killed in stage 4")
+    stages, _ = job.ran(r.err)
+    check(stages[-2:] == [(4, False), (5, False)] and all(again == (k < 4) for k, again in stages), "%s: %s: %s" % (job.name, stages, r.err))
+    job.clean()
+
+
+def make_candy(lab, models):
+    """A real network, over colours; part of its values in memory, all of them there. None: it is not here."""
+    net = os.path.join(models, "fns_candy_nc16", "model.onnx")
+    if not os.path.exists(net):
+        return None
+    image, scratch = picture(lab.path("image.tif"), 640, 512, 3), lab.path("scratch")
+    os.makedirs(scratch)
+    args = ["run", "-m", net, image, "--axes", "CYX", "--exact"]
+    whole = sizes(lab, args)
+    job = {}
+    for name, part in (("memory", 0.45), ("both", 0.25)):
+        more = ["--ram", "%dKiB" % (part * whole / 1024), "--scratch", scratch]
+        kept = stores(plan(lab, args + more))
+        check(kept and (kept[1] > 0) == (name == "both"), "%s: kept is %s of %d bytes" % (name, kept, whole))
+        job[name] = Staged(lab, name, args + more)
+    return job
+
+
+def test(lab, rest):
+    if len(rest) > 1:
+        jobs = make_candy(lab, rest[1])
+        if not jobs:
+            print("no sample data in %s" % rest[1])
+            return 77
+        test_random(lab, list(jobs.values()), int(rest[0]))
+        return 0
+    jobs, whole = make(lab)
+    kills = int(rest[0]) if rest else 4
+    test_random(lab, list(jobs.values()), kills)
+    test_goes_on(lab, jobs)
+    return 0
+
+
+if __name__ == "__main__":
+    import sys
+    main(test, sys.argv)

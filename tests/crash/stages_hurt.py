@@ -1,0 +1,283 @@
+"""What a stopped run in stages left is damaged, replaced, or has no room; others work beside it.
+
+    stages_hurt.py TEGULA SOURCE_DIR [TRIALS]   trials of damage for each of two jobs, default 4
+
+After damage of OUT.stages or of the file of kept values a run ends with the right bytes or refuses; it
+never ends in 0 with others. A stranger's file in their places stays as it is."""
+import os
+import subprocess
+import sys
+
+from crashlib import check, main
+from stages import Staged, make, plan, stores
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+MARK = {"stages": b"tegula: stages\n", "kept": b"tegula: kept\n"}  # what does not begin so is a stranger's
+
+# ---- Damage ---------------------------------------------------------------------------------
+
+def flip(rng, data):
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1:]
+
+
+def flip_front(rng, data):
+    return flip(rng, data[:64]) + data[64:]
+
+
+def zero_page(rng, data):
+    at = rng.randrange((len(data) + 4095) // 4096) * 4096
+    return data[:at] + bytes(len(data[at:at + 4096])) + data[at + 4096:]
+
+
+def truncate(rng, data):
+    return data[:rng.randrange(len(data))]
+
+
+def grow(rng, data):
+    return data + bytes(rng.randrange(1, 9000))
+
+
+def other(rng, data):
+    return bytes(rng.randrange(256) for _ in range(300))
+
+
+def gone(rng, data):
+    return None
+
+
+DAMAGE = (flip, flip_front, zero_page, truncate, grow, other, gone)
+
+
+def damage_once(lab, job, how, which):
+    """0: went on with the same bytes; else the exit code of the refusal, and -y then ends it."""
+    stage = lab.rng.choice((2, 3, 4))
+    job.killed_in(stage, lab.rng.random() * 0.05 * job.seconds)
+    path = job.out + ".stages" if which == "stages" else job.kept()[0]
+    old = read(path)
+    new = how(lab.rng, old)
+    if new is None:
+        os.unlink(path)
+    else:
+        write(path, new)
+    what = "%s of .%s in stage %d" % (how.__name__, which, stage)
+    r = job.run()
+    if r.code:
+        check(r.code in (65, 73, 74), "%s: %s" % (what, r))
+        check(not os.path.exists(job.out), "%s: refused, and there is an output" % what)
+        if new is not None and not new.startswith(MARK[which]):
+            check(read(path) == new, "%s: a stranger's file was written" % what)
+            os.unlink(path)
+        check(job.run(more=["-y"]).code == 0, "%s: -y does not help" % what)
+        for left in job.kept():  # its record was lost with OUT.stages: nobody knows whose it is
+            check(which == "stages", "%s: left %s" % (what, left))
+            os.unlink(left)
+    job.confirm(what)
+    job.clean()
+    return r.code
+
+
+def test_damage(lab, jobs, trials):
+    for name in ("disk", "both"):
+        job = jobs[name].learn()
+        codes = []
+        for i in range(trials):
+            how = DAMAGE[(i + lab.rng.randrange(2)) % len(DAMAGE)] if trials < 20 else lab.rng.choice(DAMAGE)
+            codes.append(damage_once(lab, job, how, "stages" if i % 2 else "kept"))
+        print("%s: %d damaged, %d went on, others %s" % (name, trials, codes.count(0), sorted(set(codes) - {0})))
+
+
+def test_strangers(lab, job):
+    """A link or a folder in their places: 73, and what it leads to is as it was."""
+    precious = lab.path("precious")
+    for which in ("stages", "kept"):
+        for kind in ("symlink", "folder", "hard link"):
+            write(precious, b"precious")
+            job.killed_in(3)
+            path = job.out + ".stages" if which == "stages" else job.kept()[0]
+            os.rename(path, lab.path("aside"))
+            if kind == "folder":
+                os.mkdir(path)
+            else:
+                (os.symlink if kind == "symlink" else os.link)(precious, path)
+            for more in ([], ["-y"]):
+                r = job.run(more=more)
+                what = "%s in place of .%s %s" % (kind, which, more)
+                check(r.code == 73, "%s: %s" % (what, r))
+                check(read(precious) == b"precious", what + ": written through")
+                check(os.path.lexists(path), what + ": removed")
+            os.rmdir(path) if kind == "folder" else os.unlink(path)
+            os.rename(lab.path("aside"), path)
+            check(job.run().code == 0, "does not go on afterwards")
+            job.confirm("after a %s" % kind)
+            job.clean()
+
+
+def test_other_folder(lab, job):
+    """Another --scratch: what is in the old one goes, at the end at the latest."""
+    job.killed_in(3, 0.05 * job.seconds)
+    old = job.kept()[0]
+    new = lab.path("scratch2")
+    os.makedirs(new, exist_ok=True)
+    args = list(job.args)
+    args[args.index("--scratch") + 1] = new
+    there = Staged(lab, job.name, args[:-1])
+    there.bytes = job.bytes
+    r = there.run()
+    check(r.code == 0, "another --scratch: %s" % r)
+    there.confirm("another --scratch")
+    check(not os.path.exists(old), "another --scratch: the old one keeps %s" % old)
+    job.clean()
+
+
+# ---- Room -----------------------------------------------------------------------------------
+
+def test_full(lab, job):
+    """The scratch disk fills up: said before anything is computed, or 73 in the midst; then it goes on."""
+    for k in range(40, 400, 90):
+        r = job.run({"TEGULA_FAIL_IO": "%d:full" % k})
+        check(r.code in (0, 73, 74), "operation %d finds no room: %s" % (k, r))
+        if r.code:
+            check("room" in r.err or "space" in r.err, "does not say what is wrong: %s" % r)
+            check(not os.path.exists(job.out), "a file that is not whole got the name")
+            r = job.run()
+            check(r.code == 0, "after space was made: %s" % r)
+        job.confirm("after space was made")
+        job.clean()
+
+
+def small_disk(lab, kib):
+    """A folder on a disk (memory is none, for --scratch) of that size that is mounted; None: not here."""
+    image, folder = lab.path("disk.img"), lab.path("disk")
+    os.makedirs(folder)
+    with open(image, "wb") as f:
+        f.truncate(kib << 10)
+    try:
+        for command in (["mkfs.ext2", "-q", "-m", "0", image], ["mount", "-o", "loop", image, folder]):
+            if subprocess.run(command, capture_output=True).returncode:
+                return None
+    except FileNotFoundError:
+        return None
+    os.rmdir(os.path.join(folder, "lost+found"))
+    return folder
+
+
+def fill(folder):
+    """Take what is free there; the file's path."""
+    path = os.path.join(folder, "filler")
+    with open(path, "wb", 0) as f:
+        try:
+            while True:
+                f.write(bytes(4096))
+        except OSError:
+            pass
+    return path
+
+
+def test_full_disk(lab, job):
+    """A small disk holds the values once; what a stopped run has there counts as free for the next."""
+    kept = stores(plan(lab, job.args[:-1]))[1]
+    folder = small_disk(lab, kept // 1024 * 14 // 10)
+    if not folder:
+        print("no small disk can be mounted here")
+        return
+    args = list(job.args)
+    args[args.index("--scratch") + 1] = folder
+    there = Staged(lab, job.name, args[:-1])
+    there.bytes, there.seconds = job.bytes, job.seconds
+    try:
+        there.killed_in(3, 0.05 * job.seconds)
+        r = there.run()
+        check(r.code == 0, "its own file is in its way: %s" % r)
+        check(there.ran(r.err)[0][0][0] >= 3, "began anew: %s" % r.err)
+        there.confirm("on a small disk")
+        there.clean()
+        p = there.start()
+        for line in p.stderr:
+            if "stage 2 of" in line:
+                break
+        filler = fill(folder)
+        said = line + p.stderr.read()
+        p.communicate()
+        check(p.returncode == 73 and "room" in said, "the disk is full: exit %d: %s" % (p.returncode, said))
+        os.unlink(filler)
+        r = there.run()
+        check(r.code == 0, "after space was made: %s" % r)
+        there.confirm("after space was made")
+    finally:
+        subprocess.run(["umount", folder], capture_output=True)
+
+
+# ---- Two runs -------------------------------------------------------------------------------
+
+def test_two(lab, job):
+    """The same base name in two folders, one folder of scratch: they know nothing of each other."""
+    two = []
+    for name in ("a", "b"):
+        os.makedirs(lab.path(name), exist_ok=True)
+        one = Staged(lab, "two", job.args[:-1])
+        one.out, one.bytes, one.seconds = os.path.join(lab.path(name), "same.tif"), job.bytes, job.seconds
+        two.append(one)
+    a, b = two
+    a.killed_in(3)
+    running = b.start()
+    r = a.run()
+    check(r.code == 0, "beside another: %s" % r)
+    other_one = lab.wait(running)
+    check(other_one.code == 0, "beside one that goes on: %s" % other_one)
+    for one in two:
+        one.confirm("beside another")
+        one.clean()
+
+
+def test_budgets(lab, jobs):
+    """Stopped in stages, it goes on in one in more memory; and the reverse. Pixels stay (--exact), and
+    the bytes where tiles are computed in the same order."""
+    staged = jobs["disk"]
+    args = list(staged.args)
+    args[args.index("--ram") + 1] = "256MiB"
+    whole = Staged(lab, staged.name, args[:-1])
+    whole.bytes = staged.bytes
+    check(whole.out == staged.out, "two outputs")
+    staged.killed_in(4)
+    r = whole.run()
+    check(r.code == 0 and not whole.ran(r.err)[0], "in more memory: %s" % r)
+    whole.confirm("in more memory")
+    staged.clean()
+    for k in (90, 60, 40, 30, 20):
+        r = whole.run({"TEGULA_FAIL_IO": "%d:kill" % k})
+        if r.code == -9 and whole.slot():
+            break
+    check(r.code == -9 and whole.slot(), "not stopped: %s" % r)
+    r = staged.run()
+    check(r.code == 0, "in less memory: %s" % r)
+    staged.confirm("in less memory")
+    staged.clean()
+
+
+def test(lab, rest):
+    trials = int(rest[0]) if rest else 4
+    jobs, _ = make(lab)
+    test_damage(lab, jobs, trials)
+    disk = jobs["disk"]
+    test_strangers(lab, disk)
+    test_other_folder(lab, disk)
+    test_full(lab, disk)
+    test_full_disk(lab, disk)
+    test_two(lab, disk)
+    test_budgets(lab, jobs)
+    return 0
+
+
+if __name__ == "__main__":
+    main(test, sys.argv)
