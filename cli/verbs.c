@@ -25,8 +25,8 @@ const cli_verb cli_verbs[] = {
      "Copy an image or array through the reader and the writer, without a network.", 1, 1,
      "output", cli_cmd_copy},
     {"status", "OUT",
-     "Say how far the run is that writes OUT, in this or another window, or whether the same command "
-     "goes on with it; takes no lock and changes nothing.",
+     "Say how far the run is that writes OUT, in this or another window, or whether the same "
+     "command goes on with it; takes no lock and changes nothing.",
      1, 1, "", cli_cmd_status},
     {"mem", "[options]",
      "Show who has the memory: the machine, control groups, this process, GPUs and disks; "

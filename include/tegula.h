@@ -464,9 +464,9 @@ typedef enum tg_output_state {
 typedef struct tg_output_status {
     size_t size;
     tg_output_state state;
-    char why[256];     /* of a stale one */
-    int64_t process;   /* that works on it, or did last; 0: unknown */
-    char input[1024];  /* as its command named it; "": unknown */
+    char why[256];    /* of a stale one */
+    int64_t process;  /* that works on it, or did last; 0: unknown */
+    char input[1024]; /* as its command named it; "": unknown */
     char model[1024];
     int64_t tiles;        /* of the file that are safe on the disk */
     int64_t tiles_in_all; /* 0: unknown */
@@ -477,9 +477,9 @@ typedef struct tg_output_status {
     int64_t cell, cells;
     int64_t rows, rows_in_all; /* of the cell: how many are through */
     double fraction;           /* of all work, 0 to 1; negative: unknown */
-    double seconds;            /* that the run which works on it took so far; negative: unknown */
-    double seconds_left;       /* at its speed so far; negative: unknown */
-    double tiles_per_second;   /* of that run; 0: unknown */
+    double seconds;          /* that the run which works on it took so far; negative: unknown */
+    double seconds_left;     /* at its speed so far; negative: unknown */
+    double tiles_per_second; /* of that run; 0: unknown */
 } tg_output_status;
 
 /**
