@@ -139,7 +139,7 @@ static tg_status open_kept(tgi_pass *p, const char *output, int found, tgi_err *
     if (p->stages.plan->disk_bytes)
         TGI_TRY(tgi_kept_path(p->job->set.scratch, output, path, sizeof path, err));
     if (found && strcmp(path, s->now.kept) != 0) { /* another folder now */
-        tgi_stage_log_remove("", s->now.kept);
+        tgi_stage_log_remove(NULL, s->now.kept);
         found = 0;
     }
     memcpy(s->now.kept, path, sizeof path);
