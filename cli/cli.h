@@ -124,6 +124,7 @@ tg_status cli_cmd_calibrate(cli *c);
 tg_status cli_cmd_estimate(cli *c);
 tg_status cli_cmd_plot(cli *c);
 tg_status cli_cmd_preset(cli *c);
+tg_status cli_cmd_status(cli *c);
 tg_status cli_cmd_version(cli *c);
 tg_status cli_cmd_help(cli *c);
 

@@ -24,6 +24,10 @@ const cli_verb cli_verbs[] = {
     {"copy", "INPUT -o OUT [options]",
      "Copy an image or array through the reader and the writer, without a network.", 1, 1,
      "output", cli_cmd_copy},
+    {"status", "OUT",
+     "Say how far the run is that writes OUT, in this or another window, or whether the same "
+     "command goes on with it; takes no lock and changes nothing.",
+     1, 1, "", cli_cmd_status},
     {"mem", "[options]",
      "Show who has the memory: the machine, control groups, this process, GPUs and disks; "
      "once, or again and again with --watch.",

@@ -44,7 +44,7 @@
  *     Plan       tg_job_plan
  *     Run        tg_job_run
  *     Cancel     tg_job_cancel, tg_cancel, tg_cancel_signal
- *     Look       tg_describe, tg_job_verify, tg_job_preview
+ *     Look       tg_describe, tg_job_verify, tg_job_preview, tg_output_look
  *     Rarely     tg_copy, tg_calibrate, plan and settings as JSON, the option table,
  *                tg_opts_open_output, element types
  *
@@ -461,6 +461,48 @@ TG_API tg_status tg_job_verify(tg_job *job, tg_verify_result *out);
 /** Write a PNG of three crops (raw, result, difference), with the statistics of the full
  * run. */
 TG_API tg_status tg_job_preview(tg_job *job);
+
+/** Where an output stands. */
+typedef enum tg_output_state {
+    TG_STATE_RUNNING,  /* a process works on it */
+    TG_STATE_STOPPED,  /* the same command goes on */
+    TG_STATE_FINISHED, /* it has its name, and nothing is left to be done */
+    TG_STATE_STALE     /* files of a run lie there that no run goes on with */
+} tg_output_state;
+
+/** What tg_output_look found. EXPERIMENTAL: it may still change from one version to the next. */
+typedef struct tg_output_status {
+    size_t size;
+    tg_output_state state;
+    char why[256];    /* of a stale one */
+    int64_t process;  /* that works on it, or did last; 0: unknown */
+    char input[1024]; /* as its command named it; "": unknown */
+    char model[1024];
+    int64_t tiles;        /* of the file that are safe on the disk */
+    int64_t tiles_in_all; /* 0: unknown */
+    /* Of a run in stages; else stages is 1 (0: unknown), and the rest 0. All count from 1. */
+    int64_t item, items; /* planes, volumes */
+    int64_t stage, stages;
+    int again; /* 1: the stage was through; a stop took values in memory, which are made again */
+    int64_t cell, cells;
+    int64_t rows, rows_in_all; /* of the cell: how many are through */
+    double fraction;           /* of all work, 0 to 1; negative: unknown */
+    double seconds;          /* that the run which works on it took so far; negative: unknown */
+    double seconds_left;     /* at its speed so far; negative: unknown */
+    double tiles_per_second; /* of that run; 0: unknown */
+} tg_output_status;
+
+/**
+ * Look at an image that a run writes in this or another process, or left unfinished, from the files
+ * beside it. Takes no lock, changes nothing, and does not disturb the run.
+ *
+ * EXPERIMENTAL: the declaration may still change from one version to the next.
+ *
+ * @param out  caller-owned, `size` set.
+ * @return TG_E_NOT_FOUND  there is no such output, or it may not be read; arrays, and outputs in a
+ *                         folder, have no journal to look at
+ */
+TG_API tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out);
 
 /* ---- Rarely needed ----------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "engine/verbs/describe.h"
 #include "engine/verbs/job_preview.h"
 #include "engine/verbs/job_verify.h"
+#include "engine/verbs/output_status.h"
 #include "tegula_preset.h"
 
 #include "engine/auto/auto.h"
@@ -145,6 +146,19 @@ tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
     if (!ctx || !path || !json)
         return tgi_fail(err, TG_E_ARG, "tg_describe: NULL argument");
     return answer(ctx, TGI_DO_RUN, NULL, NULL, tgi_describe(path, json, err));
+}
+
+tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    tg_output_status own;
+    if (!ctx || !output || !out)
+        return tgi_fail(err, TG_E_ARG, "tg_output_look: NULL argument");
+    if (!tgi_sized_take(out, &own, sizeof own))
+        return tgi_fail(err, TG_E_ARG, "tg_output_look: status.size is not of this version");
+    TGI_TRY(tgi_output_look(output, &own, err));
+    tgi_sized_give(out, &own);
+    return TG_OK;
 }
 
 /* ---- Job --------------------------------------------------------------------------------- */

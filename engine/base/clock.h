@@ -1,4 +1,4 @@
-/* clock.h - seconds that only go forward. */
+/* clock.h - seconds: that only go forward, and of the day. */
 #ifndef TGI_CLOCK_H
 #define TGI_CLOCK_H
 
@@ -10,6 +10,14 @@ static inline double tgi_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* By the clock of the day, which other processes have, too. */
+static inline double tgi_day_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

@@ -15,6 +15,6 @@
 /* Raised by every change of OUT.journal (journal_file.h), of what its texts mean, or of where
  * tiles lie in OUT.partial; it is the number in the journal's first bytes. test_journal holds
  * a checksum of a journal's bytes and this number together. */
-#define TGI_JOURNAL_FORMAT 3
+#define TGI_JOURNAL_FORMAT 4
 
 #endif

@@ -366,6 +366,8 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (r->all.job->bad)
         tgi_journal_watch_bad(r->journal, r->all.job->bad);
     r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
+    if (st == TG_OK)
+        tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model);
     return st;
 }
 

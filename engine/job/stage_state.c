@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RECORD_SECONDS 5.0 /* of work that a crash may cost */
@@ -21,13 +20,6 @@
 #define SAVED_MOST 65536u /* bytes of values in memory that a record holds, too */
 
 /* ---- Records ----------------------------------------------------------------------------- */
-
-static double day_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Work that is left of the item at hand. */
 static double work_left(const tgi_pass *p)
@@ -81,7 +73,7 @@ tg_status tgi_stage_state_write(tgi_pass *p, tgi_err *err)
         return TG_OK;
     if (s->fd >= 0)
         TGI_TRY(tgi_file_sync(s->fd, s->now.kept, err));
-    s->now.written = day_clock();
+    s->now.written = tgi_day_seconds();
     s->now.left = work_left(p);
     s->now.did = s->behind + s->to_do - s->now.left;
     const int n = list_parts(p, part);
@@ -147,7 +139,7 @@ static tg_status open_kept(tgi_pass *p, const char *output, int found, tgi_err *
     if (p->stages.plan->disk_bytes)
         TGI_TRY(tgi_kept_path(p->job->set.scratch, output, path, sizeof path, err));
     if (found && strcmp(path, s->now.kept) != 0) { /* another folder now */
-        tgi_stage_log_remove("", s->now.kept);
+        tgi_stage_log_remove(NULL, s->now.kept);
         found = 0;
     }
     memcpy(s->now.kept, path, sizeof path);
@@ -161,7 +153,7 @@ static tg_status begin_anew(tgi_pass *p, tgi_err *err)
 {
     tgi_stage_state *s = &p->stages.state;
     tgi_stage_record *r = &s->now;
-    r->id = (uint64_t)getpid() << 40 ^ (uint64_t)(day_clock() * 1e6);
+    r->id = (uint64_t)getpid() << 40 ^ (uint64_t)(tgi_day_seconds() * 1e6);
     r->plan = plan_check(p->stages.plan);
     r->item = r->cell = 0;
     r->stage = 0;
@@ -196,7 +188,7 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, int fresh, tgi_e
             "stages: what was written down is of another plan%s; they begin with the first",
             ours ? ", or its values are gone" : "");
     s->now.process = getpid();
-    s->now.began = day_clock();
+    s->now.began = tgi_day_seconds();
     return s->goes_on ? TG_OK : begin_anew(p, err);
 }
 
@@ -396,7 +388,7 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
     *stage = s->now.stage;
     *cell = s->now.cell;
     watch_item(p);
-    return TG_OK;
+    return tgi_stage_state_write(p, err);
 }
 
 void tgi_stage_state_turn(tgi_pass *p, int64_t cell)

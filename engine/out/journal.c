@@ -55,6 +55,7 @@
  * "Can applications recover from fsync failures?" (2020) for invariants 3 and 10. */
 #include "engine/out/journal.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
 #include "engine/out/journal_inside.h"
@@ -734,4 +735,15 @@ int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id)
 {
     return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles &&
            j->offset[tile_id] != 0 && !tgi_journal_is_damaged(j, tile_id);
+}
+
+void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model)
+{
+    tgi_journal_about a = {.process = getpid(),
+                           .tiles_before = j->appended,
+                           .tiles_in_all = j->layout->n_tiles,
+                           .began = tgi_day_seconds()};
+    snprintf(a.input, sizeof a.input, "%s", input ? input : "");
+    snprintf(a.model, sizeof a.model, "%s", model ? model : "");
+    tgi_journal_file_set_about(&j->file, &a);
 }

@@ -174,6 +174,9 @@ tg_status tgi_journal_read_tile(const tgi_journal *j, int64_t tile_id, void *byt
 /* 1 when this tile is written already (for a run that goes on with another plan). */
 int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id);
 
+/* Once begun or resumed: say who works on it (journal_file.h), for tegula status. */
+void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model);
+
 /* Memory that a journal of this layout holds after begin or resume (a line of the plan),
  * without the job and statistics texts. Nothing is allocated between that and close. */
 size_t tgi_journal_bytes(const tgi_sink_layout *layout);

@@ -14,6 +14,7 @@
 
 #define HEAD_BYTES 8
 #define BEGUN_AT 8
+#define ABOUT_AT 64
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
 #define SLOT_MAGIC 0x746f6c732d6a6774ull
 
@@ -192,4 +193,25 @@ void tgi_journal_file_set_begun(const tgi_journal_file *f, int64_t n)
     const int64_t both[2] = {n, ~n};
     if (pwrite(f->fd, both, sizeof both, BEGUN_AT) != sizeof both)
         return; /* a number less in a report */
+}
+
+/* ---- About ------------------------------------------------------------------------------- */
+
+static uint32_t about_check(const tgi_journal_about *a)
+{
+    return tgi_crc32c(0, a, offsetof(tgi_journal_about, check));
+}
+
+int tgi_journal_file_about(const tgi_journal_file *f, tgi_journal_about *out)
+{
+    return pread(f->fd, out, sizeof *out, ABOUT_AT) == sizeof *out && out->began > 0 &&
+           out->check == about_check(out) && !out->input[sizeof out->input - 1] &&
+           !out->model[sizeof out->model - 1];
+}
+
+void tgi_journal_file_set_about(const tgi_journal_file *f, tgi_journal_about *a)
+{
+    a->check = about_check(a);
+    if (pwrite(f->fd, a, sizeof *a, ABOUT_AT) != sizeof *a)
+        return; /* a line less in a report */
 }

@@ -55,6 +55,16 @@ typedef struct tgi_journal_slot {
 _Static_assert(sizeof(tgi_journal_record) == 16 && sizeof(tgi_journal_slot) <= 512,
                "records and slots are tight");
 
+/* What the run that worked on the output last said of itself when it began. Nobody goes on with it; it
+ * is synced with the next slot. */
+typedef struct tgi_journal_about {
+    int64_t process, tiles_before, tiles_in_all;
+    double began;                  /* by the clock of the day */
+    char input[1024], model[1024]; /* as the command named them, cut where they are longer */
+    uint32_t pad, check;           /* of all above */
+} tgi_journal_about;
+_Static_assert(sizeof(tgi_journal_about) <= 4096 - 64, "it ends before the first slot");
+
 typedef struct tgi_journal_file {
     int fd;     /* -1: closed */
     char *name; /* OUT.journal */
@@ -77,6 +87,11 @@ tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err
 /* Find the newest slot that holds, with its records and texts. TG_E_FORMAT: not our file. */
 tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *out,
                                 tgi_err *err);
+
+/* 0: there is none that holds. */
+int tgi_journal_file_about(const tgi_journal_file *f, tgi_journal_about *out);
+/* What cannot be written is lost. The checksum is filled in. */
+void tgi_journal_file_set_about(const tgi_journal_file *f, tgi_journal_about *a);
 
 /* Write the head, and nothing else stays in the file. */
 tg_status tgi_journal_file_head(const tgi_journal_file *f, tgi_err *err);

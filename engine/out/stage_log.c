@@ -294,7 +294,7 @@ tg_status tgi_kept_open(const char *path, uint64_t bytes, int *fd, uint64_t *id,
 
 void tgi_stage_log_remove(const char *output, const char *kept)
 {
-    char *path = path_of(output);
+    char *path = output ? path_of(output) : NULL;
     tgi_err none = {0};
     if (kept && kept[0] && tgi_file_begins(kept, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
         (void)tgi_file_unlink(kept, &none);

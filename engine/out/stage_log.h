@@ -42,7 +42,7 @@ tg_status tgi_stage_log_read(tgi_stage_log *l, const tgi_stage_part *part, int n
 /* The first `bytes` bytes of the newest record that holds, of a file that another process may be
  * writing; 0: there is none. */
 int tgi_stage_log_look(const char *output, void *first, size_t bytes);
-/* Remove it, and the kept file of that path if it begins as one of ours (NULL: none). */
+/* Remove it, and the kept file of that path if it begins as one of ours. NULL: not that one. */
 void tgi_stage_log_remove(const char *output, const char *kept);
 
 /* Where values of this output are kept in a folder, into buf. TG_E_ARG: too long. */

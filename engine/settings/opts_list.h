@@ -256,10 +256,11 @@ TGI_OPT(
     "overwrite an output that is finished, or that another job left unfinished, a preset, and "
     "what --log, --plot, --trace or --save name")
 TGI_OPT(JSON, "json", NULL, NULL, NULL,
-        TGI_SET_ " copy info calibrate version mem doctor plot" TGI_EST_, RULE_SWITCH, 0, 0,
-        NULL, 0, "results as one JSON object per line on stdout")
-TGI_OPT(QUIET, "quiet", "q", NULL, NULL, TGI_SET_ " copy info calibrate mem plot" TGI_EST_,
-        RULE_SWITCH, 0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
+        TGI_SET_ " copy info calibrate version mem doctor plot status" TGI_EST_, RULE_SWITCH, 0,
+        0, NULL, 0, "results as one JSON object per line on stdout")
+TGI_OPT(QUIET, "quiet", "q", NULL, NULL,
+        TGI_SET_ " copy info calibrate mem plot status" TGI_EST_, RULE_SWITCH, 0, 0, NULL, 0,
+        "no progress and no closing line; warnings and errors stay")
 TGI_OPT(VERBOSE, "verbose", "v", NULL, NULL, TGI_JOB_ " copy info plot" TGI_EST_, RULE_SWITCH,
         0, 0, NULL, 0, "say what is being done; twice: everything")
 

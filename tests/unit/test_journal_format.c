@@ -6,6 +6,7 @@
 #include "io/crc32c.h"
 #include "tests/tg_test.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 static const struct {
     int format;
     uint32_t check;
-} known[] = {{1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u}};
+} known[] = {{1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u}, {4, 0x6a10fb65u}};
 
 enum { TILES = 4 };
 
@@ -44,6 +45,19 @@ static void forget_front(uint8_t *bytes, size_t n)
     }
 }
 
+/* Of a fixed process and time. */
+static void write_about(const char *output)
+{
+    char name[80];
+    tgi_journal_about a = {
+        .process = 7, .tiles_in_all = TILES, .began = 1, .input = "i", .model = "m"};
+    snprintf(name, sizeof name, "%s.journal", output);
+    const tgi_journal_file f = {.fd = open(name, O_RDWR), .name = name};
+    CHECK(f.fd >= 0);
+    tgi_journal_file_set_about(&f, &a);
+    close(f.fd);
+}
+
 static void test_bytes_and_number_agree(void)
 {
     tgi_err e = {0};
@@ -61,6 +75,7 @@ static void test_bytes_and_number_agree(void)
     CHECK_OK(tgi_journal_set_stats(j, "statistics", 10, &e), e);
     write_tiles(j, l, &e);
     tgi_journal_close(&j);
+    write_about(path);
 
     static uint8_t bytes[65536];
     snprintf(name, sizeof name, "%s.journal", path);
