@@ -1,7 +1,7 @@
 """A network that runs in stages (engine/plan/staged.h), killed at random moments.
 
-    stages.py TEGULA SOURCE_DIR [KILLS]        default 4 for each job
-    stages.py TEGULA SOURCE_DIR KILLS FOLDER   fns_candy_nc16 of the sample data's models, 16 stages
+    stopped_stages.py TEGULA SOURCE_DIR [KILLS]        default 4 for each job
+    stopped_stages.py TEGULA SOURCE_DIR KILLS FOLDER   fns_candy_nc16 of the sample data's models, 16 stages
 
 Each job is killed several times before it may end: the later kills hit a run that goes on. In the end
 the bytes are those of an undisturbed run, and nothing is left beside them. What a run says of itself
