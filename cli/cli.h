@@ -98,6 +98,9 @@ void cli_on_log(void *user, tg_log_level level, const char *line);
 void cli_progress_open(cli *c);
 void cli_progress_clear(cli *c); /* before anything else is written to stderr */
 
+/* stages_text.c: member "staged" of a plan's JSON, as a table of stages. */
+void cli_print_stages(const char *staged, size_t n);
+
 /* plan_text.c */
 tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p);
 /* {"event":"NAME","file":FILE, + the members of the library's object, on one line; file may be

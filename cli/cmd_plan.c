@@ -22,6 +22,16 @@ static void print_member(const char *json, const char *key, const char *title)
     cli_print_json_n(stdout, member, n);
 }
 
+static void print_staged(const char *json)
+{
+    size_t n = 0;
+    const char *staged = cli_json_member(json, "staged", &n);
+    if (staged)
+        cli_print_stages(staged, n);
+    else
+        print_member(json, "stage_list", "stages");
+}
+
 /* Where the network is cut, scratch, and the plans that lost, from the library's JSON. */
 static tg_status print_why(tg_job *job, int64_t stages)
 {
@@ -29,7 +39,7 @@ static tg_status print_why(tg_job *job, int64_t stages)
     const tg_status st = tg_job_plan_json(job, 1, &json);
     if (st == TG_OK && stages > 1) {
         print_member(json, "stage_cuts", "cut into stages");
-        print_member(json, "stage_list", "stages");
+        print_staged(json);
     }
     if (st == TG_OK) {
         print_member(json, "scratch", "scratch");

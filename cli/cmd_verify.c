@@ -54,6 +54,8 @@ static void print_event(const tg_verify_result *r)
     cli_json_real(stdout, "relative_l2", r->relative_l2);
     put_flag("bit_equal", r->bit_equal);
     cli_json_int(stdout, "tiles", r->tiles);
+    if (r->stages)
+        cli_json_int(stdout, "stages", r->stages);
     if (r->not_tiled[0])
         cli_json_text(stdout, "not_tiled", r->not_tiled);
     cli_json_real(stdout, "reference_max_abs_difference", r->reference_max_abs);
@@ -141,8 +143,10 @@ static void print_text(const tg_verify_result *r, double seconds)
     else
         printf("tiled DIFFERS from whole: at most %.9g, relative L2 %.3g, %" PRId64 " tiles",
                r->max_abs_difference, r->relative_l2, r->tiles);
-    printf(" in %s; output from %.6g to %.6g", cli_seconds(seconds, t), r->output_min,
-           r->output_max);
+    if (r->stages)
+        printf(" in %" PRId64 " stages", r->stages);
+    printf("%s in %s; output from %.6g to %.6g", r->stages ? "," : "", cli_seconds(seconds, t),
+           r->output_min, r->output_max);
     if (r->items > 1)
         printf("; the first of %" PRId64, r->items);
     putchar('\n');

@@ -301,6 +301,25 @@ void cli_print_json(FILE *to, const char *json)
     cli_print_json_n(to, json, strlen(json));
 }
 
+const char *cli_json_next(const char **at, const char *end, size_t *n)
+{
+    cursor c = {*at, end};
+    take(&c, ',');
+    blanks(&c);
+    const char *value = c.p;
+    if (c.p >= end || *c.p == ']' || !skip(&c, 0))
+        return NULL;
+    *at = c.p;
+    *n = (size_t)(c.p - value);
+    return value;
+}
+
+void cli_put_json(FILE *to, const char *json, size_t n)
+{
+    cursor c = {json, json + n};
+    put_scalar(to, &c, PLAIN);
+}
+
 const char *cli_json_member(const char *json, const char *key, size_t *n)
 {
     cursor c = {json, json + strlen(json)};

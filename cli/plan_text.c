@@ -138,6 +138,35 @@ static tg_status settings(cli *c, tg_job *job)
     return TG_OK;
 }
 
+/* In one pass over the image, or stage by stage. */
+static void print_cells(const tg_plan_info *p)
+{
+    char a[128];
+    const char *all = p->staged ? " in all stages, those of the output" : " of";
+    printf("  strips             %" PRId64 "%s at most %s pixels, %" PRId64 " bands in all",
+           p->strips, all, extent(p->tile, a, sizeof a), p->bands);
+    if (p->items > 1)
+        printf(", for each of %" PRId64 " planes, volumes or samples", p->items);
+    if (p->whole_image_only) {
+        printf("\n  whole image only   ");
+        cli_put_clean(stdout, p->whole_image_only);
+    }
+    putchar('\n');
+}
+
+static void print_stages(const tg_plan_info *p)
+{
+    char a[CLI_TEXT], b[CLI_TEXT];
+    if (p->staged)
+        printf("  stages             %" PRId64 ", run one after another; %" PRId64
+               " values kept between them, %s in memory, %s on disk\n",
+               p->stages, p->kept_values, cli_size(p->kept_bytes, a),
+               cli_size(p->kept_disk_bytes, b));
+    else if (p->stages > 1)
+        printf("  stages             %" PRId64 ", run as one: the whole image at once\n",
+               p->stages);
+}
+
 tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
 {
     char a[128], b[CLI_TEXT], t[CLI_TEXT];
@@ -150,18 +179,9 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
     memory_lines(p);
     disk_lines(p);
     puts("work");
-    printf("  strips             %" PRId64 " of at most %s pixels, %" PRId64 " bands in all",
-           p->strips, extent(p->tile, a, sizeof a), p->bands);
-    if (p->items > 1)
-        printf(", for each of %" PRId64 " planes, volumes or samples", p->items);
-    if (p->whole_image_only) {
-        printf("\n  whole image only   ");
-        cli_put_clean(stdout, p->whole_image_only);
-    }
-    if (p->stages > 1)
-        printf("\n  stages             %" PRId64 ", run as one: the whole image at once",
-               p->stages);
-    printf("\n  halo               %s pixels\n", extent(p->halo, a, sizeof a));
+    print_cells(p);
+    print_stages(p);
+    printf("  halo               %s pixels\n", extent(p->halo, a, sizeof a));
     printf("  recomputed         %.1f %%\n", 100.0 * p->recomputed_fraction);
     printf("  estimate           %s, %sflop%s\n", cli_seconds(p->seconds_estimate, t),
            cli_metric(p->flops, b),

@@ -43,6 +43,11 @@ void cli_json_text(FILE *to, const char *key, const char *v); /* NULL: null */
 void cli_print_json(FILE *to, const char *json);
 /* The value of a member of the top object, as a view of *n characters; NULL when not there. */
 const char *cli_json_member(const char *json, const char *key, size_t *n);
+/* Step to the next element of an array that *at is inside of (just behind '[' at first): a view
+ * of *n characters; NULL: no more. */
+const char *cli_json_next(const char **at, const char *end, size_t *n);
+/* A string, number or word, without quotes. */
+void cli_put_json(FILE *to, const char *json, size_t n);
 /* As cli_print_json for a view. */
 void cli_print_json_n(FILE *to, const char *json, size_t n);
 

@@ -277,10 +277,10 @@ typedef struct tg_plan_info {
     double seconds_estimate;    /* of tg_job_run; see `calibrated` */
     const tg_plan_line *lines;  /* view of the job */
     size_t n_lines;
-    /* Passes that operators which read a whole image cut the network into. More than one still
-     * run as one today, over the whole image at once. */
+    /* Passes that operators which read a whole image cut the network into; see `staged`. */
     int64_t stages;
-    const char *whole_image_only; /* why the network cannot run in parts; NULL: it can. View */
+    const char *whole_image_only; /* what needs all pixels of a value at once, so that the value
+                                     has to fit; NULL: nothing does. View */
     /* 1: seconds_estimate uses the speeds that tg_calibrate measured here. 0: it uses those of
      * a usual machine; with a `device`, those of a model of the GPU. */
     int calibrated;
@@ -294,6 +294,14 @@ typedef struct tg_plan_info {
      * to say. View. */
     const char *device_notice;
     int64_t lessons; /* finished runs on this machine that corrected seconds_estimate */
+    /* 1: the image does not fit, and the stages run one after another: strips, bands, flops and
+     * recomputed_fraction are those of all stages, tile that of the stage which hands out the
+     * output, halo the largest. 0: they run as one, over the whole image at once where
+     * something reads all of it. */
+    int staged;
+    int64_t kept_values;      /* that pass from one stage to a later one */
+    uint64_t kept_bytes;      /* of them in memory at once, at most: part of peak_bytes */
+    uint64_t kept_disk_bytes; /* and in a file in the folder of option "scratch" */
 } tg_plan_info;
 
 /**
@@ -437,6 +445,8 @@ typedef struct tg_verify_result {
     int64_t items; /* planes, volumes or samples there are: the first one was computed */
     const tg_verify_output *outputs; /* view, until the job is verified again or closed */
     size_t n_outputs;
+    int64_t
+        stages; /* the strips are those of so many stages, one after another; 0: of one pass */
 } tg_verify_result;
 
 /**

@@ -202,8 +202,9 @@ typedef struct tgi_op {
     /* The class of one node, where attributes or shapes decide it (a reduction over channels is
      * local, over pixels it is not); not by extents. NULL: op_class. */
     tgi_op_kind (*classify)(const tgi_op_ctx *ctx);
-    int any_type;          /* 1: `ref` is right for integers and bools in views too */
-    const tgi_reduce *reduce; /* of TGI_OP_WHOLE: made piece by piece; NULL: from edge to edge */
+    int any_type; /* 1: `ref` is right for integers and bools in views too */
+    const tgi_reduce
+        *reduce;           /* of TGI_OP_WHOLE: made piece by piece; NULL: from edge to edge */
     int internal;          /* 1: of this program alone, no model's file may name it */
     const tgi_attr *attrs; /* NULL: none */
     size_t attrs_size;     /* bytes of the attribute struct */

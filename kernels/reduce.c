@@ -19,8 +19,8 @@ unsigned tgi_reduce_what(const tgi_reduce *r)
     return r->finish ? TGI_GRANULES_MOMENTS : TGI_GRANULES_EXTREMES;
 }
 
-tg_status tgi_reduce_take(const tgi_reduce *r, const tgi_granules *g, int64_t first, void *channels,
-                          tgi_err *err)
+tg_status tgi_reduce_take(const tgi_reduce *r, const tgi_granules *g, int64_t first,
+                          void *channels, tgi_err *err)
 {
     tgi_moments *m = (tgi_moments *)channels + first;
     tgi_extremes *e = (tgi_extremes *)channels + first;
@@ -30,7 +30,8 @@ tg_status tgi_reduce_take(const tgi_reduce *r, const tgi_granules *g, int64_t fi
     return TG_OK;
 }
 
-void tgi_reduce_finish(const tgi_reduce *r, const tgi_op_ctx *ctx, const void *channels, float *dst)
+void tgi_reduce_finish(const tgi_reduce *r, const tgi_op_ctx *ctx, const void *channels,
+                       float *dst)
 {
     if (r->finish)
         r->finish(ctx, channels, dst);
@@ -69,13 +70,11 @@ tg_status tgi_ref_reduce(const tgi_call *call, const tgi_reduce *r, tgi_err *err
         return TG_OK;
     void *channels = tgi_calloc(TGI_TAG_MISC, (size_t)n_src + 1, TGI_REDUCE_CHANNEL);
     float *numbers = tgi_calloc(TGI_TAG_MISC, (size_t)n_dst + 1, sizeof *numbers);
-    const tg_status st = channels && numbers
-                             ? TG_OK
-                             : tgi_fail(err, TG_E_NOMEM, "no memory for a reduction");
+    const tg_status st =
+        channels && numbers ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a reduction");
     for (int64_t c = 0; st == TG_OK && c < n_src; c++)
         if (r->finish)
-            ((tgi_moments *)channels)[c] =
-                tgi_granule_channel(&call->src[0], &ctx->src[0], c);
+            ((tgi_moments *)channels)[c] = tgi_granule_channel(&call->src[0], &ctx->src[0], c);
         else
             ((tgi_extremes *)channels)[c] = extremes_of(&call->src[0], &ctx->src[0], c);
     if (st == TG_OK) {

@@ -11,8 +11,8 @@ unsigned tgi_reduce_what(const tgi_reduce *r);
 /* Bytes of what is gathered of one channel, at most. */
 #define TGI_REDUCE_CHANNEL sizeof(tgi_moments)
 /* Channels from `first` on of a complete state, into an array for all channels of the node. */
-tg_status tgi_reduce_take(const tgi_reduce *r, const tgi_granules *g, int64_t first, void *channels,
-                          tgi_err *err);
+tg_status tgi_reduce_take(const tgi_reduce *r, const tgi_granules *g, int64_t first,
+                          void *channels, tgi_err *err);
 /* dst[0], dense, of such an array. */
 void tgi_reduce_finish(const tgi_reduce *r, const tgi_op_ctx *ctx, const void *channels,
                        float *dst);

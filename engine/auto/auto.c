@@ -9,6 +9,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/plan/staged_text.h"
 #include "engine/settings/opts_internal.h"
 
 #include <math.h>
@@ -135,7 +136,7 @@ static void keep(tgi_auto *a, const tgi_auto_try *t, const tg_job *job)
         return;
     a->best = a->n_tried - 1;
     a->calibrated = job->plan.calibrated;
-    a->recomputed = tgi_tiling_recomputed(&job->plan.choice.tiling);
+    a->recomputed = tgi_choice_recomputed(&job->plan.choice);
     snprintf(a->scratch_why, sizeof a->scratch_why, "%s", job->plan.scratch.why);
 }
 

@@ -11,12 +11,13 @@
 #include <string.h>
 
 #define PAGE ((size_t)4096)
-#define POISON 0xA5
+#define POISON 0xA5     /* TEGULA_POISON=1: a small number, as a float */
+#define POISON_NAN 0xFF /* =nan: what is read and was not computed spreads */
 
 struct tgi_reserve {
     tgi_segment *segment;
     size_t bytes, used;
-    int poisoned;
+    int poison; /* what the bytes were filled with; 0: nothing */
     tgi_block block[TGI_RESERVE_MAX_BLOCKS];
     int n_blocks;
 };
@@ -39,9 +40,10 @@ tg_status tgi_reserve_open(size_t bytes, tgi_reserve **out, tgi_err *err)
                      tgi_size_text(bytes, text, sizeof text)),
             "the reservation", bytes);
     }
-    if (getenv("TEGULA_POISON")) {
-        memset(tgi_segment_base(r->segment), POISON, r->bytes);
-        r->poisoned = 1;
+    const char *poison = getenv("TEGULA_POISON");
+    if (poison) {
+        r->poison = strcmp(poison, "nan") == 0 ? POISON_NAN : POISON;
+        memset(tgi_segment_base(r->segment), r->poison, r->bytes);
     }
     *out = r;
     return TG_OK;
@@ -98,10 +100,10 @@ const tgi_block *tgi_reserve_blocks(const tgi_reserve *r, int *n)
     return r->block;
 }
 
-static int page_is_poison(const unsigned char *p, size_t n)
+static int page_is(int poison, const unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (p[i] != POISON)
+        if (p[i] != poison)
             return 0;
     return 1;
 }
@@ -109,13 +111,13 @@ static int page_is_poison(const unsigned char *p, size_t n)
 double tgi_reserve_touched(const tgi_reserve *r, const char *name)
 {
     size_t pages = 0, touched = 0;
-    for (int i = 0; r->poisoned && i < r->n_blocks; i++) {
+    for (int i = 0; r->poison && i < r->n_blocks; i++) {
         const tgi_block *b = &r->block[i];
         if (strcmp(b->name, name) != 0)
             continue;
         for (size_t at = 0; at < b->bytes; at += PAGE, pages++)
-            touched += !page_is_poison((unsigned char *)b->at + at,
-                                       b->bytes - at < PAGE ? b->bytes - at : PAGE);
+            touched += !page_is(r->poison, (unsigned char *)b->at + at,
+                                b->bytes - at < PAGE ? b->bytes - at : PAGE);
     }
     return pages ? (double)touched / (double)pages : 1.0;
 }

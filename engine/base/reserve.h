@@ -19,7 +19,8 @@ typedef struct tgi_block {
 } tgi_block;
 
 /* Returned; close with tgi_reserve_close. With TEGULA_POISON set in the environment the pages
- * are filled with a pattern instead of zeros, so that tgi_reserve_touched can count. */
+ * are filled with a pattern instead of zeros, so that tgi_reserve_touched can count; where it is
+ * "nan" with the floats of that name, so that what is read before it was written shows. */
 tg_status tgi_reserve_open(size_t bytes, tgi_reserve **out, tgi_err *err);
 void tgi_reserve_close(tgi_reserve **r);
 /* Carve a block; `name` must be static. TG_E_INTERNAL when the plan was too small. */

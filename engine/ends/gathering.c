@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-tg_status tgi_gathering_open(tgi_gathering *g, const tgi_staged *plan, void *states, float *numbers,
-                             tgi_threads *pool, tgi_err *err)
+tg_status tgi_gathering_open(tgi_gathering *g, const tgi_staged *plan, void *states,
+                             float *numbers, tgi_threads *pool, tgi_err *err)
 {
     *g = (tgi_gathering){
         .plan = plan, .states = states, .numbers = numbers, .pool = pool, .stage = -1};
     g->of = tgi_calloc(TGI_TAG_PLAN, (size_t)plan->n_gathered + 1, sizeof *g->of);
-    return g->of ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for %d reductions",
-                                    plan->n_gathered);
+    return g->of ? TG_OK
+                 : tgi_fail(err, TG_E_NOMEM, "no memory for %d reductions", plan->n_gathered);
 }
 
 void tgi_gathering_close(tgi_gathering *g)
@@ -65,7 +65,8 @@ tg_status tgi_gathering_add(tgi_gathering *g, int o, const tgi_view *view, const
     for (int i = 0; i < g->plan->n_gathered; i++)
         if (g->plan->gathered[i].stage == g->stage && g->plan->gathered[i].out == o)
             return g->plan->cut->one.net->be->granules_add(&g->of[i], &src, box, g->pool, err);
-    return tgi_fail(err, TG_E_INTERNAL, "output %d of stage %d gathers nothing", o, g->stage + 1);
+    return tgi_fail(err, TG_E_INTERNAL, "output %d of stage %d gathers nothing", o,
+                    g->stage + 1);
 }
 
 /* What follows the node in the same kernel. */

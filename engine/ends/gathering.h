@@ -15,8 +15,8 @@ typedef struct tgi_gathering {
     tgi_granules *of; /* plan->n_gathered, owned */
 } tgi_gathering;
 
-tg_status tgi_gathering_open(tgi_gathering *g, const tgi_staged *plan, void *states, float *numbers,
-                             tgi_threads *pool, tgi_err *err);
+tg_status tgi_gathering_open(tgi_gathering *g, const tgi_staged *plan, void *states,
+                             float *numbers, tgi_threads *pool, tgi_err *err);
 void tgi_gathering_close(tgi_gathering *g);
 /* Stage k begins: nothing is gathered. */
 void tgi_gathering_begin(tgi_gathering *g, int k);

@@ -51,8 +51,8 @@ static void move_row(void *arg, int64_t job, int thread)
     for (int64_t b = 0; b < m->blocks; b++) {
         float *row = tgi_view_row(m->view, b, z, y) + (m->x.lo - m->view->x0) * cb;
         const uint64_t at =
-            m->of->at +
-            (uint64_t)((((z * m->ny + y) * m->blocks + b) * m->nx + m->x.lo) * cb) * sizeof(float);
+            m->of->at + (uint64_t)((((z * m->ny + y) * m->blocks + b) * m->nx + m->x.lo) * cb) *
+                            sizeof(float);
         tgi_err e = {0};
         tg_status st = TG_OK;
         if (m->of->on_disk && m->writes) {
@@ -115,8 +115,8 @@ tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tg
     return move(k, of, view, box, 0, err);
 }
 
-tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_box *box, void *room,
-                         size_t room_bytes, uint64_t *sum, tgi_err *err)
+tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_box *box,
+                         void *room, size_t room_bytes, uint64_t *sum, tgi_err *err)
 {
     const tgi_net_value *v = &k->plan->cut->one.net->values[of->value];
     const int n = v->ext.rank;
@@ -127,8 +127,9 @@ tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_
     for (int64_t i = z.lo; i < z.hi; i++)
         for (int64_t j = y.lo; j < y.hi; j++)
             for (int64_t b = 0; b < blocks; b++) {
-                uint64_t at = of->at + (uint64_t)((((i * ny + j) * blocks + b) * nx + x.lo) * v->cb) *
-                                           sizeof(float);
+                uint64_t at =
+                    of->at + (uint64_t)((((i * ny + j) * blocks + b) * nx + x.lo) * v->cb) *
+                                 sizeof(float);
                 size_t left = (size_t)(tgi_range_len(x) * v->cb) * sizeof(float);
                 while (left > 0) {
                     const size_t bytes = left < room_bytes / 4 * 4 ? left : room_bytes / 4 * 4;

@@ -12,11 +12,11 @@
 
 typedef struct tgi_kept {
     const tgi_staged *plan;
-    void *memory;      /* plan->kept_bytes, borrowed */
-    float *numbers;    /* plan->n_numbers, borrowed */
-    int fd;            /* of the file, borrowed; -1: nothing is on disk */
-    const char *path;  /* for messages; borrowed */
-    uint64_t front;    /* bytes of the file before the values */
+    void *memory;     /* plan->kept_bytes, borrowed */
+    float *numbers;   /* plan->n_numbers, borrowed */
+    int fd;           /* of the file, borrowed; -1: nothing is on disk */
+    const char *path; /* for messages; borrowed */
+    uint64_t front;   /* bytes of the file before the values */
     /* Of each value on disk, what was written of it so far, as a sum that does not depend on the
      * order (tgi_kept_check); NULL: nobody asks. Borrowed. */
     _Atomic uint64_t *sums;
@@ -33,7 +33,7 @@ tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tg
 /* The sum of what lies in a box of a value on disk. Each bit of each number changes it: a number is
  * multiplied with an odd one that depends on its place, modulo 2^64. `room`: memory to read
  * through, 4 KiB at least. */
-tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_box *box, void *room,
-                         size_t room_bytes, uint64_t *sum, tgi_err *err);
+tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_box *box,
+                         void *room, size_t room_bytes, uint64_t *sum, tgi_err *err);
 
 #endif

@@ -41,6 +41,8 @@ typedef struct tgi_epi {
 typedef struct tgi_node {
     char *name;
     const tgi_op *op;
+    const char
+        *part_of; /* the model's operator that this is a half of, static; NULL: it is op */
     tgi_op_kind op_class; /* of this node; valid once the graph is finished */
     void *attrs;          /* op->attrs_size bytes, owned */
     int opset;
@@ -50,6 +52,12 @@ typedef struct tgi_node {
     int n_epi;
     tgi_epi epi[TGI_MAX_EPI];
 } tgi_node;
+
+/* The operator as the model names it: what is said to people. */
+static inline const char *tgi_node_op_name(const tgi_node *n)
+{
+    return n->part_of ? n->part_of : n->op->name;
+}
 
 /* A graph input or output as the model's file sees it. */
 typedef struct tgi_port {
@@ -78,8 +86,8 @@ typedef struct tgi_graph {
     int fixed_size;   /* 1: the declared spatial size could not be freed */
     /* z,y,x: extents that work are divisor * k + remainder, from minimum on (1 and 0: any) */
     int64_t divisor[3], remainder[3];
-    int64_t minimum[3]; /* smallest extent for which inference succeeds */
-    char *fixed_why;    /* which node holds the size, when fixed_size */
+    int64_t minimum[3];   /* smallest extent for which inference succeeds */
+    char *fixed_why;      /* which node holds the size, when fixed_size */
     const tgi_op **plain; /* of each node there was before pointwise ones were fused; owned */
     int n_plain;
     int n_rewrites;

@@ -5,8 +5,8 @@
  *
  * The graph itself stays as it is, since a device has kernels for the norms as they are. What is
  * made here is another list of nodes and values over the same names, constants and attributes. */
-#include "engine/graph/graph_priv.h"
 #include "engine/graph/split_norms.h"
+#include "engine/graph/graph_priv.h"
 #include "kernels/ops/op_attrs.h"
 
 #include <string.h>
@@ -44,6 +44,7 @@ static void split_node(split *to, const tgi_node *n, int k, int v)
     *a = (norm_numbers_attrs){.epsilon = tgi_attr_float(n, "epsilon", 1e-5f),
                               .groups = tgi_attr_int(n, "num_groups", 0)};
     *numbers = *apply = *n;
+    numbers->part_of = apply->part_of = n->op->name;
     numbers->op = tgi_op_find("NormNumbers");
     numbers->op_class = TGI_OP_WHOLE;
     numbers->attrs = a;

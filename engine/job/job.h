@@ -81,6 +81,7 @@ typedef struct tgi_bytes {
     size_t kept;        /* values that pass from stage to stage in memory (plan/staged.h) */
     size_t states;      /* of reductions that are being gathered */
     size_t numbers;     /* that came of reductions */
+    size_t tilings;     /* tables of a plan in stages, made after `process` was counted */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t pinned;      /* jobs on a device: pinned buffers of pixels, both ways */
     size_t total;
@@ -140,7 +141,7 @@ typedef struct tgi_plan_part {
     int calibrated;  /* 1: by the speeds of this machine */
     int64_t lessons; /* finished runs that corrected it */
     tgi_net *net;
-    tgi_stages *stages; /* of the net; stages->one is what runs */
+    tgi_stages *stages; /* of the net; stages->one runs, or choice.staged */
     tgi_choice choice;
     int64_t fixed[3];       /* sides of a cell (z,y,x); 0: chosen */
     int64_t tile_h, tile_w; /* of the output file */
@@ -151,7 +152,7 @@ typedef struct tgi_plan_part {
     tgi_decided adopted;
     tgi_bytes bytes;
     tgi_scratch_part scratch;
-    char whole_text[160]; /* what reads the whole image; "": nothing */
+    char whole_text[160]; /* what needs a whole image at once; "": nothing */
     tg_plan_line line[TGI_MAX_PLAN_LINES];
     char note[TGI_MAX_PLAN_LINES][192];
     int n_lines;

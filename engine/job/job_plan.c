@@ -132,12 +132,18 @@ static void set_weights(tg_job *job)
 
 /* ---- In stages --------------------------------------------------------------------------- */
 
+/* What computes and what feeds it can do with stages. */
+static int knows_stages(const tg_job *job)
+{
+    return !job->dev.ops && job->ends->rows_in &&
+           !(job->source && tgi_mapping_boxed(&job->map));
+}
+
 /* Operators read whole extents, and the cut of the network is more than all of it. */
 static int may_run_stages(const tg_job *job)
 {
     const tgi_stages *s = job->plan.stages;
-    return !job->dev.ops && s->one.whole_op && s->n > 1 && job->ends->rows_in &&
-           !(job->source && tgi_mapping_boxed(&job->map));
+    return knows_stages(job) && s->one.whole_op && s->n > 1;
 }
 
 static size_t rows_in_of(void *user, const tgi_tiling *t)
@@ -146,43 +152,66 @@ static size_t rows_in_of(void *user, const tgi_tiling *t)
     return job->ends->rows_in(job, t);
 }
 
-/* What passes between stages may lie on disk where --scratch names a folder that is on one. What a
- * stopped run of this output has there already is used again. */
-static uint64_t kept_limit(const tg_job *job)
+/* What passes between stages may lie on disk where --scratch names a folder that is on one. */
+static int keeps_on_disk(const tg_job *job)
 {
-    if (!job->set.scratch || job->scratch_place.in_memory)
-        return 0;
+    return job->set.scratch && !job->scratch_place.in_memory;
+}
+
+/* Room for it. What a stopped run of this output has there already is used again. */
+static uint64_t kept_room(const tg_job *job)
+{
     return job->scratch_place.free_bytes +
            (job->set.output ? tgi_kept_holds(job->set.scratch, job->set.output) : 0);
 }
 
+/* What an interrupted run decided of its last stage holds for this one, too, as far as it can. */
+static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, tgi_stages *cut,
+                                   uint64_t disk)
+{
+    const tgi_decided *was = &job->plan.adopted;
+    tgi_staged_args args = {.choose = *a,
+                            .cut = cut,
+                            .disk_limit = disk,
+                            .was_band = job->plan.adopts ? was->band : 0,
+                            .rows = rows_in_of};
+    memcpy(args.was_cut, was->cut, sizeof args.was_cut);
+    return args;
+}
+
 /* Where what passes between stages has no room it is made again. */
-static tg_status choose_sparing(tg_job *job, tgi_staged_args args, tgi_choice *out)
+static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
     tgi_stages *s = job->plan.stages;
     tgi_choice spared;
     TGI_TRY(tgi_stages_spare(s, NULL));
     job->ends->fit(job, s->sparing);
-    args.cut = s->sparing;
+    const tgi_staged_args args = staged_args(job, a, s->sparing, 0);
     const tg_status st = tgi_choose_staged(&args, &spared, NULL);
     if (st == TG_OK || spared.smallest_bytes < out->smallest_bytes)
         *out = spared;
     return st;
 }
 
+/* Stages with at most `disk` bytes of values on disk. */
+static tg_status stages_with(tg_job *job, const tgi_choose_args *a, uint64_t disk,
+                             tgi_choice *out)
+{
+    const tgi_staged_args args = staged_args(job, a, job->plan.stages, disk);
+    return tgi_choose_staged(&args, out, NULL);
+}
+
+/* Where a disk has too little room, the plan says how much it wants, and no run begins
+ * (tgi_job_check_disk). */
 static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
     const size_t uncut = out->smallest_bytes;
-    const tgi_decided *was = &job->plan.adopted;
-    tgi_staged_args args = {.choose = *a,
-                            .cut = job->plan.stages,
-                            .disk_limit = kept_limit(job),
-                            .was_band = job->plan.adopts ? was->band : 0,
-                            .rows = rows_in_of};
-    memcpy(args.was_cut, was->cut, sizeof args.was_cut);
-    tg_status st = tgi_choose_staged(&args, out, NULL);
-    if (st == TG_E_BUDGET)
-        st = choose_sparing(job, args, out);
+    const int disk = keeps_on_disk(job);
+    tg_status st = stages_with(job, a, disk ? kept_room(job) : 0, out);
+    if (st == TG_E_BUDGET && disk)
+        st = stages_with(job, a, UINT64_MAX, out);
+    if (st == TG_E_BUDGET && !disk)
+        st = choose_sparing(job, a, out);
     if (st != TG_OK && uncut < out->smallest_bytes)
         out->smallest_bytes = uncut;
     return st;
@@ -244,7 +273,10 @@ tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err)
                             in, tgi_job_net_flags(job), &p->net, err));
     if (!p->stages)
         TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
-    tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);
+    if (knows_stages(job))
+        tgi_stages_at_once_text(p->stages, p->whole_text, sizeof p->whole_text);
+    else
+        tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);
     return TG_OK;
 }
 
@@ -269,6 +301,38 @@ static tg_status no_figure(const tg_job *job, tgi_err *err)
                     "image, or --roi");
 }
 
+/* What the plan would keep on disk if it might; 0: that does not make it fit. */
+static uint64_t wanted_on_disk(tg_job *job)
+{
+    tgi_choose_args a;
+    tgi_choice c = {.staged = NULL};
+    uint64_t bytes = 0;
+    if (keeps_on_disk(job))
+        return 0; /* it was tried */
+    fill_args(job, job->plan.fixed, &a);
+    if (stages_with(job, &a, UINT64_MAX, &c) == TG_OK) {
+        bytes = c.staged->disk_bytes;
+        tgi_choice_free(&c);
+    }
+    return bytes;
+}
+
+static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
+                               const char *must, tgi_err *err)
+{
+    char size[32], disk[96] = "";
+    const uint64_t wanted = wanted_on_disk(job);
+    if (wanted)
+        snprintf(disk, sizeof disk, ", or --scratch DIR on a disk with %s free",
+                 tgi_size_above(wanted, size, sizeof size));
+    return tgi_fail(err, TG_E_BUDGET,
+                    "the smallest plan needs %s, in %d stages with what passes between them%s; "
+                    "the budget is %s: give %s%s%s",
+                    need, job->plan.stages->n, keeps_on_disk(job) ? " on disk" : " in memory",
+                    have, must, disk,
+                    job->source ? ", or a smaller --roi" : ", or a smaller array");
+}
+
 tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, tgi_err *err)
 {
     const char *whole = job->plan.stages->one.whole_op;
@@ -288,6 +352,8 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, 
                         "is %s: give %s",
                         job->device_text, need, have, must);
     }
+    if (may_run_stages(job))
+        return refuse_stages(job, need, have, must, err);
     if (whole)
         return tgi_fail(err, TG_E_BUDGET,
                         "\"%s\" reads the whole image, which needs %s at once; the budget is "
@@ -324,10 +390,13 @@ static void stage_lines(tg_job *job)
     tgi_job_add_line(p, "reductions", b->states + b->numbers, TG_PLAN_MEMORY, 0, "%s",
                      "sums of the whole image, and what came of them");
     if (s->cut == p->stages->sparing)
-        tgi_job_add_line(p, "stores", 0, TG_PLAN_MEMORY, 0, "%s",
-                         job->set.scratch
-                             ? "values are made again in each stage: there is no room to keep them"
-                             : "values are made again in each stage; --scratch DIR keeps them on disk");
+        tgi_job_add_line(
+            p, "stores", 0, TG_PLAN_MEMORY, 0, "%s",
+            job->set.scratch
+                ? "values are made again in each stage: there is no room to keep them"
+                : "values are made again in each stage; --scratch DIR keeps them on disk");
+    tgi_job_add_line(p, "tilings", b->tilings, TG_PLAN_MEMORY, 0, "%s",
+                     "tables of how each stage is cut");
     if (b->kept_disk)
         tgi_job_add_line(p, "stores", b->kept_disk, TG_PLAN_DISK, job->scratch_place.free_bytes,
                          "%s; what passes from stage to stage", job->set.scratch);
@@ -356,7 +425,7 @@ static void count_stages(tg_job *job)
 {
     tgi_bytes *b = &job->plan.bytes;
     const tgi_staged *s = job->plan.choice.staged;
-    b->kept = b->states = b->numbers = 0;
+    b->kept = b->states = b->numbers = b->tilings = 0;
     b->kept_disk = 0;
     if (!s)
         return;
@@ -365,6 +434,7 @@ static void count_stages(tg_job *job)
     b->kept = s->kept_bytes;
     b->states = s->state_bytes;
     b->numbers = tgi_align_size(s->n_numbers * sizeof(float), 64);
+    b->tilings = s->held_bytes;
     b->kept_disk = s->disk_bytes;
 }
 
@@ -383,8 +453,8 @@ static tg_status count(tg_job *job, tgi_err *err)
     const size_t kept = b->kept + b->states + b->numbers;
     b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window +
                                           b->rows + b->receipt + kept);
-    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->page_tables +
-               b->pinned;
+    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->tilings +
+               b->page_tables + b->pinned;
     if (b->total > p->budget)
         return refuse(job, err);
     p->n_lines = 0;

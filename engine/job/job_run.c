@@ -331,13 +331,14 @@ static tg_status run_items(run *r, tgi_err *err)
     TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, run_tick, r, err));
     const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
-    tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output);
-    tgi_stage_state_discard(job->set.output); /* of a run in stages that this one went on with */
     r->all.flush_wait = tgi_seconds() - bands_end;
     r->all.write_wait = tgi_commit_wait_seconds(r->commit);
     tgi_run_bands_end(&r->all);
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
+    tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output);
+    tgi_stage_state_discard(
+        job->set.output); /* of a run in stages that this one went on with */
     return TG_OK;
 }
 
@@ -373,9 +374,12 @@ static tg_status begin_journal(run *r, tgi_err *err)
 static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->all.job;
-    const tgi_pass_end end = {
-        .user = r, .store = store_rows, .stop = check_stop, .tick = run_tick, .turn = turn,
-        .wants = wants};
+    const tgi_pass_end end = {.user = r,
+                              .store = store_rows,
+                              .stop = check_stop,
+                              .tick = run_tick,
+                              .turn = turn,
+                              .wants = wants};
     TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_pass_reserve(&r->all.pass, job,
                              err)); /* before the journal: a refusal leaves nothing behind */

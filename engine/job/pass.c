@@ -39,16 +39,17 @@ static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
     const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
     void *numbers = NULL;
     const tgi_want want[] = {
-        {"weights", weights, &p->packed},     {"arena", b->arena, &p->arena},
-        {"staging", staging, &p->staging[0]}, {"staging", staging, &p->staging[1]},
-        {"window", b->window, &p->window},    {"rows", b->rows, &p->rows},
-        {"receipt", b->receipt, &p->receipt}, {"kept", b->kept, &p->stages.memory},
+        {"weights", weights, &p->packed},         {"arena", b->arena, &p->arena},
+        {"staging", staging, &p->staging[0]},     {"staging", staging, &p->staging[1]},
+        {"window", b->window, &p->window},        {"rows", b->rows, &p->rows},
+        {"receipt", b->receipt, &p->receipt},     {"kept", b->kept, &p->stages.memory},
         {"states", b->states, &p->stages.states}, {"numbers", b->numbers, &numbers}};
     TGI_TRY(check_free(weights + b->arena + 2 * staging + b->window + b->rows + b->receipt +
                            b->kept + b->states + b->numbers + b->statistics +
                            (device ? b->weights + b->staging + b->pinned : 0),
                        err));
-    TGI_TRY(tgi_reserve_all(want, sizeof want / sizeof want[0], b->statistics, &p->reserve, err));
+    TGI_TRY(
+        tgi_reserve_all(want, sizeof want / sizeof want[0], b->statistics, &p->reserve, err));
     p->stages.numbers = numbers;
     return TG_OK;
 }
@@ -107,8 +108,8 @@ size_t tgi_pass_peak(const tgi_pass *p)
 
 /* ---- Rows -------------------------------------------------------------------------------- */
 
-tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view, const tgi_box *box,
-                             tgi_err *err)
+tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view,
+                             const tgi_box *box, tgi_err *err)
 {
     tgi_box next;
     if (!p->loader)

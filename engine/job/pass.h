@@ -42,7 +42,8 @@ typedef struct tgi_pass {
     tgi_run_device device; /* in its place */
     tgi_loader *loader;    /* of an image */
     tgi_stats *sets;       /* of an image: job->map.n_stats of them, zero */
-    tgi_pass_stages stages; /* of a net that runs in several: tiling and exec are those at hand */
+    tgi_pass_stages
+        stages; /* of a net that runs in several: tiling and exec are those at hand */
     void *arena, *packed, *staging[2], *window, *rows, *receipt; /* blocks of the plan */
     size_t staging_bytes;       /* of each; both are the same one where nothing is read ahead */
     int64_t item, cells, bands; /* the item at hand; cells and bands that are behind it */
@@ -71,8 +72,8 @@ tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err);
 tg_status tgi_pass_open_loader(tgi_pass *p, tgi_source *source, tgi_err *err);
 tg_status tgi_pass_open_exec(tgi_pass *p, tgi_err *err);
 tg_status tgi_pass_walk_cells(tgi_pass *p, int64_t from, tgi_err *err);
-tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view, const tgi_box *box,
-                             tgi_err *err);
+tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view,
+                             const tgi_box *box, tgi_err *err);
 /* Where the time went. `write_wait`: seconds that `store` waited for what writes. */
 void tgi_pass_times(const tgi_pass *p, double write_wait, tg_run_result *res);
 /* Nothing is read or handed to the end any more; memory and threads, which the end may still

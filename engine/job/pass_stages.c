@@ -57,7 +57,8 @@ tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const 
         return p->stages.at < p->stages.known
                    ? TG_OK
                    : tgi_gathering_add(&p->stages.gathering, o, view, &rest, err);
-    if (kept && kept->made == p->stages.at && !(kept->on_disk && p->stages.at < p->stages.known))
+    if (kept && kept->made == p->stages.at &&
+        !(kept->on_disk && p->stages.at < p->stages.known))
         TGI_TRY(tgi_kept_write(&p->stages.kept, out->value, view, &rest, err));
     return out->port < 0 ? TG_OK : p->end.store(p->end.user, out->port, view, box, err);
 }
@@ -93,7 +94,8 @@ void tgi_pass_stages_turn(tgi_pass *p, int64_t cell, tgi_range core[3])
     }
     core[0].lo = tgi_max(core[0].lo, from);
     tgi_ctx_log(p->job->ctx, TG_LOG_DEBUG, "stage %d of %d: goes on with row %lld of cell %lld",
-                p->stages.at + 1, p->stages.plan->n, (long long)core[0].lo, (long long)cell + 1);
+                p->stages.at + 1, p->stages.plan->n, (long long)core[0].lo,
+                (long long)cell + 1);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */

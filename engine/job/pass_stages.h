@@ -18,12 +18,12 @@ typedef struct tgi_pass_stages {
     tgi_scratch *file;
     void *memory, *states; /* blocks of the plan */
     float *numbers;
-    int at;                /* stage at hand */
-    const char *output;    /* what is done is written down beside it; NULL: nowhere */
-    int fresh;             /* what was written down is of no use */
-    int resumes;           /* the first stage of the item goes on in its midst */
-    int64_t first;         /* then: with this cell */
-    int known;             /* stages before it have their numbers: they only make values again */
+    int at;             /* stage at hand */
+    const char *output; /* what is done is written down beside it; NULL: nowhere */
+    int fresh;          /* what was written down is of no use */
+    int resumes;        /* the first stage of the item goes on in its midst */
+    int64_t first;      /* then: with this cell */
+    int known;          /* stages before it have their numbers: they only make values again */
     tgi_stage_state state;
     int64_t shift[3];      /* from the region to the network, z,y,x */
     tgi_exec_times behind; /* of the stages that are through */
@@ -41,8 +41,8 @@ void tgi_pass_stages_close(struct tgi_pass *p);
 /* A cell begins: rows of its core that are still missing. */
 void tgi_pass_stages_turn(struct tgi_pass *p, int64_t cell, tgi_range core[3]);
 /* Rows of input i of the stage at hand, and of its output o. */
-tg_status tgi_pass_stages_load(struct tgi_pass *p, int i, const tgi_view *view, const tgi_box *box,
-                               tgi_err *err);
+tg_status tgi_pass_stages_load(struct tgi_pass *p, int i, const tgi_view *view,
+                               const tgi_box *box, tgi_err *err);
 tg_status tgi_pass_stages_store(struct tgi_pass *p, int o, const tgi_view *view,
                                 const tgi_box *box, tgi_err *err);
 

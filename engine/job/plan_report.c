@@ -5,6 +5,7 @@
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_settings.h"
+#include "engine/plan/staged_text.h"
 #include "tegula_memory.h"
 
 #include <math.h>
@@ -29,6 +30,23 @@ void tgi_job_add_margin(tgi_plan_part *p)
             "left free beside the budget: max(512 MiB, 10 %); --ram decides instead");
 }
 
+/* Of all stages what else is of one pass. */
+static void add_staged(const tgi_staged *s, tg_plan_info *out)
+{
+    const tgi_staged_sums sum = tgi_staged_sum(s);
+    out->arena_bytes = s->arena_bytes;
+    out->lower_bound_bytes = sum.lower_bound_bytes;
+    out->strips = sum.cells;
+    out->bands = sum.bands;
+    out->flops = sum.flops;
+    out->recomputed_fraction = tgi_staged_recomputed(s);
+    memcpy(out->halo, sum.halo, sizeof out->halo);
+    out->staged = 1;
+    out->kept_values = s->n_kept;
+    out->kept_bytes = s->kept_bytes;
+    out->kept_disk_bytes = s->disk_bytes;
+}
+
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
 {
     const tgi_plan_part *p = &job->plan;
@@ -43,11 +61,16 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
                           .strips = t->cells,
                           .bands = t->bands,
                           .items = job->ends->items(job),
+                          .flops = t->flops,
                           .recomputed_fraction = tgi_tiling_recomputed(t),
                           .lines = p->line,
                           .n_lines = (size_t)p->n_lines,
                           .whole_image_only = p->whole_text[0] ? p->whole_text : NULL};
-    out->flops = t->flops * (double)out->items;
+    memcpy(out->tile, t->cut, sizeof out->tile);
+    memcpy(out->halo, t->halo, sizeof out->halo);
+    if (p->choice.staged)
+        add_staged(p->choice.staged, out);
+    out->flops *= (double)out->items;
     out->seconds_estimate = p->seconds;
     out->calibrated = p->calibrated;
     out->lessons = p->lessons;
@@ -60,8 +83,6 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     }
     if (!job->dev.ops && job->device_text[0])
         out->device_notice = job->device_text;
-    memcpy(out->tile, t->cut, sizeof out->tile);
-    memcpy(out->halo, t->halo, sizeof out->halo);
 }
 
 static void put_triple(tgi_jw *w, const char *key, const int64_t v[3])
@@ -194,7 +215,10 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
         put_decoding(&w, job);
     put_lines(&w, &i);
     const tg_status st = tgi_job_put_settings(&w, job, err);
-    tgi_stages_json(&w, job->plan.stages, why);
+    tgi_stages_json(&w, job->plan.stages, job->plan.whole_text,
+                    why && !job->plan.choice.staged);
+    if (job->plan.choice.staged)
+        tgi_staged_json(&w, job->plan.choice.staged);
     if (why)
         put_rejected(&w, &job->plan);
     tgi_jw_end(&w, '}');

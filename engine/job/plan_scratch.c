@@ -266,16 +266,33 @@ static tg_status no_room_for_output(const tg_job *job, uint64_t need, uint64_t s
                     tgi_size_below(b->output_free, has, sizeof has), ways, n ? "or " : "");
 }
 
+static tg_status no_room_for_stages(const tg_job *job, uint64_t scratch, tgi_err *err)
+{
+    char need[32], has[32];
+    return tgi_fail(
+        err, TG_E_NO_SPACE,
+        "--scratch %s: what passes between the %d stages of the network%s needs %s, "
+        "the disk has %s: another folder, a larger --ram, or %s",
+        job->set.scratch, job->plan.stages->n,
+        scratch > job->plan.bytes.kept_disk ? ", with the decoded input," : "",
+        tgi_size_above(scratch, need, sizeof need),
+        tgi_size_below(job->scratch_place.free_bytes, has, sizeof has),
+        job->source ? "a smaller --roi" : "smaller arrays");
+}
+
 tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
 {
     const tgi_bytes *b = &job->plan.bytes;
     const tgi_scratch_part *s = &job->plan.scratch;
-    const int on_disk = s->used && !job->scratch_place.in_memory;
+    const uint64_t decoded = s->used && !job->scratch_place.in_memory ? s->bytes : 0;
+    const uint64_t scratch = decoded + b->kept_disk;
     const int together =
-        on_disk && job->scratch_place.device == device_of_output(job->set.output);
+        scratch && job->scratch_place.device == device_of_output(job->set.output);
     const uint64_t output =
         b->output_sure > b->output_held ? b->output_sure - b->output_held : 0;
     char need[32], has[32];
+    if (b->kept_disk && scratch > job->scratch_place.free_bytes)
+        return no_room_for_stages(job, scratch, err);
     if (s->used && s->bytes > job->scratch_place.free_bytes)
         return tgi_fail(err, TG_E_NO_SPACE,
                         "--scratch %s: the decoded input needs %s, the disk has %s: another "
@@ -284,8 +301,8 @@ tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
                         job->set.scratch, tgi_size_above(s->bytes, need, sizeof need),
                         tgi_size_below(job->scratch_place.free_bytes, has, sizeof has),
                         s->passes);
-    const uint64_t all = output + (together ? s->bytes : 0);
+    const uint64_t all = output + (together ? scratch : 0);
     if (!output || all <= b->output_free)
         return TG_OK;
-    return no_room_for_output(job, all, together ? s->bytes : 0, err);
+    return no_room_for_output(job, all, together ? scratch : 0, err);
 }

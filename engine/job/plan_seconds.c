@@ -11,6 +11,7 @@
 #include "engine/job/job_device.h"
 #include "engine/job/tensors.h"
 #include "engine/plan/lessons.h"
+#include "engine/plan/staged.h"
 
 #include <string.h>
 
@@ -26,6 +27,64 @@ static tgi_codec_speed codec_of_input(const tgi_image_info *i)
                                               : TGI_CODEC_DEFLATE; /* and what is like it */
 }
 
+/* What a disk moves in a second, and what a processor does between memory and memory: of values
+ * that pass from stage to stage. */
+#define DISK_BYTES_PER_SECOND 1e9
+#define KEPT_BYTES_PER_SECOND 4e9
+
+/* ---- In one pass, or in stages ----------------------------------------------------------- */
+
+static int n_passes(const tg_job *job)
+{
+    return job->plan.choice.staged ? job->plan.choice.staged->n : 1;
+}
+
+static const tgi_tiling *pass_of(const tg_job *job, int k)
+{
+    const tgi_choice *c = &job->plan.choice;
+    return c->staged ? &c->staged->tiling[k] : &c->tiling;
+}
+
+/* Seconds of all kernels of an item; < 0: the speeds do not know one. `l`: NULL: as they are. */
+static double kernel_seconds(const tg_job *job, const tgi_lessons *l, const tgi_speeds *s,
+                             int threads)
+{
+    double sum = 0;
+    for (int k = 0; k < n_passes(job); k++) {
+        const tgi_tiling *t = pass_of(job, k);
+        const double one =
+            l ? tgi_lessons_kernels(l, s, t, threads) : tgi_speed_kernels(s, t, threads);
+        if (one < 0)
+            return -1;
+        sum += one;
+    }
+    return sum;
+}
+
+/* Bytes of a value that pass a processor once when it is kept, read again or gathered. */
+static double kept_bytes(const tg_job *job, int v)
+{
+    return (double)tgi_kept_bytes(job->plan.net, v);
+}
+
+/* Seconds of an item for what passes from stage to stage, and for gathering. */
+static double seconds_between(const tg_job *job)
+{
+    const tgi_staged *s = job->plan.choice.staged;
+    double bytes = 0;
+    for (int k = 0; s && k < s->n; k++) {
+        const tgi_stage *t = &s->cut->stage[k];
+        for (int i = 0; i < t->n_loaded; i++)
+            bytes += tgi_kept_of(s, t->in[i].value) ? kept_bytes(job, t->in[i].value) : 0;
+        for (int o = 0; o < t->n_out; o++)
+            bytes += t->out[o].port < 0 ? kept_bytes(job, t->out[o].value) : 0;
+    }
+    return s ? bytes / KEPT_BYTES_PER_SECOND + (double)s->moved_bytes / DISK_BYTES_PER_SECOND
+             : 0;
+}
+
+/* ---- Beside the kernels ------------------------------------------------------------------ */
+
 /* How often an input pixel is loaded, on average: cells overlap by their halos. */
 static double times_loaded(const tgi_tiling *t)
 {
@@ -33,6 +92,21 @@ static double times_loaded(const tgi_tiling *t)
     for (int k = 0; k < 3; k++)
         if (t->n_cut[k] > 1 && t->cut[k] > 0)
             times *= 1 + 2 * (double)t->halo[k] / (double)t->cut[k];
+    return times;
+}
+
+/* By all passes that read the image. */
+static double times_loaded_by_all(const tg_job *job)
+{
+    double times = 0;
+    for (int k = 0; k < n_passes(job); k++) {
+        const tgi_tiling *t = pass_of(job, k);
+        int reads = 0;
+        for (int i = 0; i < t->stage->n_loaded; i++)
+            for (int j = 0; j < t->net->n_in; j++)
+                reads |= t->stage->in[i].value == t->net->in[j];
+        times += reads ? times_loaded(t) : 0;
+    }
     return times;
 }
 
@@ -80,14 +154,15 @@ static tgi_speed_io work_beside(const tg_job *job)
     /* Scratch is made of pages too, and copied into them. */
     const double scratch = p->scratch.used ? 2 * (double)p->scratch.bytes : 0;
     return (tgi_speed_io){
-        .samples_in = t.samples_in * times_loaded(&p->choice.tiling),
+        .samples_in = t.samples_in * times_loaded_by_all(job),
         .samples_out = t.samples_out,
         .bytes_in = t.bytes_in * passes,
         .bytes_out = t.bytes_out,
         .samples_statistics =
             job->source && tgi_normalize_needs_stats(&job->set.normalize) ? t.samples_in : 0,
-        .arena_bytes =
-            (double)p->choice.tiling.arena_bytes + (double)p->bytes.weights + scratch,
+        .arena_bytes = (double)(p->choice.staged ? p->choice.staged->arena_bytes
+                                                 : p->choice.tiling.arena_bytes) +
+                       (double)p->bytes.weights + (double)p->bytes.kept + scratch,
         .in = job->source ? codec_of_input(job->info) : TGI_CODEC_NONE,
         .out = job->ends->output_codec(job)};
 }
@@ -101,8 +176,7 @@ static void speeds_of(const tg_job *job, int calibrated, tgi_speeds *out)
 /* 1: the machine's own speeds know every tuned kernel of the plan. */
 static int knows(const tg_job *job, const tgi_speeds *s)
 {
-    return job->machine.calibrated &&
-           tgi_speed_kernels(s, &job->plan.choice.tiling, job->set.threads) >= 0;
+    return job->machine.calibrated && kernel_seconds(job, NULL, s, job->set.threads) >= 0;
 }
 
 double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads)
@@ -162,7 +236,6 @@ static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calib
 void tgi_job_plan_seconds(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
-    const tgi_tiling *t = &p->choice.tiling;
     tgi_speeds s;
     p->calibrated = 0;
     p->lessons = 0;
@@ -175,13 +248,13 @@ void tgi_job_plan_seconds(tg_job *job)
     if (!p->calibrated)
         speeds_of(job, 0, &s);
     const tgi_lessons *l = lessons_of(job, &s, p->calibrated);
-    const double kernels = tgi_lessons_kernels(l, &s, t, job->set.threads);
+    const double kernels = kernel_seconds(job, l, &s, job->set.threads);
     if (kernels < 0) {
         p->seconds = p->choice.seconds * items_of(job);
         return;
     }
-    const double said = tgi_speed_kernels(&s, t, job->set.threads) * items_of(job);
-    p->seconds = kernels * items_of(job) +
+    const double said = kernel_seconds(job, NULL, &s, job->set.threads) * items_of(job);
+    p->seconds = (kernels + seconds_between(job)) * items_of(job) +
                  beside(job, &s, said) * (l ? tgi_lessons_factor(l, TGI_LESSON_BESIDE) : 1);
     p->lessons = l ? l->runs : 0;
 }
@@ -238,8 +311,8 @@ void tgi_job_learn_end(tg_job *job, double seconds)
     double took = 0, said = 0;
     tgi_speeds s;
     tgi_err e = {0};
-    if (!job->node_seconds || seconds < LEAST_SECONDS)
-        return;
+    if (!job->node_seconds || seconds < LEAST_SECONDS || job->plan.choice.staged)
+        return; /* in stages nothing is timed: what passes between them has no key of its own */
     if (job->set.threads == 1)
         seconds = tgi_processor_seconds() - job->processor_before;
     const int calibrated = job->plan.calibrated;

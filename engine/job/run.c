@@ -6,6 +6,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
+#include "engine/plan/staged_text.h"
 
 #include <string.h>
 
@@ -106,7 +107,7 @@ void tgi_run_speed(const tg_job *job, double t0, double pixels, tg_run_result *r
     res->budget_bytes = job->plan.budget;
     res->seconds = tgi_seconds() - t0;
     res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
-    res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
+    res->recomputed_fraction = tgi_choice_recomputed(&job->plan.choice);
     res->output = job->set.output;
 }
 

@@ -4,8 +4,8 @@
 #include "engine/base/mem.h"
 #include "engine/draw/plot.h"
 #include "engine/out/bad_tiles.h"
-#include "engine/out/stage_log.h"
 #include "engine/out/journal_file.h"
+#include "engine/out/stage_log.h"
 #include "io/file_ops.h"
 #include "io/part.h"
 
@@ -265,6 +265,8 @@ static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
         TGI_TRY(tgi_gate_writes_whole(g, path, "--plot", svg ? ".tmp" : ".made",
                                       svg ? "<svg " : "\x89PNG", err));
     }
+    if ((path = tgi_opts_str(o, TGI_OPT_PICTURE)))
+        TGI_TRY(tgi_gate_writes_whole(g, path, "--picture", ".made", "\x89PNG", err));
     path = tgi_opts_str(o, TGI_OPT_STATS);
     return path && access(path, F_OK) != 0
                ? tgi_gate_writes_whole(g, path, "--stats", ".tmp", "{", err)

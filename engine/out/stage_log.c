@@ -133,7 +133,8 @@ static tg_status settle_front(tgi_stage_log *l, tgi_err *err)
     return tgi_file_sync_dir(l->path, err);
 }
 
-tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **out, tgi_err *err)
+tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **out,
+                             tgi_err *err)
 {
     tgi_stage_log *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
     tg_status st = TG_E_NOMEM;
@@ -205,8 +206,8 @@ int tgi_stage_log_look(const char *output, void *first, size_t bytes)
     tgi_err none = {0};
     const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     int ok = fd >= 0 && tgi_file_pread(fd, path, &f, sizeof f, 0, &none) == TG_OK &&
-             memcmp(f.mark, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK) == 0 && f.format == FORMAT &&
-             f.bytes >= bytes && f.bytes < SIZE_MAX / 4;
+             memcmp(f.mark, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK) == 0 &&
+             f.format == FORMAT && f.bytes >= bytes && f.bytes < SIZE_MAX / 4;
     ok = ok && newest(fd, path, (size_t)f.bytes, &p) &&
          tgi_file_pread(fd, path, first, bytes, place_at((size_t)f.bytes, p.sequence) + PLACE,
                         &none) == TG_OK;
@@ -218,7 +219,8 @@ int tgi_stage_log_look(const char *output, void *first, size_t bytes)
 
 /* ---- The file of kept values ------------------------------------------------------------- */
 
-tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap, tgi_err *err)
+tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap,
+                        tgi_err *err)
 {
     char whole[4096];
     const char *base = strrchr(output, '/');
@@ -226,7 +228,8 @@ tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_
         whole[0] = 0;
     uint32_t crc = tgi_crc32c(0, whole, strlen(whole));
     crc = tgi_crc32c(crc, output, strlen(output));
-    const int n = snprintf(buf, cap, "%s/%.80s.%08x.kept", folder, base ? base + 1 : output, crc);
+    const int n =
+        snprintf(buf, cap, "%s/%.80s.%08x.kept", folder, base ? base + 1 : output, crc);
     return n > 0 && (size_t)n < cap
                ? TG_OK
                : tgi_fail(err, TG_E_ARG, "--scratch %s: the name is too long", folder);

@@ -30,10 +30,12 @@ typedef struct tgi_stage_part { /* of a record */
 
 /* Open or make OUT.stages with room for records of `bytes` bytes. A file of another size or format
  * has no record. TG_E_EXISTS: what is there is not ours. */
-tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **out, tgi_err *err);
+tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **out,
+                             tgi_err *err);
 void tgi_stage_log_close(tgi_stage_log **l);
 /* Write a record, durably. */
-tg_status tgi_stage_log_write(tgi_stage_log *l, const tgi_stage_part *part, int n, tgi_err *err);
+tg_status tgi_stage_log_write(tgi_stage_log *l, const tgi_stage_part *part, int n,
+                              tgi_err *err);
 /* Read the newest record into the same parts. *found 0: there is none. */
 tg_status tgi_stage_log_read(tgi_stage_log *l, const tgi_stage_part *part, int n, int *found,
                              tgi_err *err);
@@ -44,7 +46,8 @@ int tgi_stage_log_look(const char *output, void *first, size_t bytes);
 void tgi_stage_log_remove(const char *output, const char *kept);
 
 /* Where values of this output are kept in a folder, into buf. TG_E_ARG: too long. */
-tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap, tgi_err *err);
+tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap,
+                        tgi_err *err);
 /* Bytes of the disk that the file there holds, if a run of this output left one. */
 uint64_t tgi_kept_holds(const char *folder, const char *output);
 /* Open or make it, with `bytes` behind its front; `id` of who made it, 0 when it is new.

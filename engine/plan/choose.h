@@ -22,8 +22,8 @@ struct tgi_staged;
 typedef struct tgi_choice {
     tgi_tiling tiling;
     struct tgi_staged *staged; /* the net runs in stages (staged.h); NULL: in one */
-    double seconds;       /* estimate, uncalibrated */
-    double least_seconds; /* of those that fit */
+    double seconds;            /* estimate, uncalibrated */
+    double least_seconds;      /* of those that fit */
     tgi_tried tried[TGI_MAX_TRIED];
     int n_tried;
     size_t smallest_bytes; /* least that any candidate needed */

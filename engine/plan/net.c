@@ -77,12 +77,12 @@ static tg_status check_ranks(tgi_net *net, tgi_err *err)
                 return tgi_fail(err, TG_E_UNSUPPORTED,
                                 "%s \"%s\" yields %s; only activations of rank %d can "
                                 "be computed in bands",
-                                n->node->op->name, n->node->name,
+                                tgi_node_op_name(n->node), n->node->name,
                                 tgi_desc_text(t, text, sizeof text), net->rank);
         }
         if (!n->node->op->ref)
             return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" on activations is not supported",
-                            n->node->op->name, n->node->name);
+                            tgi_node_op_name(n->node), n->node->name);
     }
     return TG_OK;
 }
@@ -274,7 +274,7 @@ static tg_status check_variants(const tgi_net *net, tgi_err *err)
         if (n->variant)
             continue;
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" has no kernel for %s%s",
-                        n->node->op->name, n->node->name, net->be->name,
+                        tgi_node_op_name(n->node), n->node->name, net->be->name,
                         n->flat ? " and these arrays" : "");
     }
     return TG_OK;

@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/graph/split_norms.h"
 #include "engine/plan/stage_cut.h"
 
 #include <stdio.h>
@@ -194,22 +195,46 @@ void tgi_stages_free(tgi_stages **s)
 
 /* ---- In words ---------------------------------------------------------------------------- */
 
-void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap)
+/* Nodes that read a whole extent in the stage itself; *first, if it is NULL, the first of them. */
+static int count_whole(const tgi_stage *s, const tgi_node **first)
 {
-    const tgi_node *first = NULL;
     int n = 0;
     for (int k = 0; k < s->n_nodes; k++)
         if (tgi_is_whole(tgi_stage_node(s, k))) {
-            first = first ? first : tgi_stage_node(s, k)->node;
+            *first = *first ? *first : tgi_stage_node(s, k)->node;
             n++;
         }
+    return n;
+}
+
+void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap)
+{
+    const tgi_node *first = NULL;
+    const int n = count_whole(s, &first);
     if (!first)
         snprintf(buf, cap, "%s", "");
     else if (n == 1)
-        snprintf(buf, cap, "%s \"%.60s\" reads the whole image", first->op->name, first->name);
+        snprintf(buf, cap, "%s \"%.60s\" reads the whole image", tgi_node_op_name(first),
+                 first->name);
     else
-        snprintf(buf, cap, "%s \"%.60s\" and %d more read the whole image", first->op->name,
-                 first->name, n - 1);
+        snprintf(buf, cap, "%s \"%.60s\" and %d more read the whole image",
+                 tgi_node_op_name(first), first->name, n - 1);
+}
+
+void tgi_stages_at_once_text(const tgi_stages *s, char *buf, size_t cap)
+{
+    const tgi_node *first = NULL;
+    int n = 0;
+    for (int k = 0; k < s->n; k++)
+        n += count_whole(&s->stage[k], &first);
+    if (!first)
+        snprintf(buf, cap, "%s", "");
+    else if (n == 1)
+        snprintf(buf, cap, "%s \"%.60s\" needs all pixels of an operand at once",
+                 tgi_node_op_name(first), first->name);
+    else
+        snprintf(buf, cap, "%s \"%.60s\" and %d more need all pixels of an operand at once",
+                 tgi_node_op_name(first), first->name, n - 1);
 }
 
 static const char *name_of(const tgi_net *net, int v)
@@ -242,12 +267,12 @@ static void put_cut(tgi_jw *w, int k, const tgi_stage *s, const tgi_stage_out *o
     tgi_jw_begin(w, NULL, '{');
     tgi_jw_int(w, "after_stage", k + 1);
     tgi_jw_str(w, "value", name_of(s->net, o->value));
-    tgi_jw_str(w, "operator", n->op->name);
+    tgi_jw_str(w, "operator", tgi_node_op_name(n));
     tgi_jw_str(w, "node", n->name);
     tgi_jw_end(w, '}');
 }
 
-void tgi_stages_json(tgi_jw *w, const tgi_stages *s, int detail)
+void tgi_stages_json(tgi_jw *w, const tgi_stages *s, const char *at_once, int detail)
 {
     tgi_jw_int(w, "stages", s->n);
     tgi_jw_begin(w, "stage_cuts", '[');
@@ -256,11 +281,8 @@ void tgi_stages_json(tgi_jw *w, const tgi_stages *s, int detail)
             if (s->stage[k].out[o].whole >= 0 && s->stage[k].out[o].channel == 0)
                 put_cut(w, k, &s->stage[k], &s->stage[k].out[o]);
     tgi_jw_end(w, ']');
-    if (s->one.whole_op) {
-        char text[160];
-        tgi_stage_whole_text(&s->one, text, sizeof text);
-        tgi_jw_str(w, "whole_image_only", text);
-    }
+    if (at_once[0])
+        tgi_jw_str(w, "whole_image_only", at_once);
     if (!detail)
         return;
     tgi_jw_begin(w, "stage_list", '[');

@@ -69,7 +69,8 @@ typedef struct tgi_stages {
     tgi_stage one;    /* the net uncut */
     tgi_stage *stage; /* the cut */
     int n;
-    struct tgi_stages *sparing; /* the same, where nothing is stored that can be made again; NULL
+    struct tgi_stages
+        *sparing; /* the same, where nothing is stored that can be made again; NULL
                                    until tgi_stages_spare */
 } tgi_stages;
 
@@ -111,8 +112,13 @@ static inline int64_t tgi_stage_in_dim(const tgi_stage *s, int i, int axis)
  * image"; "" where nothing does. */
 void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap);
 
+/* What the cut leaves: "MatMul "mix" and 2 more need all pixels of an operand at once", the
+ * operand has to fit by itself; "" where every stage streams. */
+void tgi_stages_at_once_text(const tgi_stages *s, char *buf, size_t cap);
+
 /* Members of an open object: "stages" (how many), "stage_cuts" (which operator, after which
- * stage) and, with `detail`, "stage_list" (what each reads and hands out). */
-void tgi_stages_json(tgi_jw *w, const tgi_stages *s, int detail);
+ * stage), "whole_image_only" (`at_once`, unless it is "") and, with `detail`, "stage_list" (what
+ * each reads and hands out). */
+void tgi_stages_json(tgi_jw *w, const tgi_stages *s, const char *at_once, int detail);
 
 #endif

@@ -45,9 +45,9 @@ typedef struct cutter {
     int *waiter;           /* per value: the BULK node that waits for all of it, or -1 */
     by_stage at_home;      /* nodes by home */
     by_stage ending;       /* reductions by the stage that gathers them */
-    by_stage keeping;      /* values stored by their producer's home, none of the net's outputs */
-    unsigned char *bulk;   /* per stage: one of BULK nodes */
-    int n;                 /* stages */
+    by_stage keeping;    /* values stored by their producer's home, none of the net's outputs */
+    unsigned char *bulk; /* per stage: one of BULK nodes */
+    int n;               /* stages */
     int out_at[TGI_MAX_PORTS]; /* stage that hands out each output of the net */
 
     /* The stage at hand */
@@ -342,7 +342,8 @@ static void read_operand(cutter *c, int k, const tgi_net_operand *o)
 {
     for (int s = 0; s < o->n_seg; s++) {
         const int p = origin(c, o->value[s]);
-        const int must = p >= 0 && (c->kind[p] == BULK || (c->kind[p] == STREAMS && c->bulk[k]));
+        const int must =
+            p >= 0 && (c->kind[p] == BULK || (c->kind[p] == STREAMS && c->bulk[k]));
         read_in(c, k, o->value[s], must);
     }
 }
@@ -364,7 +365,8 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
         join(c, c->at_home.item[a]);
     for (int e = c->ending.first[k]; e < c->ending.first[k + 1]; e++)
         read_operand(c, k, &c->net->nodes[c->ending.item[e]].operand[0]);
-    for (int o = 0; o < c->net->n_out; o++) /* with no node of this stage: a reduction, an input */
+    for (int o = 0; o < c->net->n_out;
+         o++) /* with no node of this stage: a reduction, an input */
         if (c->out_at[o] == k)
             read_in(c, k, c->net->held[o], 0);
     while (c->walk.n > 0) {
@@ -383,8 +385,10 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
 /* Is value a the better one to give the bands of a stage their rows? */
 static int drives(const tgi_net *net, int a, int b)
 {
-    const int64_t rows = tgi_net_dim(net, a, TGI_STREAM_AXIS) - tgi_net_dim(net, b, TGI_STREAM_AXIS);
-    return rows > 0 || (rows == 0 && count_of(&net->values[a].ext) > count_of(&net->values[b].ext));
+    const int64_t rows =
+        tgi_net_dim(net, a, TGI_STREAM_AXIS) - tgi_net_dim(net, b, TGI_STREAM_AXIS);
+    return rows > 0 ||
+           (rows == 0 && count_of(&net->values[a].ext) > count_of(&net->values[b].ext));
 }
 
 /* Loaded values first, and of those the driver: the one with the most rows. */

@@ -6,6 +6,7 @@
 #include "kernels/granule.h"
 #include "kernels/reduce.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What a disk moves in a second, for comparing plans: never measured, so that a plan stays what
@@ -81,15 +82,13 @@ static void list_kept(tgi_staged *s, int count_only)
                 at = s->n_kept++;
             if (count_only)
                 continue;
-            s->kept[at] = (tgi_kept_value){.value = v,
-                                           .made = made,
-                                           .last = k,
-                                           .bytes = tgi_kept_bytes(cut->one.net, v)};
+            s->kept[at] = (tgi_kept_value){
+                .value = v, .made = made, .last = k, .bytes = tgi_kept_bytes(cut->one.net, v)};
         }
 }
 
 /* One part of a reduction, at the end of the list. */
-static void add_gathered(tgi_staged *s, int k, int o, size_t *states, int count_only)
+static void add_gathered(tgi_staged *s, int k, int o, int count_only)
 {
     const tgi_net *net = s->cut->one.net;
     const tgi_stage_out *out = &s->cut->stage[k].out[o];
@@ -98,37 +97,74 @@ static void add_gathered(tgi_staged *s, int k, int o, size_t *states, int count_
                       .stage = k,
                       .out = o,
                       .channel = out->channel,
-                      .full = net->shapes.desc[out->value],
-                      .state_at = *states,
-                      .numbers_at = s->n_numbers};
+                      .full = net->shapes.desc[out->value]};
     g.state_bytes = tgi_align_size(
         tgi_granules_bytes(&g.full, tgi_reduce_what(tgi_reduce_of(n->node->op, &n->ctx))), 64);
-    *states = tgi_sat_add(*states, g.state_bytes);
     if (!count_only)
         s->gathered[s->n_gathered] = g;
     s->n_gathered++;
-    if (out->channel + net->values[out->value].c == n->src[0].dim[1]) /* the last part */
+}
+
+static int by_node_and_channel(const void *a, const void *b)
+{
+    const tgi_gathered *p = a, *q = b;
+    if (p->node != q->node)
+        return p->node < q->node ? -1 : 1;
+    return (p->channel > q->channel) - (p->channel < q->channel);
+}
+
+/* Where the states of a stage's parts lie, and the numbers of their nodes. The stage hands its
+ * outputs out in an order of its own; the parts of a node follow each other here. */
+static void place_gathered(tgi_staged *s, int first)
+{
+    const tgi_net *net = s->cut->one.net;
+    size_t states = 0, channels = 0;
+    qsort(s->gathered + first, (size_t)(s->n_gathered - first), sizeof *s->gathered,
+          by_node_and_channel);
+    for (int i = first; i < s->n_gathered; i++) {
+        tgi_gathered *g = &s->gathered[i];
+        const tgi_net_node *n = &net->nodes[g->node];
+        g->state_at = states;
+        states = tgi_sat_add(states, g->state_bytes);
+        if (i > first && g[-1].node == g->node) {
+            g->numbers_at = g[-1].numbers_at;
+            continue;
+        }
+        g->numbers_at = s->n_numbers;
         s->n_numbers += (size_t)net->values[n->node->dst[0]].c;
+        channels = (size_t)n->src[0].dim[1];
+        s->n_channels = channels > s->n_channels ? channels : s->n_channels;
+    }
+    s->moments_at = states > s->moments_at ? states : s->moments_at;
 }
 
 static void list_gathered(tgi_staged *s, int count_only)
 {
-    size_t channels = 0;
     s->n_gathered = 0;
-    s->n_numbers = s->moments_at = 0;
+    s->n_numbers = s->moments_at = s->n_channels = 0;
     for (int k = 0; k < s->cut->n; k++) {
         const tgi_stage *t = &s->cut->stage[k];
-        size_t states = 0;
-        for (int o = 0; o < t->n_out; o++) {
-            if (!t->out[o].reduced)
-                continue;
-            const size_t c = (size_t)s->cut->one.net->nodes[t->out[o].whole].src[0].dim[1];
-            channels = c > channels ? c : channels;
-            add_gathered(s, k, o, &states, count_only);
-        }
-        s->moments_at = states > s->moments_at ? states : s->moments_at;
+        const int first = s->n_gathered;
+        for (int o = 0; o < t->n_out; o++)
+            if (t->out[o].reduced)
+                add_gathered(s, k, o, count_only);
+        if (!count_only)
+            place_gathered(s, first);
     }
-    s->state_bytes = tgi_sat_add(s->moments_at, tgi_align_size(channels * TGI_REDUCE_CHANNEL, 64));
+    s->state_bytes =
+        tgi_sat_add(s->moments_at, tgi_align_size(s->n_channels * TGI_REDUCE_CHANNEL, 64));
+}
+
+/* A table of all values for each stage, so it is no trifle where there are many. */
+static void count_held(tgi_staged *s)
+{
+    const size_t values = (size_t)s->cut->one.net->n_values + 1;
+    s->held_bytes = sizeof *s + ((size_t)s->n + 1) * sizeof *s->tiling +
+                    ((size_t)s->n_kept + 1) * sizeof *s->kept +
+                    ((size_t)s->n_gathered + 1) * sizeof *s->gathered;
+    for (int k = 0; k < s->n; k++)
+        s->held_bytes +=
+            values * sizeof *s->cut->stage[k].values + tgi_tiling_held(&s->cut->stage[k]);
 }
 
 /* ---- Where it is kept -------------------------------------------------------------------- */
@@ -204,8 +240,9 @@ typedef struct chooser {
     const tgi_staged_args *a;
     tgi_staged *s;
     size_t limit; /* for arena, rows and window together */
-    size_t least; /* that a plan of these places takes: the largest of the smallest stages */
+    size_t least; /* of that what a plan of these places takes */
     int last;
+    size_t floor; /* bytes that the arena has at least: what the other stages need */
 } chooser;
 
 static size_t rows_of(const tgi_staged_args *a, const tgi_tiling *t)
@@ -213,17 +250,33 @@ static size_t rows_of(const tgi_staged_args *a, const tgi_tiling *t)
     return a->rows ? a->rows(a->choose.user, t) : 0;
 }
 
-/* The tiling that an interrupted run had, where it fits in `limit` bytes. 0: none. */
-static int choose_was(const chooser *c, size_t limit, tgi_choice *out)
+static size_t arena_of(const chooser *c, const tgi_tiling *t)
 {
-    const tgi_choose_args *a = &c->a->choose;
-    const tgi_stage *stage = &c->a->cut->stage[c->last];
+    return tgi_sat_add(t->arena_bytes, rows_of(c->a, t));
+}
+
+static size_t extra_of(const chooser *c, const tgi_tiling *t)
+{
+    return c->a->choose.extra ? c->a->choose.extra(c->a->choose.user, t) : 0;
+}
+
+/* Of the last stage, in an arena that other stages use, too. */
+static size_t extra_above_floor(void *user, const tgi_tiling *t)
+{
+    const chooser *c = user;
+    const size_t arena = arena_of(c, t);
+    return tgi_sat_add(extra_of(c, t), c->floor > arena ? c->floor - arena : 0);
+}
+
+/* The tiling that an interrupted run had, where it fits. 0: none. */
+static int choose_was(const tgi_staged_args *was, const tgi_choose_args *a, tgi_choice *out)
+{
     tgi_tiling t;
-    if (!c->a->was_band || tgi_tiling_make(stage, c->a->was_cut, c->a->was_band, a->threads, NULL,
-                                           &t, NULL) != TG_OK)
+    if (!was->was_band || tgi_tiling_make(a->stage, was->was_cut, was->was_band, a->threads,
+                                          NULL, &t, NULL) != TG_OK)
         return 0;
     const size_t all = tgi_sat_add(t.arena_bytes, a->extra ? a->extra(a->user, &t) : 0);
-    if (all > limit) {
+    if (all > a->limit_bytes) {
         tgi_tiling_free(&t);
         return 0;
     }
@@ -234,34 +287,39 @@ static int choose_was(const chooser *c, size_t limit, tgi_choice *out)
     return 1;
 }
 
-/* Stage k in `limit` bytes. What it takes at least is in c->least. */
-static tg_status choose_stage(chooser *c, int k, size_t limit, size_t beside, tgi_err *err)
+static tg_status choose_one(const chooser *c, int k, size_t limit, tgi_choice *got,
+                            tgi_err *err)
 {
     tgi_choose_args one = c->a->choose;
-    tgi_choice got;
     one.stage = &c->a->cut->stage[k];
     one.limit_bytes = limit;
-    if (k != c->last) /* the user's cell is one of the output */
+    if (k == c->last && c->floor) {
+        one.extra = extra_above_floor;
+        one.user = (void *)(uintptr_t)c;
+    } else if (k != c->last) { /* the user's cell is one of the output */
         memset(one.fixed, 0, sizeof one.fixed);
-    if (k != c->last) {
         one.unit[0] = one.unit[1] = 1;
         one.unit[2] = TGI_GRANULE;
     }
-    tg_status st = TG_OK;
-    if (k != c->last || !choose_was(c, limit, &got))
-        st = tgi_choose(&one, &got, err);
-    if (tgi_sat_add(got.smallest_bytes, beside) > c->least)
-        c->least = tgi_sat_add(got.smallest_bytes, beside);
+    return k == c->last && choose_was(c->a, &one, got) ? TG_OK : tgi_choose(&one, got, err);
+}
+
+static tg_status choose_stage(chooser *c, int k, size_t limit, tgi_err *err)
+{
+    tgi_choice got;
+    const tg_status st = choose_one(c, k, limit, &got, err);
+    if (k == c->last)
+        c->least = got.smallest_bytes;
     if (st != TG_OK)
         return st;
     tgi_tiling_free(&c->s->tiling[k]);
     c->s->tiling[k] = got.tiling;
     c->s->seconds += got.seconds;
-    const size_t arena = tgi_sat_add(got.tiling.arena_bytes, rows_of(c->a, &got.tiling));
+    const size_t arena = arena_of(c, &got.tiling);
     if (arena > c->s->arena_bytes)
         c->s->arena_bytes = arena;
     if (k == c->last)
-        c->s->window_bytes = got.chosen_bytes - arena;
+        c->s->window_bytes = extra_of(c, &got.tiling) - rows_of(c->a, &got.tiling);
     return TG_OK;
 }
 
@@ -269,18 +327,42 @@ static tg_status choose_stage(chooser *c, int k, size_t limit, size_t beside, tg
 static tg_status choose_all(chooser *c, tgi_err *err)
 {
     tgi_staged *s = c->s;
-    tg_status st;
     s->seconds = (double)s->moved_bytes / DISK_BYTES_PER_SECOND;
-    s->arena_bytes = s->window_bytes = c->least = 0;
-    st = choose_stage(c, c->last, c->limit, 0, err);
-    for (int k = 0; k < s->n && (st == TG_OK || st == TG_E_BUDGET); k++) {
+    s->arena_bytes = s->window_bytes = 0;
+    TGI_TRY(choose_stage(c, c->last, c->limit, err));
+    for (int k = 0; k < s->n; k++)
+        if (k != c->last)
+            TGI_TRY(choose_stage(
+                c, k, c->limit > s->window_bytes ? c->limit - s->window_bytes : 0, err));
+    return TG_OK;
+}
+
+/* What the stages but the last one need. */
+static tg_status find_floor(chooser *c, tgi_err *err)
+{
+    c->floor = 0;
+    for (int k = 0; k < c->s->n; k++) {
+        tgi_choice got;
+        const tg_status st = k == c->last ? TG_OK : choose_one(c, k, 0, &got, err);
         if (k == c->last)
             continue;
-        const size_t room = c->limit > s->window_bytes ? c->limit - s->window_bytes : 0;
-        const tg_status one = choose_stage(c, k, room, s->window_bytes, err);
-        st = one == TG_OK ? st : one;
+        tgi_choice_free(&got);
+        if (st != TG_OK && st != TG_E_BUDGET)
+            return st;
+        c->floor = got.smallest_bytes > c->floor ? got.smallest_bytes : c->floor;
     }
-    return st;
+    return TG_OK;
+}
+
+/* What is fastest for the last stage may leave the others too little. Then it gets what they do
+ * not need; that this is too little, too, is a refusal, and c->least says what would do. */
+static tg_status choose_tilings(chooser *c, tgi_err *err)
+{
+    tg_status st = choose_all(c, err);
+    if (st != TG_E_BUDGET)
+        return st;
+    TGI_TRY(find_floor(c, err));
+    return choose_all(c, err);
 }
 
 static void drop_tilings(tgi_staged *s)
@@ -319,6 +401,7 @@ static tg_status open_staged(const tgi_staged_args *a, tgi_staged **out, tgi_err
         return tgi_fail(err, TG_E_NOMEM, "no memory to plan %d stages", s->n);
     list_kept(s, 0);
     list_gathered(s, 0);
+    count_held(s);
     for (int k = 0; k < s->n; k++)
         TGI_TRY(tgi_stage_lifetimes(&a->cut->stage[k], err));
     return TG_OK;
@@ -338,7 +421,7 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
         const size_t beside = tgi_staged_beside(s), all = a->choose.limit_bytes;
         chooser c = {.a = a, .s = s, .limit = all > beside ? all - beside : 0};
         c.last = tgi_stages_last(a->cut);
-        st = choose_all(&c, err);
+        st = choose_tilings(&c, err);
         if (tgi_sat_add(c.least, beside) < *least)
             *least = tgi_sat_add(c.least, beside);
     }

@@ -28,11 +28,11 @@ typedef struct tgi_kept_value {
 } tgi_kept_value;
 
 /* Of a reduction, one part of its operand: its stage gathers a state (kernels/granule.h), and of
- * all parts of a node come numbers. */
+ * all parts of a node come numbers. Listed by stage, node and channel. */
 typedef struct tgi_gathered {
-    int node;  /* of the net */
-    int stage; /* that gathers it */
-    int out;   /* of the stage */
+    int node;        /* of the net */
+    int stage;       /* that gathers it */
+    int out;         /* of the stage */
     int64_t channel; /* of the operand: the part's first */
     tgi_desc full;   /* of the part */
     size_t state_at, state_bytes;
@@ -47,14 +47,16 @@ typedef struct tgi_staged {
     int n_kept;
     tgi_gathered *gathered;
     int n_gathered;
-    size_t kept_bytes;  /* of the block in memory */
-    uint64_t disk_bytes; /* of the file */
+    size_t kept_bytes;    /* of the block in memory */
+    uint64_t disk_bytes;  /* of the file */
     uint64_t moved_bytes; /* written to the file and read from it, all together */
-    size_t state_bytes;  /* of the block of states, of one stage at a time */
-    size_t moments_at;   /* in it: room for what is gathered of all channels of a node */
-    size_t n_numbers;    /* floats */
-    size_t arena_bytes;  /* with the rows on their way in */
-    size_t window_bytes; /* beside it, of the stage that hands out the net's first output */
+    size_t state_bytes;   /* of the block of states, of one stage at a time */
+    size_t moments_at;    /* in it: room for what is gathered of all channels of a node */
+    size_t n_numbers;     /* floats */
+    size_t n_channels;    /* of a reduction's operand, at most */
+    size_t held_bytes;    /* by this struct and by the tables of its stages */
+    size_t arena_bytes;   /* with the rows on their way in */
+    size_t window_bytes;  /* beside it, of the stage that hands out the net's first output */
     double seconds;
 } tgi_staged;
 
@@ -77,11 +79,12 @@ typedef struct tgi_staged_args {
 tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *err);
 void tgi_staged_free(tgi_staged **s);
 
-/* All memory of the blocks that a staged run has beside weights, arena and window. */
+/* All memory that a staged run has beside weights, arena and window. */
 static inline size_t tgi_staged_beside(const tgi_staged *s)
 {
-    return tgi_sat_add(tgi_sat_add(s->kept_bytes, s->state_bytes),
-                       tgi_align_size(s->n_numbers * sizeof(float), 64));
+    return tgi_sat_add(
+        tgi_sat_add(s->kept_bytes, s->state_bytes),
+        tgi_sat_add(tgi_align_size(s->n_numbers * sizeof(float), 64), s->held_bytes));
 }
 
 /* The stage that hands out the net's first output. */

@@ -272,6 +272,16 @@ tg_status tgi_tiling_make(const tgi_stage *stage, const int64_t cut[3], int64_t 
     return st;
 }
 
+size_t tgi_tiling_held(const tgi_stage *stage)
+{
+    const tgi_tiling *t = NULL;
+    const size_t per_value = sizeof *t->slot + sizeof *t->carried,
+                 per_node = sizeof *t->scratch + sizeof *t->stream_rows + sizeof *t->band_rows +
+                            2 * sizeof *t->node_flops;
+    return ((size_t)stage->net->n_values + 1) * per_value +
+           ((size_t)stage->n_nodes + 1) * per_node;
+}
+
 void tgi_tiling_free(tgi_tiling *t)
 {
     tgi_free(t->slot);

@@ -57,6 +57,8 @@ static inline int tgi_cut_of_axis(const tgi_net *net, int axis)
 tg_status tgi_tiling_make(const tgi_stage *stage, const int64_t cut[3], int64_t band,
                           int threads, const tgi_tiling *like, tgi_tiling *out, tgi_err *err);
 void tgi_tiling_free(tgi_tiling *t);
+/* What a tiling of that stage holds. */
+size_t tgi_tiling_held(const tgi_stage *stage);
 
 /* Core of cell k on each axis of output 0: core[axis - 2]. Cells are numbered z fastest, then
  * y, then x: the cells of one strip follow each other downwards. */

@@ -244,6 +244,10 @@ TGI_OPT(ABOUT, "about", NULL, "TEXT", NULL, "preset", RULE_TEXT, 0, 0, NULL, 0,
         "save: the sentence that tegula preset list shows (default: the settings)")
 TGI_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
         "write every setting, resolved, as a job file for --config")
+TGI_OPT(
+    PICTURE, "picture", NULL, "FILE.png", NULL, "verify", RULE_TEXT, 0, 0, NULL, 0,
+    "draw the middle of the output: above, whole, tiled and their difference; below, whole, "
+    "tiles of 256 pixels computed as images of their own, and the seams that this leaves")
 TGI_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
         "also show which plans were rejected, and why")
 TGI_OPT(

@@ -395,13 +395,15 @@ static void put_flops(tgi_jw *w, const tgi_net *net)
 static tg_status put_sized(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be, sized *giga,
                            tgi_err *err)
 {
+    char at_once[160];
     sized s = {0};
     tg_status st = open_sized(&s, g, be, LARGE, err);
     if (st == TG_OK && !s.stages->one.whole_op) /* nothing is cut: there is no halo */
         st = put_halo(w, g, be, &s.stages->one, giga, err);
     if (st == TG_OK) {
         put_flops(w, s.net);
-        tgi_stages_json(w, s.stages, 0);
+        tgi_stages_at_once_text(s.stages, at_once, sizeof at_once);
+        tgi_stages_json(w, s.stages, at_once, 0);
     }
     close_sized(&s);
     return only_ours(st);

@@ -1,7 +1,7 @@
 /* job_verify.c - show on the user's own file that tiled equals whole.
  *
  * The first item (plane, volume or sample of arrays) is computed twice with the same kernels,
- * once in cells and bands, once whole; every output of the two is compared bit by bit. (Of a
+ * once in cells and bands (stage by stage, where operators read whole extents), once whole; every output of the two is compared bit by bit. (Of a
  * network that runs in fixed boxes, that is the first box.) A third pass with the reference
  * kernels, unfused, over the middle of the image tells how far the fast kernels are from the
  * definition. Where a run would be on a device, that computes the item too (verify_device.h).
@@ -26,6 +26,8 @@
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/verify_device.h"
+#include "engine/verbs/verify_picture.h"
+#include "engine/verbs/verify_stages.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +42,9 @@ typedef struct reference {
 
 typedef struct verify {
     tg_job *job;
-    tgi_stages *stages; /* as the plan's, but all of the output is wanted */
+    tgi_stages *stages;   /* as the plan's, but all of the output is wanted */
+    tgi_choice in_stages; /* of `stages`, where operators read whole extents; else all zero */
+    tgi_verify_picture *picture; /* --picture; else NULL */
     reference ref;
     tgi_reserve *reserve;
     tg_tracker *tracker;   /* watches for --log */
@@ -230,7 +234,8 @@ static tg_status tiled_pass(verify *v, tg_verify_result *out, tgi_err *err)
 {
     const tgi_net *net = v->job->plan.net;
     int64_t cut[3], band;
-    if (v->stages->one.whole_op) { /* never cut: there are no tiles to compare with */
+    const int staged = v->in_stages.staged != NULL;
+    if (v->stages->one.whole_op && !staged) { /* never cut: nothing to compare with */
         tgi_stage_whole_text(&v->stages->one, out->not_tiled, sizeof out->not_tiled);
         return TG_OK;
     }
@@ -239,9 +244,14 @@ static tg_status tiled_pass(verify *v, tg_verify_result *out, tgi_err *err)
                  v->job->graph->out[0].name);
         return TG_OK;
     }
-    cells_to_try(v, cut, &band);
     tgi_tracker_update(v->tracker, "tiled", 0);
-    TGI_TRY(pass(v, &v->stages->one, cut, band, v->values.other, NULL, &out->tiles, err));
+    if (staged) {
+        out->stages = v->stages->n;
+        TGI_TRY(tgi_verify_stages_run(v->job, &v->in_stages, &v->values, &out->tiles, err));
+    } else {
+        cells_to_try(v, cut, &band);
+        TGI_TRY(pass(v, &v->stages->one, cut, band, v->values.other, NULL, &out->tiles, err));
+    }
     for (int o = 0; o < net->n_out; o++) {
         tg_verify_output *r = &v->job->verified[o];
         tgi_distance s = {0};
@@ -261,6 +271,9 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     tgi_tracker_update(v->tracker, "whole", 0);
     TGI_TRY(whole_pass(v, err));
     TGI_TRY(tiled_pass(v, out, err));
+    if (out->tiles)
+        TGI_TRY(tgi_verify_picture_tiled(v->picture, &v->values, err));
+    TGI_TRY(tgi_verify_picture_finish(v->picture, &v->values, err));
     tgi_tracker_update(v->tracker, "reference", 0);
     TGI_TRY(reference_pass(v, err));
     compare_middle(v);
@@ -364,16 +377,23 @@ static tg_status pass_bytes(const verify *v, const tgi_stage *stage, int64_t ban
 }
 
 /* Beside what is held: inputs, two results, and the largest of the rows that fill the ones and
- * the arenas that make the others. The pass in cells takes less than the whole one. */
-static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
+ * the arenas that make the others. The pass in cells takes less than the whole one; that in
+ * stages may take more. */
+static tg_status count_whole(verify *v, size_t *need, tgi_err *err)
 {
     const tgi_net *net = v->job->plan.net;
     size_t whole, ref, most = rows_bytes(v->job);
     TGI_TRY(pass_bytes(v, &v->stages->one, INT32_MAX, &whole, err));
     TGI_TRY(pass_bytes(v, &v->ref.stages->one, REFERENCE_BAND, &ref, err));
+    if (tgi_verify_in_stages(v->job, v->stages)) {
+        TGI_TRY(tgi_verify_stages_plan(v->job, v->stages, whole, &v->in_stages, err));
+        const size_t staged = tgi_verify_stages_bytes(&v->in_stages);
+        most = staged > most ? staged : most;
+    }
     most = whole > most ? whole : most;
     most = ref > most ? ref : most;
-    *need = tgi_sat_add(tgi_verify_room(net), most);
+    *need = tgi_sat_add(tgi_sat_add(tgi_verify_room(net), most),
+                        tgi_verify_picture_bytes(v->picture));
     /* rows on their way to a device and back are no more than all of them, twice */
     if (v->device.ops)
         *need = tgi_sat_add(*need, tgi_sat_mul(2, tgi_sat_add(tgi_verify_in_bytes(net),
@@ -407,6 +427,7 @@ static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
     size_t need = 0;
     TGI_TRY(tgi_stages_new(v->job->plan.net, &v->stages, err));
     TGI_TRY(open_reference(v->job, &v->ref, err));
+    TGI_TRY(tgi_verify_picture_plan(v->job, &v->picture, err));
     const size_t held = tgi_job_process_bytes(v->job) + b->allowance + b->decoder;
     TGI_TRY(count_whole(v, &need, err));
     *peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
@@ -419,6 +440,8 @@ static void close_all(verify *v)
     tgi_job_warn_of_surplus(v->job);
     tgi_reserve_close(&v->reserve);
     close_reference(&v->ref);
+    tgi_choice_free(&v->in_stages);
+    tgi_verify_picture_free(&v->picture);
     tgi_stages_free(&v->stages);
     leave_device(v);
 }

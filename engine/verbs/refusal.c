@@ -106,7 +106,9 @@ static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak,
         trial->program_bytes = a->job->program_bytes;
     }
     trial->trial.like = a->job && a->job->refused.ops ? a->job : NULL;
-    const tg_status st = peak_of(a->verb, trial, peak, err);
+    tg_status st = peak_of(a->verb, trial, peak, err);
+    if (st == TG_OK && trial->plan.bytes.kept_disk > trial->scratch_place.free_bytes)
+        st = TG_E_NO_SPACE; /* for a larger budget it would keep less there */
     if (st == TG_OK && trial->device_peak && a->job && a->job->refused_bytes)
         *peak = trial->device_peak;
     tgi_job_close(&trial);

@@ -346,7 +346,8 @@ static void finish_extreme(const tgi_op_ctx *ctx, const tgi_extremes *e, kind k,
     for (int64_t c = 0; c < n; c++) {
         if (!together)
             f = fold_start(k);
-        fold_add(&f, e[c].has_nan ? (double)NAN : (double)(k == MAX ? e[c].largest : e[c].smallest));
+        fold_add(&f, e[c].has_nan ? (double)NAN
+                                  : (double)(k == MAX ? e[c].largest : e[c].smallest));
         dst[together ? 0 : c] = (float)f.acc;
     }
 }
@@ -391,7 +392,7 @@ static double flops(const tgi_op_ctx *ctx)
 
 /* ---- Operators --------------------------------------------------------------------------- */
 
-#define REDUCTION(symbol, onnx, what, in_pieces)                                                          \
+#define REDUCTION(symbol, onnx, what, in_pieces)                                               \
     static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
     {                                                                                          \
         return ref_kind(call, what, err);                                                      \
@@ -402,7 +403,7 @@ static double flops(const tgi_op_ctx *ctx)
     }                                                                                          \
     const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
                                     .classify = classify,                                      \
-                                    .reduce = (in_pieces),                                        \
+                                    .reduce = (in_pieces),                                     \
                                     .attrs = rows,                                             \
                                     .attrs_size = sizeof(reduce_attrs),                        \
                                     .infer = infer,                                            \

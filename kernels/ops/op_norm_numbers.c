@@ -15,12 +15,12 @@
 
 #include <math.h>
 
-static const tgi_attr rows[] = {
-    {"epsilon", TGI_ATTR_FLOAT, offsetof(norm_numbers_attrs, epsilon), 1e-5, 0, 0, NULL,
-     "added to the variance"},
-    {"groups", TGI_ATTR_INT, offsetof(norm_numbers_attrs, groups), 0, 0, 1 << 20, NULL,
-     "of channels; 0: each channel by itself"},
-    {0}};
+static const tgi_attr rows[] = {{"epsilon", TGI_ATTR_FLOAT,
+                                 offsetof(norm_numbers_attrs, epsilon), 1e-5, 0, 0, NULL,
+                                 "added to the variance"},
+                                {"groups", TGI_ATTR_INT, offsetof(norm_numbers_attrs, groups),
+                                 0, 0, 1 << 20, NULL, "of channels; 0: each channel by itself"},
+                                {0}};
 
 static tg_status check_list(const tgi_op_ctx *ctx, int i, const char *what, int64_t groups,
                             tgi_err *err)

@@ -130,7 +130,9 @@ def network(t, folder, row):
     wrong = [w for w in (answers(t, folder, golden, c) for c in golden["cases"]) if w]
     t.expect(not wrong, "%s: %s" % (row["name"], wrong))
     ports = ["; ".join(" ".join(extent(n) for n in p["shape"]) for p in info[k]) for k in ("inputs", "outputs")]
-    halo = "whole image: " + info["whole_image_only"] if "whole_image_only" in info else "tiled"
+    whole = info.get("whole_image_only")
+    halo = "in %d stages" % info["stages"] if info.get("stages", 1) > 1 else "whole image" if whole else "tiled"
+    halo += ": " + whole if whole else ""
     if info["fixed_size"] and "whole_image_only" not in info:
         halo = "in boxes of its size" if "no_boxes_why" not in info else "at its size: " + info["no_boxes_why"]
     elif "halo" in info:

@@ -132,6 +132,7 @@ def models():
     yield "volume.onnx", model([n], [w], [port("x", [1, 1, "D", "H", "W"])])
     c, w = conv(y="a")
     yield "norm.onnx", model([c, node("InstanceNormalization", ["a", "s", "s"], ["y"])], [w, floats("s", [1])], GREY)
+    yield "columns.onnx", model([c, node("Softmax", ["a"], ["y"], axis=2)], [w], GREY)
     yield "classes.onnx", model([node("GlobalAveragePool", ["x"], ["g"]), node("Flatten", ["g"], ["y"])], [], GREY,
                                 [port("y", [1, "C"])])
     yield "fixed.onnx", model(

@@ -175,7 +175,28 @@ static void test_the_operators_are_named(void)
     CHECK(json && strstr(json, "\"Resize\":1"));
     CHECK(json && !strstr(json, "ReduceMean"));
     CHECK(json && strstr(json, "\"fixed_size\":false"));
+    CHECK(json &&
+          !strstr(json, "NormNumbers")); /* how it is computed is no matter of its file */
     tg_text_free(json);
+}
+
+/* Those that a norm is computed by are none that a file may name. */
+static void test_operators_of_our_own_are_none_of_a_file(void)
+{
+    static const char *const ours[] = {"NormNumbers", "NormApply"};
+    static const int64_t open[3] = {0};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        char *json = NULL;
+        made m = made_begin(2, 3, open);
+        const int64_t three[1] = {3};
+        const char *k = made_weights(&m, 1, three);
+        made_node(&m, ours[i], "x", k, k, NULL, NULL, "y");
+        made_end(&m, in_folder("ours.onnx"));
+        CHECK_EQ(tg_describe(ctx, in_folder("ours.onnx"), &json), TG_E_UNSUPPORTED);
+        CHECK(strstr(tg_ctx_detail(ctx), ours[i]) != NULL);
+        CHECK(strstr(tg_ctx_detail(ctx), "not implemented in this build") != NULL);
+        tg_text_free(json);
+    }
 }
 
 int main(void)
@@ -183,6 +204,7 @@ int main(void)
     help_open();
     test_parts_at_two_sizes();
     test_the_operators_are_named();
+    test_operators_of_our_own_are_none_of_a_file();
     help_close();
     return TEST_END();
 }

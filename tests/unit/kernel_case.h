@@ -31,6 +31,7 @@ typedef struct kcase {
         axis_attrs axis;
         pad_attrs pad;
         instance_norm_attrs norm;
+        norm_numbers_attrs numbers;
         char bytes[2048];
     } a;
     const char *variant;            /* the name that must be picked; NULL: any */

@@ -284,25 +284,96 @@ static void test_global_pools_have_the_bits_of_the_reference(void)
             }
 }
 
-/* `offset`: the mean of the data; a sum of squares would lose the variance of such. */
-static void norm_case(int spatial, int planar, float offset)
+/* The numbers of norms come from the same granules, in any layout and any parts. */
+static void numbers_case(int spatial, int planar, int64_t per_group)
 {
     kcase k;
-    kcase_begin(&k, "InstanceNormalization");
-    k.variant = "instance_norm";
-    k.a.norm.epsilon = 1e-5f;
+    kcase_begin(&k, "NormNumbers");
+    k.variant = "norm_numbers";
+    k.a.numbers.epsilon = 1e-5f;
     k.planar_src = k.planar_dst = planar;
     k.n_src = 3;
     k.n_const_from = 1;
+    const int64_t groups = kpick(1, planar ? 2 : 9), c = per_group * groups;
+    k.a.numbers.groups = per_group > 1 ? groups : 0;
+    k.src[0] = kdesc(spatial, c, kpick(1, 3), kpick(1, 140), kpick(1, 140));
+    k.src[1] = k.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {kpick(0, 1) ? c : groups}};
+    cut(&k, 0, 0);
+    if (kcase_build(&k, 2.0f))
+        finish(&k, 0, 0);
+    kcase_end(&k);
+}
+
+static void test_numbers_of_norms_have_the_bits_of_the_reference(void)
+{
+    for (int planar = 0; planar < 2; planar++)
+        for (int spatial = 2; spatial < 4; spatial++)
+            for (int64_t per_group = 1; per_group < 4; per_group++)
+                numbers_case(spatial, planar, per_group);
+}
+
+/* What InstanceNormalization makes of the source, in float64 throughout. */
+static float *instance_norm_of(const kcase *k, const float *scale, const float *shift)
+{
+    kcase n;
+    kcase_begin(&n, "InstanceNormalization");
+    n.a.norm.epsilon = 1e-5f;
+    n.n_src = 3;
+    n.n_const_from = 1;
+    n.src[0] = k->src[0];
+    n.src[1] = n.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {k->src[0].dim[1]}};
+    CHECK(kcase_build(&n, 1.0f));
+    memcpy(n.data[0], k->data[0], kcount(&n.src[0]) * sizeof(float));
+    memcpy(n.data[1], scale, kcount(&n.src[1]) * sizeof(float));
+    memcpy(n.data[2], shift, kcount(&n.src[2]) * sizeof(float));
+    float *want = kcase_ref(&n);
+    kcase_end(&n);
+    return want;
+}
+
+/* Source 1 of a NormApply: the numbers of its source 0. */
+static void numbers_of(kcase *k, float *scale, float *shift)
+{
+    kcase n;
+    kcase_begin(&n, "NormNumbers");
+    n.a.numbers.epsilon = 1e-5f;
+    n.n_src = 3;
+    n.n_const_from = 1;
+    n.src[0] = k->src[0];
+    n.src[1] = n.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {k->src[0].dim[1]}};
+    CHECK(kcase_build(&n, 1.0f));
+    memcpy(n.data[0], k->data[0], kcount(&n.src[0]) * sizeof(float));
+    memcpy(scale, n.data[1], kcount(&n.src[1]) * sizeof(float));
+    memcpy(shift, n.data[2], kcount(&n.src[2]) * sizeof(float));
+    float *numbers = kcase_ref(&n);
+    memcpy(k->data[1], numbers, kcount(&k->src[1]) * sizeof(float));
+    tgi_free(numbers);
+    kcase_end(&n);
+}
+
+/* `offset`: the mean of the data; a sum of squares would lose the variance of such. */
+static void norm_case(int spatial, int planar, float offset)
+{
+    float scale[64], shift[64];
+    kcase k;
+    kcase_begin(&k, "NormApply");
+    k.variant = "norm_apply";
+    k.planar_src = k.planar_dst = planar;
+    k.n_src = 2;
     const int64_t c = planar ? kpick(1, 4) : kpick(1, 40);
     k.src[0] = kdesc(spatial, c, kpick(1, 3), kpick(5, 90), kpick(2, 140));
-    k.src[1] = k.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {c}};
+    k.src[1] = kdesc(spatial, 4 * c, 1, 1, 1);
     cut(&k, 0, 1);
     if (kcase_build(&k, 1.0f)) {
         for (size_t i = 0; i < kcount(&k.src[0]); i++)
             k.data[0][i] += offset;
-        finish(&k, 8, 4); /* uniform numbers lie within 1.8 of their deviation; small samples
-                             of them farther */
+        numbers_of(&k, scale, shift);
+        k.want = instance_norm_of(&k, scale, shift);
+        k.bound = kfloats(kcount(&k.dst));
+        for (size_t i = 0; i < kcount(&k.dst); i++)
+            k.bound[i] = 8 * 6e-8f * 4; /* uniform numbers lie within 1.8 of their deviation;
+                                           small samples of them farther */
+        kcase_check(&k, 6);
     }
     kcase_end(&k);
 }
@@ -398,6 +469,7 @@ int main(int argc, char **argv)
     RUN(test_softmax_over_channels_agrees);
     RUN(test_pads_copy_mirror_and_repeat);
     RUN(test_global_pools_have_the_bits_of_the_reference);
+    RUN(test_numbers_of_norms_have_the_bits_of_the_reference);
     RUN(test_norms_hold_their_precision_on_any_offset);
     RUN(test_pointwise_nodes_agree_with_the_reference);
     kcase_pools_close();

@@ -1,6 +1,7 @@
 /* Stages: drawn graphs are cut where a value is read from edge to edge, and nowhere else; what
  * crosses a cut is stored or recomputed by its cost. */
-#include "engine/plan/stage.h"
+#include "engine/plan/stage_cut.h"
+#include "engine/plan/staged.h"
 #include "kernels/ops/op_attrs.h"
 #include "tests/tg_test.h"
 
@@ -93,15 +94,15 @@ static int norm(draft *d, const char *name, int from, int64_t c)
     return add(d, "InstanceNormalization", name, 3, src);
 }
 
-/* Lay the graph out for a 256 x 256 image and cut it. The graph is left as drawn: no folding,
- * no fusion. */
+/* Lay the graph out for a 256 x 256 image and cut it. The graph is left as drawn, without folding
+ * and fusion, but for norms: each is two nodes of its name, the first of which yields numbers. */
 static void cut(draft *d, int64_t channels)
 {
     const tgi_desc in = {TG_DTYPE_F32, 4, {1, channels, 256, 256}};
     tgi_err e = {0};
-    CHECK_OK(tgi_net_new(d->g, tgi_backend_for(TGI_ISA_PORTABLE), &in, TGI_NET_REFERENCE,
-                         &d->net, &e),
-             e);
+    CHECK_OK(
+        tgi_net_new(d->g, tgi_backend_for(TGI_ISA_PORTABLE), &in, TGI_NET_EXACT, &d->net, &e),
+        e);
     if (d->net)
         CHECK_OK(tgi_stages_new(d->net, &d->s, &e), e);
     if (!d->s)
@@ -123,9 +124,24 @@ static void end(draft *d)
 
 /* ---- What a stage is, as text ------------------------------------------------------------ */
 
+static const tgi_net_node *maker_of(const draft *d, int v)
+{
+    for (int i = 0; i < d->net->n_nodes; i++)
+        if (d->net->nodes[i].node->dst[0] == v)
+            return &d->net->nodes[i];
+    return NULL;
+}
+
+/* "n#": the numbers of norm n. */
 static const char *name_of(const draft *d, int v)
 {
-    return d->g->values[v].name;
+    static char text[4][64];
+    static int next;
+    const tgi_net_node *n = maker_of(d, v);
+    char *at = text[next++ % 4];
+    snprintf(at, sizeof text[0], "%.60s%s", d->net->g->values[v].name,
+             n && strcmp(n->node->op->name, "NormNumbers") == 0 ? "#" : "");
+    return at;
 }
 
 /* "nodes | in, (recomputed) | out, out for waiting node, ~reduced for node" */
@@ -183,21 +199,23 @@ static void a_pool_in_the_middle_ends_the_stage_that_it_belongs_to(void)
     output(&d, conv(&d, "head", p, 8, 4, 1));
     cut(&d, 1);
     CHECK_EQ(d.s->n, 2);
-    check_stage(&d, 0, "a pool | in | ~a>pool");
+    check_stage(&d, 0, "a | in | ~a>pool");
     check_stage(&d, 1, "head | pool | head");
     CHECK_STR(d.s->one.whole_op, "pool");
-    CHECK(d.s->stage[0].whole_op == NULL); /* accumulated, not computed at once */
+    CHECK(d.s->stage[0].whole_op == NULL); /* gathered while rows pass: no node of it */
     end(&d);
 }
 
-static void a_pool_at_the_very_end_makes_no_stage_after_it(void)
+/* Its numbers are there when its stage is through: the next one hands them out. */
+static void a_pool_at_the_very_end_is_handed_out_by_a_stage_of_its_own(void)
 {
     draft d = begin();
     const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
     output(&d, one(&d, "GlobalMaxPool", "pool", a));
     cut(&d, 1);
-    CHECK_EQ(d.s->n, 1);
-    check_stage(&d, 0, "a pool | in | pool ~a>pool");
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "a | in | ~a>pool");
+    check_stage(&d, 1, " | pool | pool");
     end(&d);
 }
 
@@ -211,7 +229,7 @@ static void a_cheap_value_beside_a_squeeze_branch_is_recomputed(void)
     output(&d, two(&d, "Mul", "scaled", x, g));
     cut(&d, 1);
     CHECK_EQ(d.s->n, 2);
-    check_stage(&d, 0, "x pool | in | ~x>pool");
+    check_stage(&d, 0, "x | in | ~x>pool");
     check_stage(&d, 1, "x squeeze gate scaled | in pool (x) | scaled");
     end(&d);
 }
@@ -228,8 +246,8 @@ static void a_dear_value_is_stored_and_a_cheap_one_beside_it_recomputed(void)
     output(&d, two(&d, "Add", "skip", m, y));
     cut(&d, 1);
     CHECK_EQ(d.s->n, 2);
-    check_stage(&d, 0, "y x pool | in | x ~x>pool");
-    check_stage(&d, 1, "y scaled skip | in x pool (y) | skip");
+    check_stage(&d, 0, "y x | in | x ~x>pool");
+    check_stage(&d, 1, "y scaled skip | x in pool (y) | skip"); /* x has more floats than in */
     /* Where a stage's lists say: loaded first, alive until handed out. */
     tgi_stage *s = &d.s->stage[1];
     tgi_err err = {0};
@@ -240,7 +258,7 @@ static void a_dear_value_is_stored_and_a_cheap_one_beside_it_recomputed(void)
     CHECK_EQ(s->values[x].last, 1);
     CHECK_EQ(s->values[y].first, 0);
     CHECK_EQ(s->values[y].last, 2);
-    CHECK_EQ(d.s->stage[0].values[x].last, 3);
+    CHECK_EQ(d.s->stage[0].values[x].last, 2);
     end(&d);
 }
 
@@ -264,9 +282,9 @@ static void reading_many_values_to_recompute_one_is_dearer_than_storing_it(void)
     cut(&d, 64);
     CHECK_EQ(d.s->n, 5);
     check_stage(&d, 0, "x c0 | in | x c0 ~c0>n0");
-    check_stage(&d, 1, "n0 s0 c1 | x c0 | s0 c1 ~c1>n1");
-    check_stage(&d, 2, "n1 s1 c2 | s0 c1 | s1 c2 ~c2>n2");
-    check_stage(&d, 4, "n3 s3 | s2 c3 | s3");
+    check_stage(&d, 1, "n0 s0 c1 | x c0 n0# | s0 c1 ~c1>n1");
+    check_stage(&d, 2, "n1 s1 c2 | s0 c1 n1# | s1 c2 ~c2>n2");
+    check_stage(&d, 4, "n3 s3 | s2 c3 n3# | s3");
     end(&d);
 }
 
@@ -280,8 +298,8 @@ static void a_chain_of_norms_is_cut_at_each(void)
     cut(&d, 1);
     CHECK_EQ(d.s->n, 3);
     check_stage(&d, 0, "a | in | ~a>n1");
-    check_stage(&d, 1, "a n1 b | in (a) | b ~b>n2");
-    check_stage(&d, 2, "n2 c | b | c");
+    check_stage(&d, 1, "a n1 b | in n1# (a) | b ~b>n2");
+    check_stage(&d, 2, "n2 c | b n2# | c");
     CHECK_STR(d.s->one.whole_op, "n1");
     end(&d);
 }
@@ -294,7 +312,7 @@ static void a_norm_of_the_input_needs_a_pass_that_only_reads(void)
     cut(&d, 2);
     CHECK_EQ(d.s->n, 2);
     check_stage(&d, 0, " | in | ~in>n");
-    check_stage(&d, 1, "n a | in | a");
+    check_stage(&d, 1, "n a | in n# | a");
     end(&d);
 }
 
@@ -307,8 +325,8 @@ static void operators_that_wait_for_the_same_stage_share_a_cut(void)
     output(&d, two(&d, "Mul", "out", n, p));
     cut(&d, 1);
     CHECK_EQ(d.s->n, 2);
-    check_stage(&d, 0, "a b pool | in | ~a>pool ~b>norm");
-    check_stage(&d, 1, "b norm out | in pool (b) | out");
+    check_stage(&d, 0, "a b | in | ~a>pool ~b>norm");
+    check_stage(&d, 1, "b norm out | in pool norm# (b) | out");
     end(&d);
 }
 
@@ -322,7 +340,7 @@ static void what_only_a_later_stage_uses_is_computed_there(void)
     output(&d, two(&d, "Mul", "out", late, p));
     cut(&d, 64);
     CHECK_EQ(d.s->n, 2);
-    check_stage(&d, 0, "a pool | in | ~a>pool");
+    check_stage(&d, 0, "a | in | ~a>pool");
     check_stage(&d, 1, "late out | in pool | out");
     end(&d);
 }
@@ -335,30 +353,92 @@ static void a_pool_of_one_pixel_cuts_nothing(void)
     output(&d, one(&d, "GlobalMaxPool", "again", conv(&d, "a", p, 1, 4, 1)));
     cut(&d, 1);
     CHECK_EQ(d.s->n, 2);
-    check_stage(&d, 0, "pool | in | ~in>pool");
+    check_stage(&d, 0, " | in | ~in>pool");
     check_stage(&d, 1, "a again | pool | again");
     end(&d);
 }
 
-/* An operator that needs every pixel at once: the value before it is stored, however cheap. */
+/* An operator that needs every pixel at once. */
+static int mix(draft *d, const char *name, int from, int64_t c)
+{
+    static tgi_op mixer;
+    const int v = norm(d, name, from, c);
+    tgi_node *n = &d->g->nodes[d->g->n_nodes - 1];
+    mixer = *n->op;
+    mixer.name = "Mix";
+    n->op = &mixer;
+    return v;
+}
+
+/* It has a stage of its own, and the value before it is stored, however cheap. */
 static void an_operator_that_needs_all_pixels_has_them_stored(void)
 {
     draft d = begin();
-    static tgi_op mixer;
     const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
-    const int m = norm(&d, "mix", a, 8);
-    mixer = *d.g->nodes[1].op;
-    mixer.whole = TGI_WHOLE_VALUE;
-    d.g->nodes[1].op = &mixer;
-    const int n = norm(&d, "n", m, 8);
+    const int m = mix(&d, "mix", a, 8), n = norm(&d, "n", m, 8);
     output(&d, two(&d, "Add", "out", n, m));
     cut(&d, 1);
-    CHECK_EQ(d.s->n, 3);
+    CHECK_EQ(d.s->n, 4);
     check_stage(&d, 0, "a | in | a>mix");
-    check_stage(&d, 1, "mix | a | mix ~mix>n");
-    check_stage(&d, 2, "n out | mix | out"); /* not mixed once more */
+    check_stage(&d, 1, "mix | a | mix");
+    check_stage(&d, 2, " | mix | ~mix>n");
+    check_stage(&d, 3, "n out | mix n# | out"); /* not mixed once more */
     CHECK_STR(d.s->stage[1].whole_op, "mix");
-    CHECK(d.s->stage[2].whole_op == NULL);
+    CHECK(d.s->stage[2].whole_op == NULL && d.s->stage[3].whole_op == NULL);
+    end(&d);
+}
+
+/* Layers around it still stream: before it in the stage that stores its operand, behind it in
+ * the next one. Two in a row are one stage. */
+static void operators_that_need_all_pixels_share_a_stage_and_nothing_else_is_in_it(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3), b = conv(&d, "b", a, 8, 8, 3);
+    const int m = mix(&d, "mix", b, 8), again = mix(&d, "again", m, 8);
+    output(&d, conv(&d, "c", two(&d, "Add", "sum", again, a), 8, 1, 3));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 3);
+    check_stage(&d, 0, "a b | in | b>mix");
+    check_stage(&d, 1, "mix again | b | again");
+    check_stage(&d, 2, "a sum c | again in (a) | c");
+    end(&d);
+}
+
+/* The stage hands its largest value out first. The parts of a reduction still are in order, and
+ * have one place for its numbers. */
+static void parts_of_a_reduction_share_its_numbers_in_any_order_of_the_outputs(void)
+{
+    draft d = begin();
+    tgi_choice c;
+    tgi_err err = {0};
+    const int in = input(&d, 1), few = conv(&d, "few", in, 1, 8, 3);
+    const int many = conv(&d, "many", few, 8, 32, 3), more = conv(&d, "more", few, 8, 16, 3);
+    const int src[3] = {few, many, more};
+    const int joined = add(&d, "Concat", "joined", 3, src);
+    ((axis_attrs *)d.g->nodes[d.g->n_nodes - 1].attrs)->axis = 1;
+    const int p = one(&d, "GlobalMaxPool", "pool", joined),
+              q = one(&d, "GlobalAveragePool", "q", few);
+    output(&d, two(&d, "Mul", "gated", joined, p));
+    output(&d, q);
+    cut(&d, 1);
+    check_stage(&d, 0, "few many more | in | ~many>pool ~few>pool ~more>pool ~few>q");
+    const tgi_staged_args args = {.choose = {.threads = 1,
+                                             .limit_bytes = SIZE_MAX,
+                                             .unit = {1, 1, 1},
+                                             .flops_per_second = 1e9},
+                                  .cut = d.s};
+    CHECK_OK(tgi_choose_staged(&args, &c, &err), err);
+    const tgi_gathered *g = c.staged->gathered;
+    CHECK_EQ(c.staged->n_gathered, 4);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(g[i].node, g[0].node);
+        CHECK_EQ(g[i].channel, i == 0 ? 0 : i == 1 ? 8 : 40);
+        CHECK_EQ(g[i].numbers_at, g[0].numbers_at);
+        CHECK(i == 0 || g[i].state_at >= g[i - 1].state_at + g[i - 1].state_bytes);
+    }
+    CHECK(g[3].numbers_at != g[0].numbers_at);
+    CHECK_EQ(c.staged->n_numbers, 56 + 8);
+    tgi_choice_free(&c);
     end(&d);
 }
 
@@ -369,10 +449,10 @@ static void the_whole_net_is_one_stage_whatever_the_cut(void)
     output(&d, conv(&d, "b", n, 64, 1, 3));
     cut(&d, 1);
     CHECK_EQ(d.s->n, 2);
-    CHECK_STR(stage_text(&d, &d.s->one), "a n b | in | b");
+    CHECK_STR(stage_text(&d, &d.s->one), "a n n b | in | b");
     CHECK_EQ(d.s->one.n_loaded, 1);
     CHECK_EQ(d.s->one.values[in].first, -1);
-    CHECK_EQ(d.s->one.values[a].last, 1);
+    CHECK_EQ(d.s->one.values[a].last, 2);
     end(&d);
 }
 
@@ -389,7 +469,7 @@ static draft drawn(uint64_t seed)
     for (int i = 0; i < nodes; i++) {
         const int a = (int)tg_rand_in(&seed, 0, n - 1), b = (int)tg_rand_in(&seed, 0, n - 1);
         small[n] = small[a];
-        switch (tg_rand_in(&seed, 0, 5)) {
+        switch (tg_rand_in(&seed, 0, 6)) {
         case 0:
             v[n] = conv(&d, names[i], v[a], 8, 8, small[a] ? 1 : 3);
             break;
@@ -402,6 +482,10 @@ static draft drawn(uint64_t seed)
         case 3:
             v[n] = one(&d, "GlobalAveragePool", names[i], v[a]);
             small[n] = 1;
+            break;
+        case 4:
+            v[n] = tg_rand_in(&seed, 0, 3) ? one(&d, "Relu", names[i], v[a])
+                                           : mix(&d, names[i], v[a], 8);
             break;
         default:
             v[n] = two(&d, "Mul", names[i], v[a], v[b]);
@@ -437,26 +521,46 @@ static int runs(const tgi_stage *s, int node)
     return 0;
 }
 
+/* A node whose numbers are gathered: no stage runs it. */
+static int is_gathered(const draft *d, int i)
+{
+    const tgi_net_node *n = &d->net->nodes[i];
+    return n->node->op->reduce && d->net->shapes.desc[n->operand[0].value[0]].dim[2] > 1;
+}
+
 /* Values that stage k has without asking: loaded, from the net's inputs or earlier stages. */
 static void check_loaded(const draft *d, int k, unsigned char *have)
 {
     const tgi_stage *s = &d->s->stage[k];
     for (int i = 0; i < s->n_loaded; i++) {
         const int v = s->in[i].value;
+        const tgi_net_node *n = maker_of(d, v);
+        const int node = n ? (int)(n - d->net->nodes) : -1;
         int from = v == d->net->in[0];
-        for (int j = 0; j < k; j++) {
-            from |= hands_out(&d->s->stage[j], v, -1, 0);
-            for (int n = 0; n < d->net->n_nodes; n++) /* a reduction's result */
-                from |= d->net->nodes[n].node->dst[0] == v && runs(&d->s->stage[j], n) &&
-                        d->net->nodes[n].node->op->whole == TGI_WHOLE_REDUCED;
-        }
+        for (int j = 0; j < k; j++)
+            from |= n && is_gathered(d, node)
+                        ? hands_out(&d->s->stage[j], n->operand[0].value[0], node, 1)
+                        : hands_out(&d->s->stage[j], v, -1, 0);
         CHECK(from);
+        CHECK(tgi_net_dim(d->net, v, 2) <= tgi_stage_in_dim(s, 0, 2)); /* in[0] drives */
         have[v] = 1;
     }
 }
 
-/* Each node's operands are there when it runs; what it reads from edge to edge was reduced
- * before, or is being reduced by this very stage. */
+/* What needs all pixels has them from outside, or from another such node before it. */
+static void check_whole(const draft *d, const tgi_stage *s, const tgi_net_node *n)
+{
+    for (int j = 0; tgi_is_whole(n) && j < n->n_operands; j++) {
+        const int v = n->operand[j].value[0];
+        const tgi_net_node *by = maker_of(d, v);
+        int loaded = 0;
+        for (int i = 0; i < s->n_loaded; i++)
+            loaded |= s->in[i].value == v;
+        CHECK(n->operand[j].n_seg == 0 || loaded || (by && tgi_is_whole(by)));
+    }
+}
+
+/* Each node's operands are there when it runs. */
 static void check_runs(const draft *d, int k)
 {
     const tgi_stage *s = &d->s->stage[k];
@@ -468,13 +572,7 @@ static void check_runs(const draft *d, int k)
             for (int g = 0; g < n->operand[j].n_seg; g++)
                 CHECK(have[n->operand[j].value[g]]);
         have[n->node->dst[0]] = 1;
-        const int x = n->operand[0].value[0];
-        if (n->node->op->op_class != TGI_OP_WHOLE || d->net->shapes.desc[x].dim[2] == 1)
-            continue;
-        int reduced = n->node->op->whole == TGI_WHOLE_REDUCED && hands_out(s, x, s->node[i], 1);
-        for (int j = 0; j < k && n->node->op->whole == TGI_WHOLE_STATS; j++)
-            reduced |= hands_out(&d->s->stage[j], x, s->node[i], 1);
-        CHECK(reduced);
+        check_whole(d, s, n);
     }
     for (int o = 0; o < s->n_out; o++)
         CHECK(have[s->out[o].value]);
@@ -496,9 +594,13 @@ static void of_any_graph_every_stage_has_what_it_reads_and_all_is_handed_out(voi
         }
         for (int i = 0; i < d.net->n_nodes; i++) {
             int times = 0;
+            const int gathered = is_gathered(&d, i), x = d.net->nodes[i].operand[0].value[0];
             for (int k = 0; k < d.s->n; k++)
-                times += runs(&d.s->stage[k], i);
-            CHECK(times >= 1);
+                times +=
+                    gathered ? hands_out(&d.s->stage[k], x, i, 1) : runs(&d.s->stage[k], i);
+            CHECK(gathered ? times == 1 : times >= 1);
+            for (int k = 0; k < d.s->n; k++)
+                CHECK(!gathered || !runs(&d.s->stage[k], i));
         }
         for (int o = 0; o < d.net->n_out; o++) {
             int times = 0;
@@ -520,7 +622,7 @@ int main(void)
 {
     RUN(a_local_network_is_one_stage_with_all_nodes);
     RUN(a_pool_in_the_middle_ends_the_stage_that_it_belongs_to);
-    RUN(a_pool_at_the_very_end_makes_no_stage_after_it);
+    RUN(a_pool_at_the_very_end_is_handed_out_by_a_stage_of_its_own);
     RUN(a_cheap_value_beside_a_squeeze_branch_is_recomputed);
     RUN(a_dear_value_is_stored_and_a_cheap_one_beside_it_recomputed);
     RUN(reading_many_values_to_recompute_one_is_dearer_than_storing_it);
@@ -530,6 +632,8 @@ int main(void)
     RUN(what_only_a_later_stage_uses_is_computed_there);
     RUN(a_pool_of_one_pixel_cuts_nothing);
     RUN(an_operator_that_needs_all_pixels_has_them_stored);
+    RUN(operators_that_need_all_pixels_share_a_stage_and_nothing_else_is_in_it);
+    RUN(parts_of_a_reduction_share_its_numbers_in_any_order_of_the_outputs);
     RUN(the_whole_net_is_one_stage_whatever_the_cut);
     RUN(of_any_graph_every_stage_has_what_it_reads_and_all_is_handed_out);
     return TEST_END();

@@ -1,0 +1,218 @@
+"""What the command says of a network that runs stage by stage: plan, plan --why, info, refusals.
+
+    stages.py TEGULA SOURCE
+
+Networks with norms over the image, one of squeeze and excitation and one of attention, on images
+that do not fit the budget."""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+tegula, root = (os.path.abspath(p) for p in sys.argv[1:3])
+sys.path.insert(0, os.path.join(root, "tests", "gallery"))
+from gallery_files import GREY, Tiff, deep, floats, ints, model, node, repeated  # noqa: E402
+
+failed = 0
+LAYERS, CHANNELS = 4, 16
+
+
+def expect(good, what):
+    global failed
+    if not good:
+        failed += 1
+        print("FAILED:", what)
+
+
+def conv(name, x, y, cin, cout, side=3):
+    return node("Conv", [x, name], [y], kernel_shape=[side] * 2, pads=[side // 2] * 4), floats(name, [cout, cin, side, side])
+
+
+def norms():
+    nodes, consts, x, cin = [], [floats("one", [CHANNELS])], "x", 1
+    for k in range(LAYERS):
+        n, w = conv(f"w{k}", x, f"c{k}", cin, CHANNELS)
+        nodes += [n, node("InstanceNormalization", [f"c{k}", "one", "one"], [f"n{k}"])]
+        consts.append(w)
+        x, cin = f"n{k}", CHANNELS
+    n, w = conv("last", x, "y", CHANNELS, 1)
+    return model(nodes + [n], consts + [w], GREY)
+
+
+def excite():
+    a, w0 = conv("w0", "x", "a", 1, CHANNELS)
+    t, w1 = conv("w1", "p", "t", CHANNELS, CHANNELS, 1)
+    y, w2 = conv("w2", "v", "y", CHANNELS, 1)
+    return model([a, node("GlobalAveragePool", ["a"], ["p"]), t, node("Sigmoid", ["t"], ["u"]),
+                  node("Mul", ["a", "u"], ["v"]), y], [w0, w1, w2], GREY)
+
+
+def attention():
+    """A product over pixels: nothing of it can begin before the last of them."""
+    a, w0 = conv("w0", "x", "a", 1, 4)
+    y, w2 = conv("w2", "b", "y", 4, 1)
+    flat, back = ints("flat", [1, 4, -1]), ints("back", [1, 4, 64, 64])
+    return model([a, node("Reshape", ["a", "flat"], ["q"]), node("Softmax", ["q"], ["s"], axis=2),
+                  node("Reshape", ["s", "back"], ["b"]), y], [w0, w2, flat, back], GREY)
+
+
+def run(*words):
+    r = subprocess.run([tegula, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=200)
+    expect("NormNumbers" not in r.stdout + r.stderr and "NormApply" not in r.stdout + r.stderr,
+           f"{words}: an operator that is no model's")
+    return r
+
+
+def plan(*words):
+    r = run("plan", *words, "--json")
+    lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith('{"event":"plan"')]
+    expect(r.returncode == 0 and len(lines) == 1, f"{words}: {r.stderr}")
+    return lines[0]
+
+
+def staged_plan_says_its_stages():
+    p, one = plan("-m", "norms.onnx", "tall.tif", "--ram", "72MiB"), plan("-m", "norms.onnx", "low.tif", "--ram", "2GiB")
+    s = p["staged"]
+    expect("staged" not in one, "a plan in one pass")
+    expect(p["stages"] == LAYERS + 1 == len(s["stages"]), f"stages {p['stages']}")
+    expect("whole_image_only" not in p, "norms do not need an image at once")
+    for key in ("strips", "bands"):
+        expect(p[key] == sum(t[key] for t in s["stages"]), f"{key} of all stages")
+    expect([t["gathers"] for t in s["stages"]] ==
+           [[{"operator": "InstanceNormalization", "node": t["gathers"][0]["node"]}] for t in s["stages"][:-1]] + [[]],
+           "a norm ends each stage but the last")
+    expect(s["stages"][0]["reads_inputs"] == ["x"] and s["stages"][-1]["outputs"] == ["y"], "inputs and outputs")
+    kept = [v for t in s["stages"] for v in t["keeps"]]
+    expect(len(kept) == s["kept_values"], f"{len(kept)} values kept, said {s['kept_values']}")
+    expect(p["arena_bytes"] > max(t["arena_bytes"] for t in s["stages"]), "rows on their way in lie behind the arena")
+    # Pixel by pixel nothing is computed less than in one pass, and what is more is said.
+    pixels = 1024**2 / 256**2
+    expect(p["flops"] / (1 + p["recomputed_fraction"]) > 0.9 * pixels * one["flops"], f"flops {p['flops']:.3g}")
+    expect(any(t["recomputed_nodes"] for t in s["stages"]) and p["recomputed_fraction"] > 0, "recomputed nodes")
+
+
+def time_is_that_of_all_stages():
+    """The last stage alone is a third of the work."""
+    few, many = (plan("-m", "norms.onnx", "tall.tif", "--ram", ram)["seconds_estimate"] for ram in ("72MiB", "2GiB"))
+    expect(few > 0.7 * many, f"{few} s in stages, {many} s in one")
+
+
+def text_says_what_json_says():
+    r = run("plan", "-m", "norms.onnx", "tall.tif", "--ram", "72MiB", "--why")
+    expect(re.search(r"stages +5, run one after another; \d+ values kept between them, \S+ \S+ in memory, 0 B on disk",
+                     r.stdout), r.stdout)
+    expect("the whole image at once" not in r.stdout and "whole image only" not in r.stdout, "not whole")
+    expect(r.stdout.count("hands out ") == 5 and r.stdout.count('numbers of InstanceNormalization "') >= 8, r.stdout)
+    expect(re.search(r"\n   1  nodes 1, strips \d+, bands \d+, arena .*\n      reads input \"x\"\n", r.stdout), "stage 1")
+    expect(re.search(r'hands out "\w+" \(\d+\.\d\d MiB in memory\)', r.stdout) or '"on_disk"' not in r.stdout, "kept")
+    r = run("plan", "-m", "norms.onnx", "tall.tif", "--ram", "72MiB", "--json")
+    expect("stage_list" not in r.stdout, "stages stand in staged")
+
+
+def info_says_what_needs_all_pixels():
+    for name in ("norms", "excite"):
+        expect("whole image only" not in run("info", f"{name}.onnx").stdout, f"{name} needs no image at once")
+    r = run("plan", "-m", "attention.onnx", "square.tif", "--json")
+    expect('"whole_image_only":"Reshape \\"q\\" needs all pixels of an operand at once"' in r.stdout, r.stdout + r.stderr)
+
+
+def refusals_say_what_helps():
+    r = run("plan", "-m", "deep.onnx", "tall.tif", "--ram", "12MiB")
+    found = re.search(r"needs (\S+ MiB), in \d+ stages with what passes between them in memory; the budget is 12.00 MiB: "
+                      r"give --ram (\d+MiB), or --scratch DIR on a disk with (\S+ \S+) free, or a smaller --roi", r.stderr)
+    expect(r.returncode == 71 and found, f"{r.returncode}: {r.stderr}")
+    for more in (["--ram", found.group(2)], ["--ram", "12MiB", "--scratch", "."]) if found else ():
+        expect("staged" in plan("-m", "deep.onnx", "tall.tif", *more), f"{more}")
+    on_disk = plan("-m", "deep.onnx", "tall.tif", "--ram", "12MiB", "--scratch", ".")["staged"]
+    expect(on_disk["kept_disk_bytes"] > 0 and on_disk["moved_disk_bytes"] >= 2 * on_disk["kept_disk_bytes"], f"{on_disk}")
+
+
+def verify_compares_stages_with_the_whole():
+    for name, stages in (("norms", LAYERS + 1), ("excite", 2), ("attention", 3)):
+        r = run("verify", "-m", f"{name}.onnx", "square.tif", "--json")
+        lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith('{"event":"verify"')]
+        v = lines[0] if lines else {}
+        expect(r.returncode == 0 and v.get("bit_equal") is True and v.get("stages") == stages and "not_tiled" not in v,
+               f"{name}: {r.returncode} {v} {r.stderr}")
+        expect(v.get("tiles", 0) > stages, f"{name}: {v.get('tiles')} tiles of {stages} stages: none was cut")
+
+
+def middle_differences(name):
+    """Of a PNG in grey, not interlaced, filter 0 to 4: how far the third column of panels is from its own middle, row by row."""
+    with open(name, "rb") as f:
+        data = f.read()
+    at, packed = 8, b""
+    while at < len(data):
+        n, kind = struct.unpack_from(">I4s", data, at)
+        if kind == b"IHDR":
+            w, h, depth, colour = struct.unpack_from(">IIBB", data, at + 8)
+        if kind == b"IDAT":
+            packed += data[at + 8:at + 8 + n]
+        at += 12 + n
+    raw, rows, before = zlib.decompress(packed), [], bytes(w)
+    expect((depth, colour) == (8, 0), f"{name}: grey")
+    for y in range(h):
+        filt, line = raw[y * (w + 1)], bytearray(raw[y * (w + 1) + 1:(y + 1) * (w + 1)])
+        for x in range(w):
+            a, b, c = (line[x - 1] if x else 0), before[x], (before[x - 1] if x else 0)
+            p = a + b - c
+            near = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+            line[x] = (line[x] + (0, a, b, (a + b) // 2, near)[filt]) & 255
+        rows.append(bytes(line))
+        before = rows[-1]
+    panel_w, panel_h = (w - 6) // 3 - 6, (h - 6) // 2 - 6
+    return [max(abs(v - 128) for y in range(6 + i * (panel_h + 6), 6 + i * (panel_h + 6) + panel_h)
+                for v in rows[y][6 + 2 * (panel_w + 6):6 + 2 * (panel_w + 6) + panel_w]) for i in range(2)]
+
+
+def a_picture_shows_the_seams_of_others():
+    t, w, h = Tiff(), 500, 400
+    dark_and_bright = [(x * y * 7919 >> 3) % 41 + (170 if x > 280 else 0) for y in range(h) for x in range(w)]  # dark and bright
+    t.directory({256: (4, w), 257: (4, h), 258: (3, 8), 259: (3, 1), 262: (3, 1), 277: (3, 1), 278: (4, h),
+                 273: (4, t.add(bytes(dark_and_bright))), 279: (4, w * h)})
+    write("noise.tif", bytes(t.out))
+    r = run("verify", "-m", "norms.onnx", "noise.tif", "--picture", "seams.png")
+    expect(r.returncode == 0, r.stderr)
+    ours, theirs = middle_differences("seams.png") if r.returncode == 0 else (9, 9)
+    expect(ours <= 1, f"stages differ from the whole by {ours} greys")
+    expect(theirs > 40, f"tiles with statistics of their own differ by {theirs} greys only")
+    r = run("verify", "-m", "excite.onnx", "noise.tif", "--picture", "seams.jpg")
+    expect(r.returncode == 64 and "FILE.png" in r.stderr, f"{r.returncode}: {r.stderr}")
+    r = run("verify", "-m", "excite.onnx", "noise.tif", "--picture", "seams.png")
+    expect(r.returncode != 0 and "give -y to overwrite it" in r.stderr, f"{r.returncode}: {r.stderr}")
+
+
+def too_small_a_disk_is_said_at_second_zero():
+    r = run("run", "-m", "deep.onnx", "survey.tif", "-o", "out.tif", "--ram", "512MiB", "--scratch", ".")
+    expect(r.returncode == 73 and re.search(r"--scratch \.: what passes between the \d+ stages of the network, with the decoded input, needs \d+\.\d\d TiB, "
+                                            r"the disk has ", r.stderr), f"{r.returncode}: {r.stderr}")
+    expect(not [n for n in os.listdir() if n.startswith("out.tif")], "nothing is begun")
+
+
+def write(name, data):
+    with open(name, "wb") as f:
+        f.write(data)
+
+
+with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
+    os.chdir(folder)
+    os.environ["TEGULA_CACHE"] = folder  # no lessons of others
+    for made in (norms, excite, attention, deep):
+        write(made.__name__ + ".onnx", made())
+    write("tall.tif", repeated(1024, 64))
+    write("square.tif", repeated(64, 64))
+    write("low.tif", repeated(256, 64))
+    write("survey.tif", repeated(200000, 64))
+    for check in (staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
+                  info_says_what_needs_all_pixels, verify_compares_stages_with_the_whole,
+                  a_picture_shows_the_seams_of_others, refusals_say_what_helps,
+                  too_small_a_disk_is_said_at_second_zero):
+        t0 = time.time()
+        check()
+        print(f"{check.__name__}: {time.time() - t0:.1f} s")
+sys.exit(1 if failed else 0)
