@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
 from crashlib import check, main  # noqa: E402
-from stages import make  # noqa: E402
+from stopped_stages import make  # noqa: E402
 
 
 def look(lab, out, code, state=None):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from crashlib import check, main
-from stages import Staged, make, plan, stores
+from stopped_stages import Staged, make, plan, stores
 
 
 def read(path):
