@@ -18,8 +18,6 @@
 
 #include <string.h>
 
-#define DEEP 16 /* moves in a row */
-
 /* ---- Values ------------------------------------------------------------------------------ */
 
 /* Tokens for all values that there are by now. */
@@ -159,18 +157,15 @@ static int only_moves(const tgi_node *n)
     return 0;
 }
 
-/* Is the value first turned into what others say is an image? Then it is none. */
-static int turns_into_image(const tgi_tokens *t, int v, int deep)
+/* What is first turned into an image, as others say, is none itself. */
+static void find_turned(tgi_tokens *t)
 {
-    int at = -1, i;
-    while ((i = tgi_graph_next_reader(t->g, v, &at)) >= 0) {
+    for (int i = t->n_nodes - 1; i >= 0; i--) {
         const tgi_node *n = &t->g->nodes[i];
-        if (only_moves(n) && n->src[0] == v &&
-            (tgi_token_of(t, n->dst[0])->seed ||
-             (deep < DEEP && turns_into_image(t, n->dst[0], deep + 1))))
-            return 1;
+        if (n->op && only_moves(n) &&
+            (tgi_token_of(t, n->dst[0])->seed || tgi_token_of(t, n->dst[0])->turned))
+            tgi_token_of(t, n->src[0])->turned = 1;
     }
-    return 0;
 }
 
 static void find_images(tgi_tokens *t)
@@ -183,8 +178,9 @@ static void find_images(tgi_tokens *t)
         }
     }
     spread(t);
+    find_turned(t);
     for (int i = 0; i < t->g->n_in; i++)
-        if (!tgi_size_channels_last(t->g, i) && !turns_into_image(t, t->g->in[i].value, 0))
+        if (!tgi_size_channels_last(t->g, i) && !tgi_token_of(t, t->g->in[i].value)->turned)
             mark(t, t->g->in[i].value);
     spread(t);
     for (int v = 0; v < t->n; v++)

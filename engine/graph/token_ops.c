@@ -412,35 +412,56 @@ static tg_status form_softmax(tgi_tokens *t, int node, int *yes, tgi_err *err)
     return TG_OK;
 }
 
-/* LayerNormalization over channels. */
+/* Is operand k left out, or one number for each channel? */
+static int is_listed(const tgi_tokens *t, const tgi_node *n, int k, int64_t channels)
+{
+    const tgi_value *v = k < n->n_src && n->src[k] >= 0 ? &t->g->values[n->src[k]] : NULL;
+    int64_t count;
+    return !v || (v->is_const && v->cst.desc.dtype == TG_DTYPE_F32 &&
+                  tgi_desc_count(&v->cst.desc, &count) && count == channels);
+}
+
+/* Image `*v` joined with numbers by channel, where there are some. */
+static tg_status add_listed(tgi_tokens *t, const char *op, const char *name, int list, int *v,
+                            tgi_err *err)
+{
+    const tgi_extents image = tgi_token_of(t, *v)->ext;
+    int src[2] = {*v, -1};
+    if (list < 0)
+        return TG_OK;
+    TGI_TRY(as_channels(t, list, image.at[0].dim[TGI_CHANNELS], &src[1], err));
+    TGI_TRY(tgi_token_add_image(t, name, &image, v, err));
+    return tgi_graph_add_node(t->g, op, name, 2, src, 1, v, NULL, err);
+}
+
+/* LayerNormalization over channels; its scale and shift as nodes, which others may fuse. */
 static tg_status form_norm(tgi_tokens *t, int node, int *yes, tgi_err *err)
 {
     const tgi_node *n = &t->g->nodes[node];
     const tgi_token p = *tgi_token_of(t, n->src[0]);
     const tgi_extents image = tgi_token_of(t, p.image)->ext;
-    const int centred = tgi_node_is(n, "LayerNormalization"), n_src = n->n_src;
+    const int64_t channels = image.at[0].dim[TGI_CHANNELS];
+    const int centred = tgi_node_is(n, "LayerNormalization"), dst = n->dst[0];
+    const int scale = n->src[1], shift = n->n_src > 2 ? n->src[2] : -1;
     const float epsilon = tgi_attr_float(n, "epsilon", 1e-5f);
     const int a = axis_of(n, p.order.rank, -1);
-    int src[3] = {p.image, n->src[1], n->src[2]}, out;
+    const char *const name = n->name;
     tgi_node *made;
+    int out;
     if (n->n_dst != 1 || a != p.order.rank - 1 || !tgi_order_is_channels(&p.order, &image, a) ||
-        !fits(t, node, 0, &p.order, &image))
+        !fits(t, node, 0, &p.order, &image) || !is_listed(t, n, 1, channels) ||
+        !is_listed(t, n, 2, channels))
         return TG_OK;
-    for (int k = 1; k < n_src && k < 3; k++) {
-        const tgi_value *v = src[k] < 0 ? NULL : &t->g->values[src[k]];
-        int64_t count;
-        if (v &&
-            (!v->is_const || v->cst.desc.dtype != TG_DTYPE_F32 ||
-             !tgi_desc_count(&v->cst.desc, &count) || count != image.at[0].dim[TGI_CHANNELS]))
-            return TG_OK;
-    }
     *yes = 1;
     t->others++;
-    const char *const name = n->name;
-    TGI_TRY(add_result(t, node, 0, &p.order, &image, &out, err));
-    TGI_TRY(tgi_graph_add_node(t->g, "ChannelNorm", name, n_src, src, 1, &out, &made, err));
+    TGI_TRY(tgi_token_add_image(t, name, &image, &out, err));
+    TGI_TRY(tgi_graph_add_node(t->g, "ChannelNorm", name, 1, &p.image, 1, &out, &made, err));
     tgi_attr_set_float(made, "epsilon", epsilon);
     tgi_attr_set_int(made, "centred", centred);
+    TGI_TRY(add_listed(t, "Mul", name, scale, &out, err));
+    TGI_TRY(add_listed(t, "Add", name, shift, &out, err));
+    tgi_token_of(t, dst)->image = out;
+    tgi_token_of(t, dst)->order = p.order;
     return TG_OK;
 }
 

@@ -11,6 +11,7 @@ typedef struct tgi_token {
     tgi_order order;
     tgi_extents ext; /* of the value itself */
     int seed;        /* an image, by the operators that it meets */
+    int turned;      /* moves make an image of it */
 } tgi_token;
 
 typedef struct tgi_tokens {

@@ -1,9 +1,9 @@
 /* op_channel_norm.c - ChannelNorm: the channels of each pixel are brought to mean 0 and variance
- * 1 (not centred: to mean square 1), then scaled and shifted channel by channel. Computed in
- * float64, two passes. Source 1, 2: scale and shift, constants of C elements; each may be left
- * out. No operator of ONNX: LayerNormalization and RMSNormalization of tokens.
+ * 1 (not centred: to mean square 1). Computed in float64, two passes. No operator of ONNX:
+ * LayerNormalization and RMSNormalization of tokens, without their scale and shift.
  * Border: none, each pixel by itself. */
 #include "kernels/ops/op_shared.h"
+#include "kernels/threads.h"
 
 #include <math.h>
 
@@ -16,14 +16,8 @@ static const tgi_attr rows[] = {{"epsilon", TGI_ATTR_FLOAT,
 
 static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    const void *unused;
     TGI_TRY(tgi_want_image(ctx, 0, err));
-    for (int i = 1; i < 3; i++)
-        if (tgi_given(ctx, i))
-            TGI_TRY(tgi_const_f32(ctx, i, i == 1 ? "scale" : "shift", ctx->src[0].dim[1],
-                                  &unused, err));
-    dst[0] = ctx->src[0];
-    return TG_OK;
+    return tgi_infer_same(ctx, dst, err);
 }
 
 #define RUN_PX 64 /* pixels of a row that are normalised together */
@@ -67,39 +61,39 @@ static void measure(run *r)
         r->inverse[i] = 1 / sqrt(r->inverse[i] / (double)n + (double)a->epsilon);
 }
 
-static double listed(const tgi_op_ctx *ctx, int i, int64_t c, double absent)
-{
-    return tgi_given(ctx, i) ? (double)tgi_f32_at(ctx->const_src[i]->data, c) : absent;
-}
-
 static void apply(const run *r)
 {
-    const tgi_op_ctx *ctx = r->call->ctx;
     const tgi_view *to = &r->call->dst[0];
     int step;
     for (int64_t c = 0; c < to->c; c++) {
-        const double scale = listed(ctx, 1, c, 1), shift = listed(ctx, 2, c, 0);
         const float *from = channel(r, c, &step);
         float *dst = tgi_view_at(to, c, r->z, r->y, r->x0);
         for (int64_t i = 0; i < r->x1 - r->x0; i++)
-            dst[i * to->cb] =
-                (float)(((double)from[i * step] - r->mean[i]) * r->inverse[i] * scale + shift);
+            dst[i * to->cb] = (float)(((double)from[i * step] - r->mean[i]) * r->inverse[i]);
+    }
+}
+
+/* Row i of the box. */
+static void row(void *arg, int64_t i, int thread)
+{
+    const tgi_call *call = *(const tgi_call **)arg;
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
+                    rx = tgi_box_axis(&call->box, TGI_X);
+    const int64_t rows_of_plane = ry.hi - ry.lo;
+    run r = {.call = call, .z = rz.lo + i / rows_of_plane, .y = ry.lo + i % rows_of_plane};
+    (void)thread;
+    for (r.x0 = rx.lo; r.x0 < rx.hi; r.x0 = r.x1) {
+        r.x1 = tgi_min(r.x0 + RUN_PX, rx.hi);
+        measure(&r);
+        apply(&r);
     }
 }
 
 static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
-                    rx = tgi_box_axis(&call->box, TGI_X);
-    run r = {.call = call};
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y);
     (void)err;
-    for (r.z = rz.lo; r.z < rz.hi; r.z++)
-        for (r.y = ry.lo; r.y < ry.hi; r.y++)
-            for (r.x0 = rx.lo; r.x0 < rx.hi; r.x0 = r.x1) {
-                r.x1 = tgi_min(r.x0 + RUN_PX, rx.hi);
-                measure(&r);
-                apply(&r);
-            }
+    tgi_parallel(call->threads, (rz.hi - rz.lo) * (ry.hi - ry.lo), row, &call);
     tgi_zero_lanes(&call->dst[0], &call->box);
     return TG_OK;
 }
