@@ -176,6 +176,7 @@ static tg_status run_phases(tgi_graph *g, unsigned flags, tgi_err *err)
     TGI_TRY(tgi_graph_clean(g, err));
     tgi_priv(g)->lines = tgi_has_lines_only(g);
     TGI_TRY(tgi_size_find_base(g, err));
+    TGI_TRY(tgi_rewrite_tokens(g, flags, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
     TGI_TRY(tgi_describe_outputs(g, err));
     TGI_TRY(tgi_rewrite_edges(g, err));

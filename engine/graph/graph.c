@@ -3,7 +3,8 @@
  * Values and nodes live in two growing arrays and are named by index; nothing is ever moved
  * while a rewrite runs (see graph_priv.h). tgi_graph_finish strings the phases together:
  *
- *   clean -> fold constants -> base size -> edges -> canonical forms -> sizes -> fuse -> check
+ *   clean -> fold constants -> base size -> tokens -> canonical forms -> edges -> sizes -> fuse
+ *   -> check
  *
  * Every phase leaves a graph that infers; the last one checks the invariants of graph.h, so the
  * planner never meets a graph that it cannot execute. */

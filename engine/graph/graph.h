@@ -126,6 +126,7 @@ tg_status tgi_graph_add_output(tgi_graph *g, int value, tgi_err *err);
 #define TGI_GRAPH_NO_FUSE 1u    /* keep every op a node: what the reference pass runs */
 #define TGI_GRAPH_NO_COMMUTE 2u /* keep 1x1 after Resize */
 #define TGI_GRAPH_LABELS 4u     /* output 0 becomes the number of its largest channel */
+#define TGI_GRAPH_NO_TOKENS 8u  /* keep arrays that are images in another order of axes */
 tg_status tgi_graph_finish(tgi_graph *g, unsigned flags, tgi_err *err);
 
 /* Import: parse and lower the file. The mapping stays open inside the graph. */

@@ -115,6 +115,11 @@ tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err);
 /* Whether it works on images or volumes (spatial, base): known behind tgi_rewrite_edges. */
 tg_status tgi_size_find_rank(tgi_graph *g, tgi_err *err);
 tg_status tgi_size_analyse(tgi_graph *g, tgi_err *err);
+/* Inputs of another size than the base, k = 1, 2, ..., at which inference succeeds: extents that
+ * the file leaves open are changed. *found 0: there are none, or none works. */
+tg_status tgi_size_other(const tgi_graph *g, int k, tgi_desc *in, int *found, tgi_err *err);
+/* 1: of [N,?,?,c] the file gives the last extent only. */
+int tgi_size_channels_last(const tgi_graph *g, int port);
 /* rewrite_edges.c: outputs that the file declares without a shape have the one that is
  * inferred, as long as the graph's axes are the file's. */
 tg_status tgi_describe_outputs(tgi_graph *g, tgi_err *err);
@@ -123,6 +128,8 @@ tg_status tgi_rewrite_edges(tgi_graph *g, tgi_err *err);
 tg_status tgi_rewrite_lines(tgi_graph *g, tgi_err *err);
 /* 1: there are windows, and all of them slide over one axis. */
 int tgi_has_lines_only(const tgi_graph *g);
+/* rewrite_tokens.c: rows of a matrix that are pixels, as pixels. */
+tg_status tgi_rewrite_tokens(tgi_graph *g, unsigned flags, tgi_err *err);
 tg_status tgi_rewrite_canonical(tgi_graph *g, unsigned flags, tgi_err *err);
 /* rewrite_parts.c: batch norm in parts; instance norm and upsampling out of parts. */
 tg_status tgi_split_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err);

@@ -23,13 +23,14 @@
 static int host_rank(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
 {
     static const char *const conv[] = {"Conv", "ConvTranspose"};
-    static const char *const pass[] = {"MaxPool", "AveragePool", "InstanceNormalization"};
+    static const char *const pass[] = {"MaxPool", "AveragePool", "InstanceNormalization",
+                                       "ChannelNorm", "PixelMatMul"};
     if (!n->op || n->n_dst != 1 || tgi_node_is_flat(g, s, n))
         return 0;
     for (int i = 0; i < 2; i++)
         if (tgi_node_is(n, conv[i]))
             return 3;
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof pass / sizeof pass[0]; i++)
         if (tgi_node_is(n, pass[i]))
             return 2;
     return n->op->as_step ? 1 : 0;

@@ -1,7 +1,8 @@
 /* rewrite_parts.c - operators that old exports spell as several, put together again.
  *
  *   m = mean(x); d = x - m; d / sqrt(mean(d * d) + eps) [* scale + shift by channel]
- *                                                  ->  InstanceNormalization
+ *                                                  ->  InstanceNormalization, or, where
+ *                                                      means are over channels, ChannelNorm
  *   Reshape [..,1], Concat with itself, Reshape [..,2W], Concat with itself, Reshape
  *                                                  ->  Resize by two, nearest
  *
@@ -82,8 +83,24 @@ static int through_reshape(const tgi_graph *g, const tgi_shapes *s, int v)
                : v;
 }
 
+/* What is averaged over all channels of each pixel to give `v`, or -1. */
+static int mean_of_channels(const tgi_graph *g, const tgi_shapes *s, int v)
+{
+    const tgi_node *n = tgi_graph_maker(g, v, "ReduceMean");
+    const tgi_desc *d = &s->desc[v];
+    if (!n || n->n_epi || d->rank < 4 || d->rank > 5 || d->dim[0] != 1 || d->dim[1] != 1)
+        return -1;
+    const tgi_desc *a = &s->desc[n->src[0]];
+    if (a->rank != d->rank || a->dim[0] != 1 || a->dim[1] < 2)
+        return -1;
+    for (int i = 2; i < d->rank; i++)
+        if (d->dim[i] != a->dim[i] || a->dim[i] < 2)
+            return -1;
+    return n->src[0];
+}
+
 /* What is averaged over all pixels of each channel to give `v`, or -1. */
-static int mean_of(const tgi_graph *g, const tgi_shapes *s, int v)
+static int mean_of_pixels(const tgi_graph *g, const tgi_shapes *s, int v)
 {
     const tgi_node *n = tgi_graph_maker(g, v, "ReduceMean");
     if (!n)
@@ -118,8 +135,11 @@ typedef struct norm {
     float epsilon;
 } norm;
 
+typedef int (*mean_fn)(const tgi_graph *g, const tgi_shapes *s, int v);
+
 /* d / sqrt(mean(d * d) + eps) with d = x - mean(x)? */
-static int match_norm(const tgi_graph *g, const tgi_shapes *s, const tgi_node *div, norm *out)
+static int match_norm(const tgi_graph *g, const tgi_shapes *s, mean_fn mean_of,
+                      const tgi_node *div, norm *out)
 {
     const tgi_node *root = tgi_graph_maker(g, div->src[1], "Sqrt");
     const tgi_node *sum = root ? tgi_graph_maker(g, root->src[0], "Add") : NULL;
@@ -191,6 +211,31 @@ static tg_status replace_norm(tgi_graph *g, const tgi_shapes *s, int at, const n
                : tgi_fail(err, TG_E_INTERNAL, "InstanceNormalization lacks its attribute");
 }
 
+/* The same over the channels of each pixel; scale and shift stay, which others fuse. */
+static tg_status join_channel_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
+{
+    const int n_nodes = g->n_nodes;
+    int found = 0;
+    norm m;
+    for (int i = 0; i < n_nodes; i++) {
+        const tgi_node *div = &g->nodes[i];
+        if (!tgi_node_is(div, "Div") || div->n_epi || div->n_src != 2 ||
+            !match_norm(g, s, mean_of_channels, div, &m))
+            continue;
+        const int dst = div->dst[0];
+        tgi_node *n;
+        tgi_graph_drop(g, i);
+        TGI_TRY(tgi_graph_add_node(g, "ChannelNorm", g->values[dst].name, 1, &m.x, 1, &dst, &n,
+                                   err));
+        tgi_attr_set_float(n, "epsilon", m.epsilon);
+        found++;
+    }
+    if (!found)
+        return TG_OK;
+    return tgi_graph_note(
+        g, err, "means over channels, differences, roots -> ChannelNorm (%d times)", found);
+}
+
 tg_status tgi_join_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     const int n_nodes = g->n_nodes;
@@ -199,7 +244,7 @@ tg_status tgi_join_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
     for (int i = 0; i < n_nodes; i++) {
         const tgi_node *div = &g->nodes[i];
         if (!tgi_node_is(div, "Div") || div->n_epi || s->desc[div->dst[0]].rank < 4 ||
-            !match_norm(g, s, div, &m))
+            !match_norm(g, s, mean_of_pixels, div, &m))
             continue;
         TGI_TRY(replace_norm(g, s, i, &m, err));
         found++;
@@ -209,6 +254,7 @@ tg_status tgi_join_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
                                "means, differences, roots -> InstanceNormalization "
                                "(%d times)",
                                found));
+    TGI_TRY(join_channel_norms(g, s, err));
     return tgi_graph_clean(g, err);
 }
 

@@ -204,6 +204,55 @@ tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err)
     return tgi_fail(err, first.code, "%s", first.text);
 }
 
+/* ---- Other sizes ------------------------------------------------------------------------- */
+
+#define OTHER_STEPS 96 /* pixels more that are tried where no multiple of the base works */
+
+int tgi_size_channels_last(const tgi_graph *g, int port)
+{
+    int first, last;
+    guess_spatial(g, &g->in[port], tgi_priv(g)->base_in[port].rank, &first, &last);
+    return first == 1;
+}
+
+/* The base size with its open extents times `times` (z,y,x), and `more` pixels. 1: any is. */
+static int other_inputs(const tgi_graph *g, const int64_t times[3], int64_t more, tgi_desc *in)
+{
+    int open = 0;
+    for (int i = 0; i < g->n_in; i++) {
+        int first, last;
+        in[i] = tgi_priv(g)->base_in[i];
+        guess_spatial(g, &g->in[i], in[i].rank, &first, &last);
+        for (int a = first; a <= last; a++) {
+            const int from_x = last - a;
+            if (g->in[i].file_dim[a] > 0)
+                continue;
+            in[i].dim[a] = in[i].dim[a] * times[from_x < 2 ? 2 - from_x : 0] + more;
+            open = 1;
+        }
+    }
+    return open;
+}
+
+tg_status tgi_size_other(const tgi_graph *g, int k, tgi_desc *in, int *found, tgi_err *err)
+{
+    static const int64_t times[][3] = {{1, 1, 2}, {2, 3, 1}}, once[3] = {1, 1, 1};
+    *found = 0;
+    if (!other_inputs(g, times[(k - 1) % 2], 0, in))
+        return TG_OK;
+    for (int64_t more = 0, tried = 0; !*found && tried <= OTHER_STEPS; tried++) {
+        tgi_err e = {0};
+        const tg_status st = probe(g, in, &e);
+        if (tgi_search_ends(st))
+            return tgi_fail(err, st, "%s", e.text);
+        *found = st == TG_OK;
+        more += k;
+        if (!*found)
+            other_inputs(g, once, more, in);
+    }
+    return TG_OK;
+}
+
 /* ---- Free or fixed ----------------------------------------------------------------------- */
 
 /* Axis of ext[] (z,y,x) that belongs to axis `a` of an activation of this rank. */

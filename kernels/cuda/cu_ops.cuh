@@ -106,6 +106,8 @@
     X(arg_min)                                                                                 \
     X(lp_normalization)                                                                        \
     X(lrn)                                                                                     \
+    X(channel_norm)                                                                            \
+    X(pixel_product)                                                                           \
     X(global_max) /* cu_reduce.cu */                                                           \
     X(reduce_l1)                                                                               \
     X(reduce_l2)                                                                               \

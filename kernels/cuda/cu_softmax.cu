@@ -1,5 +1,5 @@
 /* cu_softmax.cu - operators over the channels of each pixel: Softmax, LogSoftmax, Hardmax,
- * ArgMax, ArgMin, LpNormalization, LRN.
+ * ArgMax, ArgMin, LpNormalization, LRN, ChannelNorm, PixelMatMul.
  *
  * A thread has a pixel: it walks the channels in their order for what it needs to know of them
  * (largest, sum, norm), then once more for the results. Sums are in float32; a softmax adds
@@ -7,14 +7,15 @@
 #include "kernels/cuda/cu_channels.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 
-enum cu_along { CU_SOFT, CU_LOG_SOFT, CU_HARD, CU_NORM_1, CU_NORM_2 };
+enum cu_along { CU_SOFT, CU_LOG_SOFT, CU_HARD, CU_NORM_1, CU_NORM_2, CU_CENTRED, CU_SCALED };
 
 struct cu_along_args {
     cu_cells cells;
     cu_view dst;
     cu_epi epi;
     cu_operand src;
-    int32_t kind, unused; /* cu_along: looked at by the kernel, there are kernels enough */
+    int32_t kind;  /* cu_along: looked at by the kernel, there are kernels enough */
+    float epsilon; /* of CU_CENTRED and CU_SCALED */
     cu_pool pool;
 };
 
@@ -23,12 +24,46 @@ struct cu_known {
     int32_t at;     /* of the first largest */
 };
 
+/* Sum of v(x, channel) over the channels of a pixel, in eight parts. */
+template <class T, class F>
+__device__ __forceinline__ float cu_sum_channels(const cu_pool &pool, cu_operand src,
+                                                 const cu_place &p, const F &of)
+{
+    float part[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    cu_each_channel<T>(pool, src, p.z, p.y, p.x, [&](float v, int32_t) {
+        /* the oldest sum comes to the front: channel c is added to sum c modulo 8 */
+        const float sum = part[0] + of(v);
+#pragma unroll
+        for (int i = 0; i < 7; i++)
+            part[i] = part[i + 1];
+        part[7] = sum;
+    });
+    return ((part[0] + part[1]) + (part[2] + part[3])) +
+           ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+/* top: the mean, or 0; sum: one over the deviation from it. */
+template <class T>
+__device__ __forceinline__ cu_known cu_know_norm(const cu_pool &pool, cu_operand src, int kind,
+                                                 float epsilon, int32_t channels,
+                                                 const cu_place &p)
+{
+    cu_known k = {0.0f, 0.0f, 0};
+    const float n = (float)channels;
+    if (kind == CU_CENTRED)
+        k.top = cu_sum_channels<T>(pool, src, p, [&](float v) { return v; }) / n;
+    const float mean = k.top;
+    const float squares =
+        cu_sum_channels<T>(pool, src, p, [&](float v) { return (v - mean) * (v - mean); });
+    k.sum = 1.0f / sqrtf(squares / n + epsilon);
+    return k;
+}
+
 template <class T>
 __device__ __forceinline__ cu_known cu_know(const cu_pool &pool, cu_operand src, int kind,
                                             const cu_place &p)
 {
     cu_known k = {-INFINITY, 0.0f, 0};
-    float part[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     if (kind <= CU_HARD)
         cu_each_channel<T>(pool, src, p.z, p.y, p.x, [&](float v, int32_t c) {
             if (v > k.top || c == 0) {
@@ -38,18 +73,9 @@ __device__ __forceinline__ cu_known cu_know(const cu_pool &pool, cu_operand src,
         });
     if (kind == CU_HARD)
         return k;
-    cu_each_channel<T>(pool, src, p.z, p.y, p.x, [&](float v, int32_t) {
-        /* the oldest sum comes to the front: channel c is added to sum c modulo 8 */
-        const float sum = part[0] + (kind == CU_NORM_1   ? fabsf(v)
-                                     : kind == CU_NORM_2 ? v * v
-                                                         : expf(v - k.top));
-#pragma unroll
-        for (int i = 0; i < 7; i++)
-            part[i] = part[i + 1];
-        part[7] = sum;
+    k.sum = cu_sum_channels<T>(pool, src, p, [&](float v) {
+        return kind == CU_NORM_1 ? fabsf(v) : kind == CU_NORM_2 ? v * v : expf(v - k.top);
     });
-    k.sum = ((part[0] + part[1]) + (part[2] + part[3])) +
-            ((part[4] + part[5]) + (part[6] + part[7]));
     if (kind == CU_LOG_SOFT)
         k.sum = logf(k.sum);
     if (kind == CU_NORM_2)
@@ -64,7 +90,9 @@ __global__ void __launch_bounds__(256, 4) cu_along_channels(const cu_along_args 
     if (!cu_place_of<V>(a->cells, &p))
         return;
     const int kind = a->kind;
-    const cu_known k = cu_know<T>(a->pool, a->src, kind, p);
+    const cu_known k = kind >= CU_CENTRED
+                           ? cu_know_norm<T>(a->pool, a->src, kind, a->epsilon, a->dst.c, p)
+                           : cu_know<T>(a->pool, a->src, kind, p);
     for (p.c = 0; p.c < a->dst.cb; p.c += V) {
         float v[V];
         int32_t c = p.c;
@@ -74,6 +102,7 @@ __global__ void __launch_bounds__(256, 4) cu_along_channels(const cu_along_args 
             return kind == CU_SOFT       ? expf(x - k.top) / k.sum
                    : kind == CU_LOG_SOFT ? x - k.top - k.sum
                    : kind == CU_HARD     ? (mine == k.at ? 1.0f : 0.0f)
+                   : kind >= CU_CENTRED  ? (x - k.top) * k.sum
                    : k.sum > 0.0f        ? x / k.sum
                                          : 0.0f;
         });
@@ -82,13 +111,13 @@ __global__ void __launch_bounds__(256, 4) cu_along_channels(const cu_along_args 
     }
 }
 
-template <class T> static void run_along(const tgi_call *call, int kind)
+template <class T> static void run_along(const tgi_call *call, int kind, float epsilon = 0)
 {
     const int lanes = cu_lanes(call->dst[0].cb);
     cu_shape s;
     cu_along_args a;
     a.kind = kind;
-    a.unused = 0;
+    a.epsilon = epsilon;
     a.pool.n = a.pool.unused = 0;
     a.epi = cu_pool_epilogue(&a.pool, call);
     a.src = cu_pool_operand(&a.pool, &call->src[0]);
@@ -141,6 +170,16 @@ template <class T> static void run_lp_norm(const tgi_call *call)
         run_along<T>(call, CU_NORM_1);
     else
         run_along<T>(call, CU_NORM_2);
+}
+
+static int accepts_channel_norm(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
+{
+    return !ctx->const_src[0] && cu_accepts_image(ctx, lay);
+}
+template <class T> static void run_channel_norm(const tgi_call *call)
+{
+    const channel_norm_attrs *n = (const channel_norm_attrs *)call->ctx->attrs;
+    run_along<T>(call, n->centred ? CU_CENTRED : CU_SCALED, n->epsilon);
 }
 
 /* ---- Where the largest is ---------------------------------------------------------------- */
@@ -233,6 +272,43 @@ template <class T> static void run_lrn(const tgi_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
+/* ---- A matrix that was computed ---------------------------------------------------------- */
+
+struct cu_pixel_product_f {
+    cu_operand src, matrix;
+    int32_t outer, unused;
+    template <class T, int V>
+    __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
+                                       float (&v)[V]) const
+    {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v[i] = 0.0f;
+        cu_each_channel<T>(pool, src, p.z, p.y, p.x, [&](float x, int32_t k) {
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                if (p.c + i < outer)
+                    v[i] += x * cu_read_one<T>(pool, matrix, 0, 0, 0, k * outer + p.c + i);
+        });
+    }
+};
+
+static int accepts_pixel_product(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
+{
+    return !ctx->const_src[0] && !ctx->const_src[1] && cu_accepts_image(ctx, lay);
+}
+
+template <class T> static void run_pixel_product(const tgi_call *call)
+{
+    cu_map_args<cu_pixel_product_f> a;
+    cu_map_begin(&a, call);
+    a.f.src = cu_pool_operand(&a.pool, &call->src[0]);
+    a.f.matrix = cu_pool_operand(&a.pool, &call->src[1]);
+    a.f.outer = (int32_t)call->dst[0].c;
+    a.f.unused = 0;
+    cu_map_go<T>(&a, call, 0);
+}
+
 CU_VARIANT(softmax, "cu_softmax", "Softmax", accepts_softmax, run_soft)
 CU_VARIANT(log_softmax, "cu_log_softmax", "LogSoftmax", accepts_softmax, run_log_soft)
 CU_VARIANT(hardmax, "cu_hardmax", "Hardmax", accepts_softmax, run_hard)
@@ -244,3 +320,7 @@ CU_VARIANT(lp_normalization, "cu_lp_normalization", "LpNormalization", accepts_l
         cu_variant("cu_arg_min", "ArgMin", accepts_arg<T>, run_arg_min<T>);
 CU_ELEMENTS(CU_ARG, )
 CU_VARIANT(lrn, "cu_lrn", "LRN", accepts_lrn, run_lrn)
+CU_VARIANT(channel_norm, "cu_channel_norm", "ChannelNorm", accepts_channel_norm,
+           run_channel_norm)
+CU_VARIANT(pixel_product, "cu_pixel_product", "PixelMatMul", accepts_pixel_product,
+           run_pixel_product)

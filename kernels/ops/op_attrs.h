@@ -95,6 +95,11 @@ typedef struct pad_attrs {
     float value;
 } pad_attrs;
 
+typedef struct channel_norm_attrs {
+    float epsilon;
+    int64_t centred;
+} channel_norm_attrs;
+
 typedef struct instance_norm_attrs {
     float epsilon;
 } instance_norm_attrs;
