@@ -326,9 +326,9 @@ static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
         snprintf(disk, sizeof disk, ", or --scratch DIR on a disk with %s free",
                  tgi_size_above(wanted, size, sizeof size));
     return tgi_fail(err, TG_E_BUDGET,
-                    "the smallest plan needs %s, in %d stages with what passes between them%s; "
-                    "the budget is %s: give %s%s%s",
-                    need, job->plan.stages->n, keeps_on_disk(job) ? " on disk" : " in memory",
+                    "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s",
+                    need, job->plan.stages->n,
+                    keeps_on_disk(job) ? " with what passes between them on disk" : "",
                     have, must, disk,
                     job->source ? ", or a smaller --roi" : ", or a smaller array");
 }

@@ -12,6 +12,7 @@
 #include "engine/ends/decoded.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
+#include "engine/out/stage_log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -280,6 +281,12 @@ static tg_status no_room_for_stages(const tg_job *job, uint64_t scratch, tgi_err
         job->source ? "a smaller --roi" : "smaller arrays");
 }
 
+/* What a stopped run of this output has in the folder already; it is used again. */
+static uint64_t kept_already(const tg_job *job)
+{
+    return job->set.output ? tgi_kept_holds(job->set.scratch, job->set.output) : 0;
+}
+
 tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
 {
     const tgi_bytes *b = &job->plan.bytes;
@@ -291,7 +298,7 @@ tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
     const uint64_t output =
         b->output_sure > b->output_held ? b->output_sure - b->output_held : 0;
     char need[32], has[32];
-    if (b->kept_disk && scratch > job->scratch_place.free_bytes)
+    if (b->kept_disk && scratch > tgi_sat_add(job->scratch_place.free_bytes, kept_already(job)))
         return no_room_for_stages(job, scratch, err);
     if (s->used && s->bytes > job->scratch_place.free_bytes)
         return tgi_fail(err, TG_E_NO_SPACE,
@@ -302,7 +309,7 @@ tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
                         tgi_size_below(job->scratch_place.free_bytes, has, sizeof has),
                         s->passes);
     const uint64_t all = output + (together ? scratch : 0);
-    if (!output || all <= b->output_free)
+    if (!output || all <= tgi_sat_add(b->output_free, together ? kept_already(job) : 0))
         return TG_OK;
     return no_room_for_output(job, all, together ? scratch : 0, err);
 }

@@ -741,7 +741,8 @@ void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *
 {
     tgi_journal_about a = {.process = getpid(),
                            .tiles_before = j->appended,
-                           .tiles_in_all = j->layout->n_tiles,
+                           /* of a finished one nobody asks */
+                           .tiles_in_all = j->layout ? j->layout->n_tiles : j->appended,
                            .began = tgi_day_seconds()};
     snprintf(a.input, sizeof a.input, "%s", input ? input : "");
     snprintf(a.model, sizeof a.model, "%s", model ? model : "");
