@@ -328,9 +328,8 @@ static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
     return tgi_fail(err, TG_E_BUDGET,
                     "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s",
                     need, job->plan.stages->n,
-                    keeps_on_disk(job) ? " with what passes between them on disk" : "",
-                    have, must, disk,
-                    job->source ? ", or a smaller --roi" : ", or a smaller array");
+                    keeps_on_disk(job) ? " with what passes between them on disk" : "", have,
+                    must, disk, job->source ? ", or a smaller --roi" : ", or a smaller array");
 }
 
 tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, tgi_err *err)
