@@ -81,6 +81,8 @@ static const struct {
 
 static int may_refuse(const char *op, enum when when)
 {
+    if (tgi_op_find(op)->internal) /* rewrites make these of images alone */
+        return 1;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (strcmp(refused[i].op, op) == 0 && (refused[i].when == ANY || when == INTEGERS))
             return 1;
@@ -675,6 +677,8 @@ static void print_table(FILE *out)
         "| operator | images | arrays | |\n|---|---|---|---|\n");
     for (int i = 0; case_symbols[i]; i++) {
         const tgi_op *op = tgi_op_at(i);
+        if (op->internal) /* no model has it */
+            continue;
         fprintf(out, "| %s | ", op->name);
         print_variants(out, op->name, 0);
         fprintf(out, " | ");
