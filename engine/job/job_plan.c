@@ -34,6 +34,8 @@
 
 tgi_bytes tgi_plan_first_bytes(tg_job *job)
 {
+    tgi_choice_free(&job->plan.choice);
+    tgi_stages_forget(job->plan.stages); /* counted where they are filled in again */
     return (tgi_bytes){.process = tgi_job_process_bytes(job), .allowance = ALLOWANCE_BYTES};
 }
 
@@ -170,8 +172,10 @@ static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, 
                                    uint64_t disk)
 {
     const tgi_decided *was = &job->plan.adopted;
+    const tgi_stages *s = job->plan.stages;
     tgi_staged_args args = {.choose = *a,
                             .cut = cut,
+                            .other = cut == s->sparing ? s : s->sparing,
                             .disk_limit = disk,
                             .was_band = job->plan.adopts ? was->band : 0,
                             .rows = rows_in_of};
@@ -260,6 +264,8 @@ tg_status tgi_plan_choose(tg_job *job)
     const tg_status st = tgi_choose_kernels(p->net, given, !job->set.tile.automatic,
                                             choose_tiling, job, &p->choice);
     set_weights(job);
+    if (!p->choice.staged || p->choice.staged->cut == p->stages)
+        tgi_stages_spare_no_more(p->stages);
     return st;
 }
 

@@ -177,7 +177,6 @@ static tg_status choose_on_grid(tg_job *job, tgi_err *err)
     size_t decoder = job->source->ops->codec_bytes(job->source);
     if (job->set.scratch && !job->plan.scratch.no_room && tgi_job_streams_input(job))
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
-    tgi_choice_free(&p->choice);
     TGI_TRY(make_layout(job, err));
     tgi_mapping_meta(&job->map, job->info, &meta);
     p->bytes = tgi_plan_first_bytes(job);

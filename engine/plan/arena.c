@@ -143,7 +143,7 @@ static void put(shelf *s, const tgi_item *it)
     sum_up(b);
 }
 
-/* Give all items their places, or as many as take less than `limit`: an order that needs as
+/* Give the items in `order` their places, or as many as take less than `limit`: an order that needs as
  * much as another one is of no use. */
 static tg_status place(tgi_item *items, const order_entry *order, int n, size_t limit, shelf *s,
                        size_t *total, tgi_err *err)
@@ -155,40 +155,42 @@ static tg_status place(tgi_item *items, const order_entry *order, int n, size_t 
     for (int i = 0; i < n && *total < limit; i++) {
         tgi_item *it = &items[order[i].item];
         TGI_TRY(tgi_check_cancel(err));
-        it->offset = it->bytes ? lowest_gap(s, it) : 0;
-        if (!it->bytes)
-            continue;
+        it->offset = lowest_gap(s, it);
         put(s, it);
         *total = *total > it->offset + it->bytes ? *total : it->offset + it->bytes;
     }
     return TG_OK;
 }
 
-static void make_order(const tgi_item *items, int n, int kind, order_entry *order)
+/* Of those that have bytes; returns how many. */
+static int make_order(const tgi_item *items, int n, int kind, order_entry *order)
 {
+    int used = 0;
     for (int i = 0; i < n; i++) {
-        const size_t life = (size_t)(items[i].last - items[i].first + 1);
-        order[i].item = i;
+        const size_t bytes = items[i].bytes,
+                     life = (size_t)(items[i].last - items[i].first + 1);
+        if (!bytes)
+            continue;
+        order_entry *e = &order[used++];
+        *e = (order_entry){.item = i, .key2 = bytes};
         switch (kind) {
         case 0: /* largest first */
-            order[i].key1 = items[i].bytes;
-            order[i].key2 = life;
+            e->key1 = bytes;
+            e->key2 = life;
             break;
         case 1: /* longest life first */
-            order[i].key1 = life;
-            order[i].key2 = items[i].bytes;
+            e->key1 = life;
             break;
         case 2: /* as the steps come */
-            order[i].key1 = SIZE_MAX - (size_t)(items[i].first + 1);
-            order[i].key2 = items[i].bytes;
+            e->key1 = SIZE_MAX - (size_t)(items[i].first + 1);
             break;
         default: /* most bytes times steps first */
-            order[i].key1 = tgi_sat_mul(items[i].bytes, life);
-            order[i].key2 = items[i].bytes;
+            e->key1 = tgi_sat_mul(bytes, life);
             break;
         }
     }
-    qsort(order, (size_t)n, sizeof *order, by_key);
+    qsort(order, (size_t)used, sizeof *order, by_key);
+    return used;
 }
 
 /* By `edge`: where bytes begin and, one step after the last, end. */
@@ -206,14 +208,17 @@ static int by_step(const void *a, const void *b)
 static size_t largest_live_set(const tgi_item *items, int n, edge *edges)
 {
     size_t best = 0, now = 0;
+    int used = 0;
     for (int i = 0; i < n; i++) {
-        edges[2 * i] = (edge){items[i].first, items[i].bytes, 0};
-        edges[2 * i + 1] = (edge){items[i].last + 1, 0, items[i].bytes};
+        if (!items[i].bytes)
+            continue;
+        edges[used++] = (edge){items[i].first, items[i].bytes, 0};
+        edges[used++] = (edge){items[i].last + 1, 0, items[i].bytes};
     }
-    qsort(edges, 2 * (size_t)n, sizeof *edges, by_step);
-    for (int i = 0; i < 2 * n;) {
+    qsort(edges, (size_t)used, sizeof *edges, by_step);
+    for (int i = 0; i < used;) {
         const int at = edges[i].at;
-        for (; i < 2 * n && edges[i].at == at; i++)
+        for (; i < used && edges[i].at == at; i++)
             now += edges[i].begins - edges[i].ends; /* wraps and comes back */
         best = now > best ? now : best;
     }
@@ -234,9 +239,11 @@ tg_status tgi_arena_pack(tgi_item *items, int n, size_t *total, size_t *lower_bo
                        : tgi_fail(err, TG_E_NOMEM, "no memory to place %d buffers", n);
     if (st == TG_OK)
         *lower_bound = largest_live_set(items, n, edges);
+    for (int i = 0; i < n; i++)
+        items[i].offset = 0;
     for (int kind = 0; st == TG_OK && kind < 4 && best > *lower_bound; kind++) {
-        make_order(items, n, kind, order);
-        st = place(items, order, n, best, &s, &t, err);
+        const int used = make_order(items, n, kind, order);
+        st = place(items, order, used, best, &s, &t, err);
         last_kind = kind;
         if (t < best) {
             best = t;
@@ -244,8 +251,8 @@ tg_status tgi_arena_pack(tgi_item *items, int n, size_t *total, size_t *lower_bo
         }
     }
     if (st == TG_OK && last_kind != best_kind) {
-        make_order(items, n, best_kind, order);
-        st = place(items, order, n, SIZE_MAX, &s, &t, err);
+        const int used = make_order(items, n, best_kind, order);
+        st = place(items, order, used, SIZE_MAX, &s, &t, err);
     }
     *total = tgi_align_size(best == SIZE_MAX ? 0 : best, TGI_ARENA_ALIGN);
     tgi_free(order);

@@ -130,6 +130,7 @@ tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err)
     tgi_stages *s = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *s);
     if (!s)
         return tgi_fail(err, TG_E_NOMEM, "no memory to cut %d nodes into stages", net->n_nodes);
+    s->floor_used = -1;
     tg_status st = whole_net(net, &s->one, err);
     if (st == TG_OK)
         st = tgi_stages_cut(net, TGI_FLOPS_PER_BYTE, s, err);
@@ -152,12 +153,38 @@ tg_status tgi_stages_spare(tgi_stages *s, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory to cut %d nodes into stages",
                         s->one.net->n_nodes);
     t->one.net = s->one.net;
+    t->floor_used = -1;
+    const size_t before = tgi_mem_held() - sizeof *t;
     const tg_status st = tgi_stages_cut(s->one.net, NEVER_STORE, t, err);
+    t->bytes = tgi_mem_held() - before;
     if (st == TG_OK)
         s->sparing = t;
     else
         tgi_stages_free(&t);
     return st;
+}
+
+void tgi_stages_spare_no_more(tgi_stages *s)
+{
+    tgi_stages_free(&s->sparing);
+}
+
+size_t tgi_stages_held(const tgi_stages *s)
+{
+    size_t n = s->bytes;
+    for (int k = 0; k < s->n; k++)
+        if (s->stage[k].values)
+            n += ((size_t)s->one.net->n_values + 1) * sizeof *s->stage[k].values;
+    return n;
+}
+
+void tgi_stages_forget(tgi_stages *s)
+{
+    tgi_stages_spare_no_more(s);
+    for (int k = 0; k < s->n; k++) {
+        tgi_free(s->stage[k].values);
+        s->stage[k].values = NULL;
+    }
 }
 
 /* A stage that hands other values on computes all of them, and of the output what is not wanted,
@@ -178,6 +205,7 @@ void tgi_stages_fit(tgi_stages *s, const tgi_fit fit[3])
     fit_stage(&s->one, fit);
     for (int k = 0; k < s->n; k++)
         fit_stage(&s->stage[k], fit);
+    s->floor_used = -1;
 }
 
 void tgi_stages_free(tgi_stages **s)

@@ -69,9 +69,11 @@ typedef struct tgi_stages {
     tgi_stage one;    /* the net uncut */
     tgi_stage *stage; /* the cut */
     int n;
-    struct tgi_stages
-        *sparing; /* the same, where nothing is stored that can be made again; NULL
-                                   until tgi_stages_spare */
+    /* The same, where nothing is stored that can be made again; NULL until tgi_stages_spare. */
+    struct tgi_stages *sparing;
+    size_t bytes;   /* of a sparing cut: what it takes */
+    size_t floor;   /* what tgi_choose_staged found that its stages need, the last one */
+    int floor_used; /* aside, with so many fast kernels; -1: not known */
 } tgi_stages;
 
 /* What a processor computes while a disk moves one byte: 1e11 operations a second against 1e9
@@ -84,6 +86,11 @@ void tgi_stages_free(tgi_stages **s);
 /* Cut once more, for who has no room to store: into s->sparing, whose `one` names the net alone.
  * What the net's outputs are wanted of is not said yet (tgi_stages_fit). */
 tg_status tgi_stages_spare(tgi_stages *s, tgi_err *err);
+void tgi_stages_spare_no_more(tgi_stages *s);
+/* Bytes of the tables that a plan has filled in, in stages that are cut. */
+size_t tgi_stages_held(const tgi_stages *s);
+/* Back to what it was before a plan: no table of its stages, no sparing cut. */
+void tgi_stages_forget(tgi_stages *s);
 /* Who lives from when to when in a stage of the cut, for who tiles it: a table of all values of
  * the net for each of thousands of stages would be gigabytes that nobody looks at. */
 tg_status tgi_stage_lifetimes(tgi_stage *s, tgi_err *err);

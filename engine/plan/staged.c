@@ -156,15 +156,14 @@ static void list_gathered(tgi_staged *s, int count_only)
 }
 
 /* A table of all values for each stage, so it is no trifle where there are many. */
-static void count_held(tgi_staged *s)
+static void count_held(tgi_staged *s, const tgi_stages *other)
 {
-    const size_t values = (size_t)s->cut->one.net->n_values + 1;
     s->held_bytes = sizeof *s + ((size_t)s->n + 1) * sizeof *s->tiling +
                     ((size_t)s->n_kept + 1) * sizeof *s->kept +
-                    ((size_t)s->n_gathered + 1) * sizeof *s->gathered;
+                    ((size_t)s->n_gathered + 1) * sizeof *s->gathered +
+                    tgi_stages_held(s->cut) + (other ? tgi_stages_held(other) : 0);
     for (int k = 0; k < s->n; k++)
-        s->held_bytes +=
-            values * sizeof *s->cut->stage[k].values + tgi_tiling_held(&s->cut->stage[k]);
+        s->held_bytes += tgi_tiling_held(&s->cut->stage[k]);
 }
 
 /* ---- Where it is kept -------------------------------------------------------------------- */
@@ -337,9 +336,20 @@ static tg_status choose_all(chooser *c, tgi_err *err)
     return TG_OK;
 }
 
-/* What the stages but the last one need. */
+static int is_floor_known(const chooser *c)
+{
+    return c->a->cut->floor_used == c->a->cut->one.net->n_used;
+}
+
+/* What the stages but the last one need: the same for every grid of the output and every place
+ * of what is kept. */
 static tg_status find_floor(chooser *c, tgi_err *err)
 {
+    tgi_stages *cut = c->a->cut;
+    if (is_floor_known(c)) {
+        c->floor = cut->floor;
+        return TG_OK;
+    }
     c->floor = 0;
     for (int k = 0; k < c->s->n; k++) {
         tgi_choice got;
@@ -351,6 +361,8 @@ static tg_status find_floor(chooser *c, tgi_err *err)
             return st;
         c->floor = got.smallest_bytes > c->floor ? got.smallest_bytes : c->floor;
     }
+    cut->floor = c->floor;
+    cut->floor_used = cut->one.net->n_used;
     return TG_OK;
 }
 
@@ -358,7 +370,8 @@ static tg_status find_floor(chooser *c, tgi_err *err)
  * not need; that this is too little, too, is a refusal, and c->least says what would do. */
 static tg_status choose_tilings(chooser *c, tgi_err *err)
 {
-    tg_status st = choose_all(c, err);
+    const int hopeless = is_floor_known(c) && c->a->cut->floor > c->limit;
+    const tg_status st = hopeless ? TG_E_BUDGET : choose_all(c, err);
     if (st != TG_E_BUDGET)
         return st;
     TGI_TRY(find_floor(c, err));
@@ -401,9 +414,9 @@ static tg_status open_staged(const tgi_staged_args *a, tgi_staged **out, tgi_err
         return tgi_fail(err, TG_E_NOMEM, "no memory to plan %d stages", s->n);
     list_kept(s, 0);
     list_gathered(s, 0);
-    count_held(s);
     for (int k = 0; k < s->n; k++)
         TGI_TRY(tgi_stage_lifetimes(&a->cut->stage[k], err));
+    count_held(s, a->other);
     return TG_OK;
 }
 

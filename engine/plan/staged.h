@@ -61,9 +61,10 @@ typedef struct tgi_staged {
 } tgi_staged;
 
 typedef struct tgi_staged_args {
-    tgi_choose_args choose; /* `stage` is not looked at */
-    tgi_stages *cut;        /* lifetimes are filled in */
-    uint64_t disk_limit;    /* bytes that may be kept on disk */
+    tgi_choose_args choose;  /* `stage` is not looked at */
+    tgi_stages *cut;         /* lifetimes are filled in */
+    const tgi_stages *other; /* a second cut that is held beside it, or NULL */
+    uint64_t disk_limit;     /* bytes that may be kept on disk */
     /* Cell and band of the stage of the output that an interrupted run had: they stay where they fit,
      * for tiles lie in the file in the order of the cells. Band 0: there was none. */
     int64_t was_cut[3], was_band;

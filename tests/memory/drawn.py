@@ -84,14 +84,24 @@ def whole_extent(net, x, c):
     return net.node("Mul", [x, net.node("Sigmoid", [net.node("GlobalAveragePool", [x])])])
 
 
-class Job:
-    """Files in `folder`, and `args` of plan and run without their --ram."""
+def normalised(net, x, c):
+    """A row of blocks with an operator each that reads all of the image: as many stages."""
+    for _ in range(net.draw.randint(2, 9)):
+        y = whole_extent(net, net.conv(x, c, c, 3), c)
+        x = net.node("Add", [x, net.node("Relu", [y])]) if net.draw.random() < 0.4 else net.node("Relu", [y])
+    return x
 
-    def __init__(self, draw, folder):
-        self.draw, self.folder = draw, folder
+
+class Job:
+    """Files in `folder`, and `args` of plan and run without their --ram. `staged`: their networks
+    read the whole image many times over."""
+
+    def __init__(self, draw, folder, staged=False):
+        self.draw, self.folder, self.staged = draw, folder, staged
         self.kind = draw.choices(["tiff", "strip", "tiles", "png", "npy"], [4, 2, 1, 2, 3])[0]
         self.channels = draw.choice([1, 1, 3]) if self.kind in ("tiff", "png", "npy") else 1
-        self.h, self.w = draw.choice([(64, 64), (200, 332), (512, 512), (1024, 640), (96, 6000), (3000, 80), (1500, 1500)])
+        sides = [(64, 64), (200, 332), (512, 512), (1024, 640), (96, 6000), (3000, 80), (1500, 1500)]
+        self.h, self.w = draw.choice(sides[1:4] if staged else sides)
         self.batch = draw.choice([1, 1, 2])
         self.flat = draw.random() < 0.12
         self.sides = draw.choices([(0, 0), (64, 64)], [9, 1])[0] if self.kind != "npy" and not self.flat else (0, 0)
@@ -108,14 +118,16 @@ class Job:
     def make_net(self):
         draw, c = self.draw, self.channels
         net, x = Net(draw, c, self.sides), "x"
-        wide = draw.choice([4, 8, 16, 24, 48, 64, 128])
+        wide = draw.choice([4, 8, 16, 24, 48, 64, 128] if not self.staged else [4, 8, 16, 24])
         for _ in range(draw.randint(1, 3 if wide > 24 else 5)):
             y = net.node("Relu", [net.conv(x, c, wide, draw.choice([1, 3, 3, 3, 5]))])
             x = net.node("Add", [x, y]) if c == wide and draw.random() < 0.5 else y
             c = wide
         if draw.random() < 0.3:
             x = halved_and_doubled(net, x, c)
-        if draw.random() < 0.2:
+        if self.staged:
+            x = normalised(net, x, c)
+        elif draw.random() < 0.2:
             x = whole_extent(net, x, c)
         if self.flat:
             x = net.node("Flatten", [net.node("GlobalAveragePool", [x])], number_attr("axis", 1))
@@ -148,7 +160,7 @@ class Job:
             maybe(0.3, "--normalize", draw.choice(["percentile:1,99", "minmax", "zscore", "scale:1/255,0"]))
             if self.sides == (0, 0) and not self.flat:
                 maybe(0.15, "--roi", f"0:{max(40, self.h // 2)},8:{self.w - 8}")
-            if self.kind in ("strip", "png"):
+            if self.kind in ("strip", "png") or self.staged:
                 maybe(0.3, "--scratch", self.folder)
         maybe(0.15, "--isa", draw.choice(["portable", "avx2"]))
         maybe(0.15, "--exact")

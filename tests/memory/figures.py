@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a refusal tells to give is enough, and nothing less is.
 
-    figures.py TEGULA [--plugin FAKE_DEVICE] [--jobs N] [--seed S] [--first K]
+    figures.py TEGULA [--plugin FAKE_DEVICE] [--jobs N] [--seed S] [--first K] [--staged]
 
 Jobs are drawn (drawn.py): networks, inputs, options, and budgets that are too small. Of each
 refusal of plan:
@@ -56,8 +56,9 @@ class Refusal:
 
 
 class Check:
-    def __init__(self, tegula, plugin, seed, cache):
+    def __init__(self, tegula, plugin, seed, cache, staged):
         self.tegula, self.seed, self.plugin = tegula, seed, plugin
+        self.staged = staged
         self.option, self.peaks = "--ram", ("peak_bytes", "measured_peak_bytes")
         self.env = {**os.environ, "TEGULA_CACHE": cache, "TEGULA_CUDA_PLUGIN": "none",
                     "FAKE_DEVICE": "devices=1 MiB=4000 context=3"}
@@ -175,7 +176,7 @@ class Check:
         self.option, self.peaks = "--vram", ("device_peak_bytes", "device_measured_bytes")
         self.env["TEGULA_CUDA_PLUGIN"] = self.plugin
         with tempfile.TemporaryDirectory() as folder:
-            job = drawn.Job(draw, folder)
+            job = drawn.Job(draw, folder, self.staged)
             args = job.args + ["--device", "cuda", "--ram", "4GiB"]
             if not self.is_supported(args):
                 return
@@ -198,7 +199,7 @@ class Check:
         self.option, self.peaks = "--ram", ("peak_bytes", "measured_peak_bytes")
         self.env["TEGULA_CUDA_PLUGIN"] = "none"
         with tempfile.TemporaryDirectory() as folder:
-            job = drawn.Job(draw, folder)
+            job = drawn.Job(draw, folder, self.staged)
             start = f"{draw.choice([1, 2, 3, 4, 5, 6, 8]) + draw.choice([0, 0.3, 0.77])}MiB"
             verb = draw.choices(["plan", "verify", "preview", "copy"], [7, 1, 1, 1])[0]
             args = job.args
@@ -239,9 +240,10 @@ def main():
     p.add_argument("--jobs", type=int, default=12)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--first", type=int, default=0)
+    p.add_argument("--staged", action="store_true", help="networks that read the whole image many times over")
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as cache:  # what earlier jobs of this machine taught is no part of it
-        check = Check(a.tegula, a.plugin, a.seed, cache)
+        check = Check(a.tegula, a.plugin, a.seed, cache, a.staged)
         for k in range(a.first, a.first + a.jobs):
             check.where = f"job {k}"
             draw = random.Random(a.seed * 1000003 + k)
