@@ -22,7 +22,8 @@ static inline flow_counted flow_counted_open(const tgi_stage *stage)
     flow_counted f = {.c = {.ring = calloc(n, sizeof *f.c.ring),
                             .carried = calloc(n, 1),
                             .rows = calloc(n, sizeof *f.c.rows),
-                            .band_rows = calloc(n, sizeof *f.c.band_rows)}};
+                            .band_rows = calloc(n, sizeof *f.c.band_rows),
+                            .fed = calloc(n, sizeof *f.c.fed)}};
     return f;
 }
 
@@ -32,14 +33,23 @@ static inline void flow_counted_close(flow_counted *f)
     free(f->c.carried);
     free(f->c.rows);
     free(f->c.band_rows);
+    free(f->c.fed);
+}
+
+static inline void flow_feed_plainly(tgi_flow *f, flow_counted *n)
+{
+    for (int i = 0; i < f->stage->n_loaded; i++) {
+        const int v = f->stage->in[i].value;
+        const tgi_range r = tgi_flow_feed(f, i);
+        n->c.fed[v] = tgi_max(n->c.fed[v], r.hi - r.lo);
+    }
 }
 
 static inline void flow_walk_plainly(tgi_flow *f, tgi_range core, int64_t band, flow_counted *n)
 {
     const tgi_stage *stage = f->stage;
     for (tgi_flow_begin(f, core, band); !tgi_flow_done(f); n->bands++) {
-        for (int i = 0; i < stage->n_loaded; i++)
-            tgi_flow_feed(f, i);
+        flow_feed_plainly(f, n);
         for (int k = 0; k < stage->n_nodes; k++) {
             const int64_t rows = tgi_range_len(tgi_flow_advance(f, k));
             n->c.rows[k] += (double)rows;
@@ -55,6 +65,8 @@ static inline void flow_walk_plainly(tgi_flow *f, tgi_range core, int64_t band, 
         for (int v = 0; v < stage->net->n_values; v++)
             n->c.carried[v] |= f->keep[v] < f->end[v];
     }
+    for (int k = 0; k < 1000; k++) /* whoever reads ahead */
+        flow_feed_plainly(f, n);
 }
 
 static inline void check_flow_counts(const tgi_stage *stage, tgi_range core, int64_t band)
@@ -72,6 +84,7 @@ static inline void check_flow_counts(const tgi_stage *stage, tgi_range core, int
     CHECK_EQ(counted.cost.weight_bytes, plain.cost.weight_bytes);
     const size_t values = (size_t)stage->net->n_values, nodes = (size_t)stage->n_nodes;
     CHECK(memcmp(counted.c.ring, plain.c.ring, values * sizeof *plain.c.ring) == 0);
+    CHECK(memcmp(counted.c.fed, plain.c.fed, values * sizeof *plain.c.fed) == 0);
     CHECK(memcmp(counted.c.carried, plain.c.carried, values) == 0);
     CHECK(memcmp(counted.c.rows, plain.c.rows, nodes * sizeof *plain.c.rows) == 0);
     CHECK(memcmp(counted.c.band_rows, plain.c.band_rows, nodes * sizeof(int64_t)) == 0);

@@ -13,6 +13,7 @@
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/out/stage_log.h"
+#include "engine/plan/staged.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,20 +68,28 @@ static tgi_range cut_of(const tgi_tiling *t, int a, int64_t k, int64_t *shift)
     return core[a - (t->net->rank == 4)];
 }
 
+/* Who reads the image: input `in` of a tiling's stage. */
+typedef struct reader {
+    const tg_job *job;
+    const tgi_tiling *t;
+    int in;
+} reader;
+
 /* What cut k of an axis that is not streamed along reads of the file. `work`: two arrays of the
  * net's values. */
-static tgi_range read_by_cut(const tg_job *job, int a, int64_t k, tgi_range *work)
+static tgi_range read_by_cut(const reader *r, int a, int64_t k, tgi_range *work)
 {
-    const tgi_tiling *t = &job->plan.choice.tiling;
+    const tgi_tiling *t = r->t;
+    const tgi_mapping *m = &r->job->map;
     const int axis = a + TGI_STREAM_AXIS - (t->net->rank == 4);
     tgi_range *inside = work + t->net->n_values;
     int64_t shift;
     const tgi_range core = cut_of(t, a, k, &shift);
     tgi_axis_need(t->stage, axis, core, work, inside);
-    const tgi_range r = inside[t->stage->in[0].value];
+    const tgi_range read = inside[t->stage->in[r->in].value];
     const tgi_range h =
-        tgi_pad_hull(job->map.pad, (tgi_range){r.lo - shift, r.hi - shift}, job->map.extent[a]);
-    return (tgi_range){job->map.origin[a] + h.lo, job->map.origin[a] + h.hi};
+        tgi_pad_hull(m->pad, (tgi_range){read.lo - shift, read.hi - shift}, m->extent[a]);
+    return (tgi_range){m->origin[a] + h.lo, m->origin[a] + h.hi};
 }
 
 /* Slabs or rows of a band, [r.lo, r.hi) of the region's frame. `across`: of a volume, the rows
@@ -88,7 +97,7 @@ static tgi_range read_by_cut(const tg_job *job, int a, int64_t k, tgi_range *wor
 static void walk_band(const tg_job *job, walk *w, tgi_range r, tgi_range across)
 {
     const tgi_mapping *m = &job->map;
-    if (job->plan.choice.tiling.net->rank == 4) {
+    if (job->plan.net->rank == 4) {
         const tgi_range h = tgi_pad_hull(m->pad, r, m->extent[1]);
         walk_rows(w, 0, (tgi_range){m->origin[1] + h.lo, m->origin[1] + h.hi});
         return;
@@ -101,18 +110,20 @@ static void walk_band(const tg_job *job, walk *w, tgi_range r, tgi_range across)
 }
 
 /* Cells that follow each other along the stream axis, band after band. */
-static tg_status walk_cells(const tg_job *job, tgi_flow *f, walk *w, tgi_range across,
+static tg_status walk_cells(const reader *r, tgi_flow *f, walk *w, tgi_range across,
                             tgi_err *err)
 {
-    const tgi_tiling *t = &job->plan.choice.tiling;
-    const int a = tgi_cut_of_axis(t->net, TGI_STREAM_AXIS), v = t->stage->in[0].value;
+    const tgi_tiling *t = r->t;
+    const int a = tgi_cut_of_axis(t->net, TGI_STREAM_AXIS), v = t->stage->in[r->in].value;
     for (int64_t k = 0; k < t->n_cut[a]; k++) {
         int64_t shift;
         TGI_TRY(tgi_check_cancel(err));
         tgi_flow_begin(f, cut_of(t, a, k, &shift), t->band);
         while (f->end[v] < f->hi[v]) {
-            const tgi_range r = tgi_flow_feed(f, 0);
-            walk_band(job, w, (tgi_range){r.lo - shift, r.hi - shift}, across);
+            for (int i = 0; i < r->in; i++) /* those before it drive */
+                tgi_flow_feed(f, i);
+            const tgi_range fed = tgi_flow_feed(f, r->in);
+            walk_band(r->job, w, (tgi_range){fed.lo - shift, fed.hi - shift}, across);
         }
     }
     return TG_OK;
@@ -134,27 +145,41 @@ static double once_over(const tg_job *job)
            (double)columns_in(job, (tgi_range){m->origin[2], m->origin[2] + m->extent[2]});
 }
 
-/* How often a pixel is decoded by the bands, on average; 1: once. */
-static tg_status passes_of_bands(const tg_job *job, double *passes, tgi_err *err)
+/* How often a pixel is decoded by the bands of a tiling, on average; 1: once. */
+static tg_status passes_of_bands(const reader *by, double *passes, tgi_err *err)
 {
-    const tgi_tiling *t = &job->plan.choice.tiling;
+    const tg_job *job = by->job;
+    const tgi_tiling *t = by->t;
     const int volume = t->net->rank == 5;
     tgi_flow f;
     int64_t columns = 0;
     TGI_TRY(tgi_flow_open(&f, t->stage, err));
     tg_status st = TG_OK;
     for (int64_t k = 0; k < t->n_cut[2] && (st = tgi_check_cancel(err)) == TG_OK; k++)
-        columns += columns_in(job, read_by_cut(job, 2, k, f.work));
+        columns += columns_in(job, read_by_cut(by, 2, k, f.work));
     double rows = 0;
     for (int64_t k = 0; k < (volume ? t->n_cut[1] : 1) && st == TG_OK; k++) {
-        const tgi_range across = volume ? read_by_cut(job, 1, k, f.work) : (tgi_range){0, 0};
+        const tgi_range across = volume ? read_by_cut(by, 1, k, f.work) : (tgi_range){0, 0};
         walk w = walk_of(job);
-        st = walk_cells(job, &f, &w, across, err);
+        st = walk_cells(by, &f, &w, across, err);
         rows += w.rows;
     }
     tgi_flow_close(&f);
-    *passes = rows * (double)columns / once_over(job);
+    *passes += rows * (double)columns / once_over(job);
     return st;
+}
+
+/* By the stages that read the image, each with a tiling of its own. */
+static tg_status passes_of_stages(const tg_job *job, const tgi_staged *s, double *passes,
+                                  tgi_err *err)
+{
+    for (int k = 0; k < s->n; k++) {
+        const tgi_stage *stage = s->tiling[k].stage;
+        for (int i = 0; i < stage->n_loaded; i++)
+            if (stage->in[i].value == job->plan.net->in[0])
+                TGI_TRY(passes_of_bands(&(reader){job, &s->tiling[k], i}, passes, err));
+    }
+    return TG_OK;
 }
 
 static double passes_of_statistics(const tg_job *job)
@@ -175,8 +200,12 @@ int tgi_job_streams_input(const tg_job *job)
 static tg_status count_passes(tg_job *job, tgi_err *err)
 {
     tgi_scratch_part *s = &job->plan.scratch;
-    double bands;
-    TGI_TRY(passes_of_bands(job, &bands, err));
+    const tgi_choice *c = &job->plan.choice;
+    double bands = 0;
+    if (c->staged)
+        TGI_TRY(passes_of_stages(job, c->staged, &bands, err));
+    else
+        TGI_TRY(passes_of_bands(&(reader){job, &c->tiling, 0}, &bands, err));
     s->passes = bands + passes_of_statistics(job);
     if (job->map.loops_samples && !job->info->planar_samples)
         s->passes *= job->info->samples; /* each sample of a pixel decodes all of them */

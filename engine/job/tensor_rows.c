@@ -229,10 +229,9 @@ static size_t band_elements(const tgi_tiling *t, int i)
     const tgi_net *net = t->net;
     const int v = net->in[i];
     const tgi_slot *s = &t->slot[v];
-    const int64_t fed = i == 0 ? tgi_min(t->band, s->ring) : s->ring;
     const int64_t across = tgi_max(1, s->rows);
     const int64_t columns = tgi_min(s->width, tgi_net_dim(net, v, net->rank - 1));
-    return tgi_sat_mul(tgi_sat_mul((size_t)net->values[v].c, (size_t)tgi_max(1, fed)),
+    return tgi_sat_mul(tgi_sat_mul((size_t)net->values[v].c, (size_t)tgi_max(1, s->fed)),
                        tgi_sat_mul((size_t)across, (size_t)tgi_max(1, columns)));
 }
 

@@ -32,24 +32,12 @@ static int writer_window(int64_t group_tiles, int threads)
     return (int)tgi_min(group_tiles + ahead, INT32_MAX);
 }
 
-/* Rows of the image that a band is fed; 0: the stage does not read it. */
-static int64_t rows_fed(const tgi_tiling *t)
-{
-    const int v = t->net->in[0];
-    const int64_t rows = tgi_net_dim(t->net, v, TGI_STREAM_AXIS);
-    const int64_t driver = tgi_stage_in_dim(t->stage, 0, TGI_STREAM_AXIS);
-    for (int i = 0; i < t->stage->n_loaded; i++)
-        if (t->stage->in[i].value == v) /* its share of the driver's rows, and one begun */
-            return tgi_min(rows, tgi_ceil_div(t->band * rows, driver) + (i > 0));
-    return 0;
-}
-
 size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t)
 {
     const tgi_net *net = t->net;
     const tgi_slot *in = &t->slot[net->in[0]];
-    const int64_t fed = rows_fed(t);
-    if (!fed)
+    const int64_t fed = in->fed;
+    if (!fed) /* the stage does not read the image */
         return 0;
     const int64_t slabs = is_volume(job) ? fed : 1;
     const int64_t rows = is_volume(job) ? in->rows : fed;

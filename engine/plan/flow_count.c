@@ -33,14 +33,23 @@ static void keep_none(const walk *w, int v)
     memcpy(row_of(w->keep, v) + 1, row_of(w->end, v) + 1, BANDS * sizeof *w->keep);
 }
 
+static void feed_band(const walk *w)
+{
+    const tgi_stage *stage = w->f->stage;
+    for (int i = 0; i < stage->n_loaded; i++) {
+        int64_t *most = &w->count->fed[stage->in[i].value];
+        *most = tgi_max(*most, tgi_range_len(tgi_flow_feed(w->f, i)));
+    }
+}
+
 static void feed(walk *w)
 {
     const tgi_stage *stage = w->f->stage;
-    for (int b = 1; b <= BANDS; b++)
-        for (int i = 0; i < stage->n_loaded; i++) {
-            tgi_flow_feed(w->f, i);
+    for (int b = 1; b <= BANDS; b++) {
+        feed_band(w);
+        for (int i = 0; i < stage->n_loaded; i++)
             row_of(w->end, stage->in[i].value)[b] = w->f->end[stage->in[i].value];
-        }
+    }
     for (int i = 0; i < stage->n_loaded; i++)
         keep_none(w, stage->in[i].value);
 }
@@ -141,6 +150,14 @@ static void release(const walk *w, int i)
     }
 }
 
+/* Who reads ahead may read what no band waits for any more. */
+static void feed_rest(const walk *w)
+{
+    const int v = w->f->stage->n_loaded ? w->f->stage->in[0].value : -1;
+    while (v >= 0 && w->f->end[v] < w->f->hi[v])
+        feed_band(w);
+}
+
 /* How many of the bands there are: up to the one in which the last output is complete. */
 static int bands_of(const walk *w)
 {
@@ -238,6 +255,8 @@ tg_status tgi_flow_simulate(tgi_flow *f, tgi_range core, int64_t band, const tgi
         st = tgi_check_cancel(err);
         walk_bands(&w);
     }
+    if (st == TG_OK)
+        feed_rest(&w);
     *bands += w.bands;
     tgi_free(w.end);
     return st;

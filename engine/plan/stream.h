@@ -77,6 +77,7 @@ typedef struct tgi_flow_count {
     unsigned char *carried; /* per value: 1 when rows survive a band */
     double *rows;           /* per position: rows computed, added to */
     int64_t *band_rows;     /* per position: most rows computed in one band */
+    int64_t *fed;           /* per value that is loaded: most rows fed at once */
     tgi_flow_cost *cost;    /* added to */
 } tgi_flow_count;
 

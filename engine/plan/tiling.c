@@ -75,8 +75,10 @@ static void copy_stream_axis(tgi_tiling *t, const tgi_tiling *like, axis_work *w
 {
     const tgi_net *net = t->net;
     const int c = tgi_cut_of_axis(net, TGI_STREAM_AXIS);
-    for (int v = 0; v < net->n_values; v++)
+    for (int v = 0; v < net->n_values; v++) {
         t->slot[v].ring = like->slot[v].ring;
+        t->slot[v].fed = like->slot[v].fed;
+    }
     memcpy(t->carried, like->carried, (size_t)net->n_values);
     memcpy(w->sum, like->stream_rows, (size_t)t->stage->n_nodes * sizeof *w->sum);
     memcpy(t->band_rows, like->band_rows, (size_t)t->stage->n_nodes * sizeof *t->band_rows);
@@ -85,13 +87,15 @@ static void copy_stream_axis(tgi_tiling *t, const tgi_tiling *like, axis_work *w
     t->halo[c] = like->halo[c];
 }
 
+/* `ring`: of the net's values, and as many for what is fed of them. */
 static tg_status measure_stream_axis(tgi_tiling *t, axis_work *w, int64_t *ring, tgi_err *err)
 {
     const tgi_net *net = t->net;
     const int c = tgi_cut_of_axis(net, TGI_STREAM_AXIS);
     tgi_flow flow;
     TGI_TRY(tgi_flow_open(&flow, t->stage, err));
-    const tgi_flow_count count = {ring, t->carried, w->sum, t->band_rows, &t->stream_cost};
+    int64_t *const fed = ring + net->n_values;
+    const tgi_flow_count count = {ring, t->carried, w->sum, t->band_rows, fed, &t->stream_cost};
     tg_status st = TG_OK;
     t->stream_bands = 0;
     for (int64_t k = 0; st == TG_OK && k < t->n_cut[c]; k++) {
@@ -104,8 +108,10 @@ static tg_status measure_stream_axis(tgi_tiling *t, axis_work *w, int64_t *ring,
         }
     }
     tgi_flow_close(&flow);
-    for (int v = 0; v < net->n_values; v++)
+    for (int v = 0; v < net->n_values; v++) {
         t->slot[v].ring = t->stage->values[v].live ? ring[v] : 0;
+        t->slot[v].fed = fed[v];
+    }
     return st;
 }
 
@@ -246,7 +252,7 @@ tg_status tgi_tiling_make(const tgi_stage *stage, const int64_t cut[3], int64_t 
     const size_t nv = (size_t)net->n_values + 1, nn = (size_t)stage->n_nodes + 1;
     t.slot = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *t.slot);
     t.scratch = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.scratch);
-    int64_t *ring = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *ring);
+    int64_t *ring = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ring);
     t.carried = tgi_calloc(TGI_TAG_PLAN, nv, 1);
     t.stream_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.stream_rows);
     tgi_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ranges);

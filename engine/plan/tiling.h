@@ -14,6 +14,7 @@
 
 typedef struct tgi_slot {
     int64_t ring;  /* rows on the stream axis alive together */
+    int64_t fed;   /* what the stage loads: rows of a band at most */
     int64_t rows;  /* volumes: stored rows on axis 3; images: 1 */
     int64_t width; /* stored columns, zero columns outside the image included */
     size_t block_pitch, row_pitch, slab_pitch; /* floats; slab: one step of the stream axis */
