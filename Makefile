@@ -35,16 +35,16 @@ demo: deps $(BUILD)/build.ninja
 	scripts/demo $(BUILD)
 
 # What everybody should see green before and after a change, in minutes; `test-more` is what it leaves out and
-# CI runs: other instruction sets (label sets), the emulated GPU (cuda), and the plugin, for every GPU that nvcc
-# knows. `test-long`: also what takes longer.
+# CI runs: other instruction sets (label sets), the emulated GPU (cuda), what takes long for what it finds (more),
+# and the plugin, for every GPU that nvcc knows. `test-long`: also what takes longer.
 test: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target tests
-	$(CTEST) -LE '^(long|gpu|cuda|sets)$$'
+	$(CTEST) -LE '^(long|gpu|cuda|sets|more)$$'
 
 test-more: deps
 	cmake --preset $(PRESET) -B $(BUILD) -DTG_CUDA_FOR=all $(CMAKE_ARGS)
 	cmake --build $(BUILD) -j $(JOBS) --target tests_more
-	$(CTEST) -L '^(cuda|sets)$$' -LE '^(long|gpu)$$'
+	$(CTEST) -L '^(cuda|sets|more)$$' -LE '^(long|gpu)$$'
 
 test-long: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target tests_more
