@@ -164,6 +164,8 @@ typedef struct tgi_trial {
     size_t beside;             /* bytes held by the job that this one would replace */
     int processor_only;        /* plan without a device, whatever the options say */
     int unlearned;             /* estimate without the lessons of finished runs */
+    /* The refused job's, since whose plan more of the program has come into memory; 0: measured. */
+    uint64_t program_bytes;
 } tgi_trial;
 
 /* What a plan is made for. */

@@ -458,8 +458,10 @@ size_t tgi_job_process_bytes(tg_job *job)
     const size_t codec = job->source ? job->source->ops->codec_bytes(job->source) : 0;
     const size_t source = job->source_bytes < codec ? job->source_bytes : codec;
     const size_t now = tgi_mem_held(), others = tgi_sat_add(job->trial.beside, source);
-    return tgi_machine_process(&job->machine, now > others ? now - others : 0,
-                               &job->program_bytes);
+    const size_t held = now > others ? now - others : 0;
+    if (job->trial.program_bytes)
+        return tgi_machine_process_of(job->trial.program_bytes, held);
+    return tgi_machine_process(&job->machine, held, &job->program_bytes);
 }
 
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err)

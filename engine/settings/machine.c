@@ -111,7 +111,12 @@ size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program)
     }
     own = whole_mib(own);
     *program = own > *program ? own : *program;
-    return tgi_sat_add((size_t)*program, tgi_sat_add(held, held / TABLE_PART));
+    return tgi_machine_process_of(*program, held);
+}
+
+size_t tgi_machine_process_of(uint64_t program, size_t held)
+{
+    return tgi_sat_add((size_t)program, tgi_sat_add(held, held / TABLE_PART));
 }
 
 /* ---- Disks ------------------------------------------------------------------------------- */

@@ -92,6 +92,8 @@ size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin
  * *program (0 at first) keeps it, so that it is the same for all plans of a job, and never
  * shrinks. */
 size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program);
+/* Of a program whose share is known. */
+size_t tgi_machine_process_of(uint64_t program, size_t held);
 /* Room of the filesystem at a folder, or a file in one; NULL: the current folder. 0: unknown.
  */
 uint64_t tgi_machine_disk_free(const tgi_machine *m, const char *path);

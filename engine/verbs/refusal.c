@@ -103,7 +103,7 @@ static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak,
     TGI_TRY(tgi_job_open(NULL, o, &trial, err));
     if (a->job) {
         trial->trial.beside = trial->held_before - a->job->held_before;
-        trial->program_bytes = a->job->program_bytes;
+        trial->trial.program_bytes = a->job->program_bytes;
     }
     trial->trial.like = a->job && a->job->refused.ops ? a->job : NULL;
     tg_status st = peak_of(a->verb, trial, peak, err);
