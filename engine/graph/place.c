@@ -21,12 +21,12 @@
 
 /* What node n reads of its source j when it computes `dst` of its first output; 0: nothing that
  * says where. */
-static int need_of(const tgi_node *n, int flat, const tgi_op_ctx *ctx, int j, int axis, int far,
-                   tgi_range dst, tgi_range *need)
+static int need_of(const tgi_node *n, int flat, const tgi_op_ctx *ctx, int j, int axis,
+                   tgi_need how, tgi_range dst, tgi_range *need)
 {
     const tgi_desc *d = &ctx->dst[0], *s = &ctx->src[j];
     if (s->rank != d->rank || axis >= d->rank ||
-        (far && s->dim[axis] == 1 && d->dim[axis] != 1))
+        (how != TGI_NEED_ALL && s->dim[axis] == 1 && d->dim[axis] != 1))
         return 0;
     if (flat || n->op_class == TGI_OP_WHOLE) {
         *need = dst;
@@ -50,7 +50,7 @@ static void join(tgi_range *need, int v, tgi_range r)
 }
 
 static void need_of_node(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n, int axis,
-                         int far, tgi_range *need)
+                         tgi_need how, tgi_range *need)
 {
     tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
     const tgi_constant *consts[TGI_OP_MAX_SRC];
@@ -63,7 +63,7 @@ static void need_of_node(const tgi_graph *g, const tgi_shapes *s, const tgi_node
     tgi_node_ctx(g, s, n, src, dst, consts, &ctx);
     const int flat = tgi_node_is_flat(g, s, n);
     for (int j = 0; j < n->n_src; j++)
-        if (n->src[j] >= 0 && !consts[j] && need_of(n, flat, &ctx, j, axis, far, all, &in))
+        if (n->src[j] >= 0 && !consts[j] && need_of(n, flat, &ctx, j, axis, how, all, &in))
             join(need, n->src[j], in);
     for (int e = 0; e < n->n_epi; e++)
         if (n->epi[e].value >= 0)
@@ -71,14 +71,15 @@ static void need_of_node(const tgi_graph *g, const tgi_shapes *s, const tgi_node
 }
 
 int tgi_graph_axis_need(const tgi_graph *g, const tgi_shapes *s, int axis, tgi_range core,
-                        int far, tgi_range *need)
+                        tgi_need how, tgi_range *need)
 {
+    const int far = how == TGI_NEED_FAR;
     int inside = 1;
     for (int v = 0; v < g->n_values; v++)
         need[v] = (tgi_range){0, 0};
     need[g->out[0].value] = core;
     for (int i = g->n_nodes - 1; i >= 0; i--)
-        need_of_node(g, s, &g->nodes[i], axis, far, need);
+        need_of_node(g, s, &g->nodes[i], axis, how, need);
     for (int v = 0; v < g->n_values && inside; v++)
         if (!tgi_range_empty(need[v]) && axis < s->desc[v].rank)
             inside = need[v].lo >= far && need[v].hi <= s->desc[v].dim[axis] - far;
@@ -166,7 +167,7 @@ static tg_status lead_at(const tgi_graph *g, int k, int64_t n, tgi_place *p, int
     for (int64_t o = at; *found && o < at + period; o++) {
         if ((st = tgi_check_cancel(err)) != TG_OK)
             break;
-        *found = tgi_graph_axis_need(g, &s, axis, (tgi_range){o, o + 1}, 1, need);
+        *found = tgi_graph_axis_need(g, &s, axis, (tgi_range){o, o + 1}, TGI_NEED_FAR, need);
         sum += shift_of(p, o, need[g->in[0].value]);
     }
     if (*found)
@@ -205,6 +206,7 @@ typedef struct walker {
     const tgi_graph *g;
     tgi_shapes s;
     int axis;
+    tgi_need how;
     int64_t q, step;
     tgi_range *at, *next; /* per value: what pixel o and pixel o + step read */
     int64_t *move;        /* per value: by how much; 0: not known yet */
@@ -212,11 +214,12 @@ typedef struct walker {
     tgi_err *err;
 } walker;
 
-static tg_status open_walker(walker *w, const tgi_graph *g, int k, tgi_err *err)
+static tg_status open_walker(walker *w, const tgi_graph *g, int k, int64_t extent, tgi_need how,
+                             tgi_err *err)
 {
     const size_t n = (size_t)g->n_values + 1;
-    *w = (walker){.g = g, .axis = axis_of(g, k), .err = err};
-    TGI_TRY(infer_at(g, k, g->base[k], &w->s, err));
+    *w = (walker){.g = g, .axis = axis_of(g, k), .how = how, .err = err};
+    TGI_TRY(infer_at(g, k, extent, &w->s, err));
     const tgi_desc *d = &w->s.desc[g->out[0].value];
     w->q = tgi_is_image(g, d) ? d->dim[w->axis] : 1;
     w->at = tgi_calloc(TGI_TAG_GRAPH, 2 * n, sizeof *w->at);
@@ -241,8 +244,8 @@ static int steps_from(walker *w, int64_t o)
     if (w->st == TG_OK)
         w->st = tgi_check_cancel(w->err);
     if (w->st != TG_OK || o < 0 || b.hi > w->q ||
-        !tgi_graph_axis_need(w->g, &w->s, w->axis, a, 0, w->at) ||
-        !tgi_graph_axis_need(w->g, &w->s, w->axis, b, 0, w->next))
+        !tgi_graph_axis_need(w->g, &w->s, w->axis, a, w->how, w->at) ||
+        !tgi_graph_axis_need(w->g, &w->s, w->axis, b, w->how, w->next))
         return 0;
     for (int v = 0; v < w->g->n_values; v++) {
         const int64_t by = w->next[v].lo - w->at[v].lo;
@@ -296,8 +299,8 @@ static void find_step(walker *w, tgi_place *out)
     out->lead = lead_of(out, sum, step);
 }
 
-/* A node that keeps pieces from being computed apart, or NULL. */
-static const tgi_node *whole_node(const tgi_graph *g, const tgi_shapes *s)
+/* It keeps pieces from being computed apart. */
+const tgi_node *tgi_graph_whole_node(const tgi_graph *g, const tgi_shapes *s)
 {
     for (int i = 0; i < g->n_nodes; i++) {
         const tgi_node *n = &g->nodes[i];
@@ -321,8 +324,8 @@ static int reads_all(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n,
     const int64_t at = dst[0].dim[axis] / 2;
     for (int j = 0; j < n->n_src; j++)
         if (n->src[j] >= 0 && !consts[j] && axis < src[j].rank && src[j].dim[axis] > 1 &&
-            need_of(n, 0, &ctx, j, axis, 0, (tgi_range){at, at + 1}, &in) && in.lo <= 0 &&
-            in.hi >= src[j].dim[axis])
+            need_of(n, 0, &ctx, j, axis, TGI_NEED_ALL, (tgi_range){at, at + 1}, &in) &&
+            in.lo <= 0 && in.hi >= src[j].dim[axis])
             return 1;
     return 0;
 }
@@ -336,6 +339,7 @@ static tg_status say_why(const tgi_graph *g, int k, const tgi_node *whole, tgi_p
     for (int i = 0; i < g->n_nodes && !whole; i++)
         if (reads_all(g, &s, &g->nodes[i], axis_of(g, k)))
             whole = &g->nodes[i];
+    out->whole = whole != NULL;
     if (whole)
         snprintf(out->why, sizeof out->why, "%s \"%.100s\" reads the whole image",
                  whole->op->name, whole->name);
@@ -353,14 +357,14 @@ static void guess_scale(int64_t n, int64_t q, tgi_place *out)
         set_scale(out, q, n);
 }
 
-static tg_status place_fixed(const tgi_graph *g, int k, tgi_place *out, tgi_err *err)
+static tg_status place_fixed(const tgi_graph *g, int k, int64_t n, tgi_need how, tgi_place *out,
+                             tgi_err *err)
 {
-    const int64_t n = g->base[k];
     const tgi_node *whole = NULL;
     walker w;
-    tg_status st = open_walker(&w, g, k, err);
-    if (st == TG_OK)
-        whole = whole_node(g, &w.s);
+    tg_status st = open_walker(&w, g, k, n, how, err);
+    if (st == TG_OK && how == TGI_NEED_ALL)
+        whole = tgi_graph_whole_node(g, &w.s);
     if (st == TG_OK && !whole)
         find_step(&w, out);
     if (st == TG_OK)
@@ -378,6 +382,13 @@ static tg_status place_fixed(const tgi_graph *g, int k, tgi_place *out, tgi_err 
 tg_status tgi_graph_place(const tgi_graph *g, int k, tgi_place *out, tgi_err *err)
 {
     *out = (tgi_place){.down = 1};
-    return tgi_graph_fixed_extent(g, k) ? place_fixed(g, k, out, err)
+    return tgi_graph_fixed_extent(g, k) ? place_fixed(g, k, g->base[k], TGI_NEED_ALL, out, err)
                                         : place_free(g, k, out, err);
+}
+
+tg_status tgi_graph_place_box(const tgi_graph *g, int k, int64_t n, tgi_place *out,
+                              tgi_err *err)
+{
+    *out = (tgi_place){.down = 1};
+    return place_fixed(g, k, n, TGI_NEED_PLACED, out, err);
 }

@@ -26,21 +26,30 @@ typedef struct tgi_place {
     int64_t step_in, step_out;
     tgi_range keep;
     char why[200];
+    int whole; /* because an operator reads the whole extent */
 } tgi_place;
 
 /* Place of output 0 over input 0 on axis k (index into z,y,x). */
 tg_status tgi_graph_place(const tgi_graph *g, int k, tgi_place *out, tgi_err *err);
+/* The same of boxes of extent n, whatever sizes the graph takes: operators that read the whole
+ * extent read the box. */
+tg_status tgi_graph_place_box(const tgi_graph *g, int k, int64_t n, tgi_place *out,
+                              tgi_err *err);
+/* The first node that reads the whole extent of what is not known at these shapes, or NULL. */
+const tgi_node *tgi_graph_whole_node(const tgi_graph *g, const tgi_shapes *s);
 
 /* Extent of output 0 on axis k when the input's is n, the other axes at base; TG_E_FORMAT where
  * the graph does not take it. */
 tg_status tgi_graph_output_extent(const tgi_graph *g, int k, int64_t n, int64_t *out,
                                   tgi_err *err);
 
+/* How needs are walked: values of a single pixel, which are the same for every place (global
+ * pooling), are left out; what is read lies a pixel or more from the images' borders, too. */
+typedef enum tgi_need { TGI_NEED_ALL, TGI_NEED_PLACED, TGI_NEED_FAR } tgi_need;
+
 /* Backward along one axis without a border: what `core` of output 0 reads of every value, even
- * beyond its image. `need`: g->n_values. Returns 1 when all of it lies inside the images.
- * `far`: a pixel or more from their borders, and values of a single pixel, which are the same
- * for every place (global pooling), are left out. */
+ * beyond its image. `need`: g->n_values. Returns 1 when all of it lies inside the images. */
 int tgi_graph_axis_need(const tgi_graph *g, const tgi_shapes *s, int axis, tgi_range core,
-                        int far, tgi_range *need);
+                        tgi_need how, tgi_range *need);
 
 #endif

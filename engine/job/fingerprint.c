@@ -164,6 +164,12 @@ static void add_region(tgi_lines *t, const tgi_mapping *m)
     tgi_lines_add(t, "size", "%s %s %s", size[0], size[1], size[2]);
 }
 
+static void add_scope(tgi_lines *t, const tg_job *job)
+{
+    if (job->set.norm_tiles) /* without it texts stay what they were */
+        tgi_lines_add(t, "norm_scope", "tile");
+}
+
 static void add_output(tgi_lines *t, const tg_job *job)
 {
     char codec[64], plan[TGI_DECIDED_TEXT];
@@ -203,6 +209,7 @@ static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
     tgi_fingerprint_program(t, TG_VERSION_STRING);
     add_network(t, job, input);
     add_region(t, &job->map);
+    add_scope(t, job);
     tgi_fingerprint_chosen(t, job->opts);
     add_output(t, job);
     return TG_OK;

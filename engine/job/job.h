@@ -59,8 +59,9 @@ typedef struct tgi_settings {
     tgi_compress_spec compress;
     tgi_tile_spec tile;
     tgi_pad_mode pad;
-    int labels;   /* the network's channels are classes: their numbers are written */
-    int raw_size; /* the output has the size that the network gives */
+    int labels;     /* the network's channels are classes: their numbers are written */
+    int raw_size;   /* the output has the size that the network gives */
+    int norm_tiles; /* operators that read whole extents read boxes: norm_scope.h */
     int overwrite, exact, verbose;
     int bf16;       /* multiply bfloat16 numbers where that is faster */
     int bf16_here;  /* the processor can do that */

@@ -10,6 +10,7 @@
 #include "engine/job/job_gate.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/norm_scope.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/stats_file.h"
 #include "engine/job/tensor_memory.h"
@@ -250,8 +251,10 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
                             (long long)job->map.fit[k].size, (long long)job->map.extent[k]);
     if (!tiled && tgi_mapping_boxed(&job->map))
         return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "the network works at one size, smaller than the image; in fixed boxes "
-                        "an image is written, no arrays: give -o OUT.tif");
+                        "%s; in boxes an image is written, no arrays: give -o OUT.tif",
+                        job->set.norm_tiles
+                            ? "--norm-scope tile runs the network in boxes"
+                            : "the network works at one size, smaller than the image");
     if (!image)
         return TG_OK;
     tg_dtype asked = TG_DTYPE_NONE;
@@ -332,16 +335,18 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network takes %d inputs; an image feeds one: give .npy arrays",
                         job->graph->n_in);
-    const tgi_mapping_opts how = {.roi = has_roi ? &roi : NULL,
-                                  .planes = &planes,
-                                  .pad = job->set.pad,
-                                  .same_size = !job->set.raw_size};
+    tgi_mapping_opts how = {.roi = has_roi ? &roi : NULL,
+                            .planes = &planes,
+                            .pad = job->set.pad,
+                            .same_size = !job->set.raw_size};
+    TGI_TRY(tgi_norm_scope_ask(job, &how, err));
     tgi_err e = {0};
     const tg_status st =
         tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
     if (st != TG_OK) /* of a network that works at one size the file is to be named */
         return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
                         job->graph->fixed_size ? ": " : "", e.text);
+    tgi_norm_scope_note(job, &how);
     if (job->map.left_out)
         tgi_job_warn(job,
                      "%s of the image is left out: the network takes %lld channels, and there "
@@ -435,6 +440,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     if (arrays && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
     TGI_TRY(tgi_job_stats_check(job, arrays, err));
+    if (arrays)
+        TGI_TRY(tgi_norm_scope_check_arrays(job, err));
     if (arrays) /* they are opened by the plan */
         return tgi_job_gate(job, err);
     TGI_TRY(open_source(job, err));

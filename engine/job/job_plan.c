@@ -279,6 +279,9 @@ tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err)
                             in, tgi_job_net_flags(job), &p->net, err));
     if (!p->stages)
         TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
+    p->whole_text[0] = 0;
+    if (job->set.norm_tiles) /* nothing needs the image */
+        return TG_OK;
     if (knows_stages(job))
         tgi_stages_at_once_text(p->stages, p->whole_text, sizeof p->whole_text);
     else
@@ -359,6 +362,12 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, 
     }
     if (may_run_stages(job))
         return refuse_stages(job, need, have, must, err);
+    if (whole && job->set.norm_tiles)
+        return tgi_fail(
+            err, TG_E_BUDGET,
+            "\"%s\" reads a whole tile with its surroundings, which needs %s at once; "
+            "the budget is %s: give %s, or a smaller --tile",
+            whole, need, have, must);
     if (whole)
         return tgi_fail(err, TG_E_BUDGET,
                         "\"%s\" reads the whole image, which needs %s at once; the budget is "

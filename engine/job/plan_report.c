@@ -57,7 +57,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
                           .budget_bytes = p->budget,
                           .arena_bytes = t->arena_bytes,
                           .lower_bound_bytes = t->lower_bound_bytes,
-                          .stages = job->plan.stages->n,
+                          .stages = job->set.norm_tiles ? 1 : job->plan.stages->n,
                           .strips = t->cells,
                           .bands = t->bands,
                           .items = job->ends->items(job),
@@ -208,6 +208,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
         tgi_jw_uint(&w, "device_peak_bytes", i.device_peak_bytes);
         tgi_jw_uint(&w, "device_budget_bytes", i.device_budget_bytes);
     }
+    tgi_jw_str(&w, "norm_scope", job->set.norm_tiles ? "tile" : "global");
     tgi_jw_int(&w, "bf16_nodes", tgi_net_nodes_of(job->plan.net, TGI_KIND_BF16));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);
     tgi_jw_int(&w, "winograd_candidates", job->plan.net->n_fast);

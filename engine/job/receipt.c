@@ -32,19 +32,24 @@ static void put_fingerprint(tgi_jw *w, const char *text)
 
 static void put_methods(tgi_jw *w, const tg_job *job)
 {
-    char text[640];
+    char text[800];
     const tgi_descriptor *d = &job->set.descriptor;
-    snprintf(text, sizeof text,
-             "Images were processed with the network %s%s%s using tegula %s (%s kernels, %s "
-             "products); input "
-             "normalisation: %s, statistics over the whole image; the tiled computation is "
-             "bit-identical to processing the whole image at once.%s",
-             d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
-             TG_VERSION_STRING, job->dev.ops ? job->dev.ops->name : job->set.backend->name,
-             tgi_job_precision(job), job->set.normalize_text,
-             job->set.labels ? " Each pixel of the result is the number, from 0, of the "
-                               "network's largest output channel there."
-                             : "");
+    snprintf(
+        text, sizeof text,
+        "Images were processed with the network %s%s%s using tegula %s (%s kernels, %s "
+        "products); input "
+        "normalisation: %s, statistics over the whole image; %s.%s",
+        d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
+        TG_VERSION_STRING, job->dev.ops ? job->dev.ops->name : job->set.backend->name,
+        tgi_job_precision(job), job->set.normalize_text,
+        job->set.norm_tiles
+            ? "layers of the network that read the whole image (norms, means, attention) "
+              "read tiles with their surroundings instead, each on its own, so that seams "
+              "between tiles are possible"
+            : "the tiled computation is bit-identical to processing the whole image at once",
+        job->set.labels ? " Each pixel of the result is the number, from 0, of the "
+                          "network's largest output channel there."
+                        : "");
     tgi_jw_str(w, "methods", text);
 }
 
@@ -79,6 +84,7 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
         tgi_stats_json(&w, sets, job->map.n_stats);
     tgi_jw_str(&w, "dtype", tgi_dtype_name(job->set.dtype));
     tgi_jw_str(&w, "precision", tgi_job_precision(job));
+    tgi_jw_str(&w, "norm_scope", job->set.norm_tiles ? "tile" : "global");
     tgi_jw_int(&w, "threads", job->set.threads);
     tgi_jw_uint(&w, "budget_bytes", res->budget_bytes);
     tgi_jw_uint(&w, "predicted_peak_bytes", res->predicted_peak_bytes);

@@ -107,7 +107,7 @@ static void pick_file_tile(tg_job *job)
         p->tile_w = p->adopted.tile_w;
         return;
     }
-    if (!spec->automatic) {
+    if (!spec->automatic && !tgi_mapping_boxed(m)) {
         for (int i = 1; i < 3; i++)
             fixed[i] = tgi_align_up(spec->v[i], 16);
         fixed[0] = is_volume(job) ? spec->v[0] : 0;
@@ -268,7 +268,7 @@ static int64_t box_side(const tgi_mapping *m, int k)
 
 static tg_status begin(tg_job *job, tgi_err *err)
 {
-    if (tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)
+    if (tgi_mapping_boxed(&job->map) && !job->set.tile.automatic && !job->set.norm_tiles)
         return tgi_fail(err, TG_E_ARG,
                         "%s works at one size, in boxes that give %lldx%lld pixels each: leave "
                         "out --tile",
@@ -322,7 +322,9 @@ static int64_t largest_tile(tg_job *job)
 static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 {
     char need[32], have[32], must[32];
-    const int chosen = job->set.tile.automatic || job->dev.ops || job->purpose == TGI_AS_PART;
+    const int boxed = tgi_mapping_boxed(&job->map);
+    const int chosen =
+        job->set.tile.automatic || boxed || job->dev.ops || job->purpose == TGI_AS_PART;
     const int64_t t = chosen ? 0 : largest_tile(job);
     if (t > 0 && least == SIZE_MAX)
         return tgi_fail(err, TG_E_BUDGET,
@@ -391,7 +393,7 @@ static void padding_line(tg_job *job)
                          text);
 }
 
-/* Fixed boxes of the network's one size, and what each of them yields. */
+/* Boxes, of the network's one size or such as were asked for, and what each of them yields. */
 static void boxes_line(tg_job *job)
 {
     const tgi_mapping *m = &job->map;
@@ -400,7 +402,8 @@ static void boxes_line(tg_job *job)
     int n = 0;
     if (!tgi_mapping_boxed(m))
         return;
-    n = snprintf(text, sizeof text, "fixed boxes of ");
+    n = snprintf(text, sizeof text, "%s",
+                 job->set.norm_tiles ? "boxes of " : "fixed boxes of ");
     for (int a = 0; a < m->spatial; a++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", a ? "x" : "",
                       (long long)job->in_desc.dim[2 + a]);
@@ -409,7 +412,9 @@ static void boxes_line(tg_job *job)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld",
                       k > 3 - m->spatial ? "x" : "", (long long)core[k]);
     tgi_job_add_line(&job->plan, "boxes", 0, TG_PLAN_MEMORY, 0,
-                     "%s: the network works at one size", text);
+                     job->set.norm_tiles ? "%s: --norm-scope tile, seams are possible"
+                                         : "%s: the network works at one size",
+                     text);
 }
 
 static void write_lines(tg_job *job)

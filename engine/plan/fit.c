@@ -7,11 +7,18 @@
 static const int64_t file_units[] = {256, 128, 64, 32, 16};
 #define N_UNITS ((int)(sizeof file_units / sizeof file_units[0]))
 
+/* What an axis is like to those who look for its size. */
+typedef struct axis {
+    const tgi_place *place;
+    int64_t fixed; /* the one extent that it runs at, or 0 */
+} axis;
+
 /* Smallest extent >= n that the network takes. */
-static tg_status extent_for(const tgi_graph *g, int k, const tgi_place *p, int64_t n,
-                            int64_t *out, tgi_err *err)
+static tg_status extent_for(const tgi_graph *g, int k, const axis *a, int64_t n, int64_t *out,
+                            tgi_err *err)
 {
-    const int64_t fixed = tgi_graph_fixed_extent(g, k);
+    const int64_t fixed = a->fixed;
+    const tgi_place *p = a->place;
     if (!fixed || n <= fixed) {
         *out = fixed ? fixed : tgi_graph_extent(g, k, n);
         return TG_OK;
@@ -19,30 +26,34 @@ static tg_status extent_for(const tgi_graph *g, int k, const tgi_place *p, int64
     if (p->step_in == 0)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network works at one size only (%lld; %s), the image has %lld "
-                        "pixels there, and fixed boxes are not possible: %s; choose --roi",
+                        "pixels there, and fixed boxes are not possible: %s; choose --roi%s",
                         (long long)fixed, g->fixed_why ? g->fixed_why : "fixed export",
-                        (long long)n, p->why);
+                        (long long)n, p->why,
+                        p->whole ? ", or --norm-scope tile, which may show seams" : "");
     *out = fixed + tgi_align_up(n - fixed, p->step_in);
     return TG_OK;
 }
 
 /* Output extent at an input extent that extent_for gave. */
-static tg_status output_for(const tgi_graph *g, int k, const tgi_place *p, int64_t n,
-                            int64_t *out, tgi_err *err)
+static tg_status output_for(const tgi_graph *g, int k, const axis *a, int64_t n, int64_t *out,
+                            tgi_err *err)
 {
-    const int64_t fixed = tgi_graph_fixed_extent(g, k);
+    const int64_t fixed = a->fixed;
+    const tgi_place *p = a->place;
     TGI_TRY(tgi_graph_output_extent(g, k, fixed ? fixed : n, out, err));
     if (fixed && n > fixed)
         *out += (n - fixed) / p->step_in * p->step_out;
     return TG_OK;
 }
 
-static tg_status fit_raw(const tgi_graph *g, int k, int64_t extent, tgi_fit *f, tgi_err *err)
+static tg_status fit_raw(const tgi_graph *g, int k, int64_t fixed, int64_t extent, tgi_fit *f,
+                         tgi_err *err)
 {
     const tgi_place *p = &f->place;
+    const axis a = {p, fixed};
     int64_t q;
-    TGI_TRY(extent_for(g, k, p, extent, &f->size, err));
-    TGI_TRY(output_for(g, k, p, f->size, &q, err));
+    TGI_TRY(extent_for(g, k, &a, extent, &f->size, err));
+    TGI_TRY(output_for(g, k, &a, f->size, &q, err));
     if (p->up == 0 && q > 1 && f->size != extent)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network turns %lld pixels into %lld: padding cannot be cropped; "
@@ -58,9 +69,11 @@ static tg_status fit_raw(const tgi_graph *g, int k, int64_t extent, tgi_fit *f, 
     return TG_OK;
 }
 
-static tg_status fit_same(const tgi_graph *g, int k, int64_t extent, tgi_fit *f, tgi_err *err)
+static tg_status fit_same(const tgi_graph *g, int k, int64_t fixed, int64_t extent, tgi_fit *f,
+                          tgi_err *err)
 {
     const tgi_place *p = &f->place;
+    const axis a = {p, fixed};
     const int64_t tail = tgi_max(0, p->lost - p->lead);
     int64_t q;
     /* `before` is a multiple of `down`, so that the output's grid meets the image's. */
@@ -69,8 +82,8 @@ static tg_status fit_same(const tgi_graph *g, int k, int64_t extent, tgi_fit *f,
     f->out = tgi_ceil_div(extent * p->up, p->down);
     f->size = f->before + extent + tgi_ceil_div(tail * p->down, p->up);
     for (;; f->size++) {
-        TGI_TRY(extent_for(g, k, p, f->size, &f->size, err));
-        TGI_TRY(output_for(g, k, p, f->size, &q, err));
+        TGI_TRY(extent_for(g, k, &a, f->size, &f->size, err));
+        TGI_TRY(output_for(g, k, &a, f->size, &q, err));
         if (q >= f->crop + f->out)
             return TG_OK;
         if (f->size > 4 * (f->before + extent) + ((int64_t)1 << 20))
@@ -101,15 +114,16 @@ static int64_t core_in(int k, int64_t room, int64_t step)
     return core;
 }
 
-/* The grid of cells that boxes compute: as large as every box keeps. */
-static tg_status lay_grid(const tgi_graph *g, int k, tgi_fit *f, tgi_err *err)
+/* The grid of cells that boxes compute: as large as every box keeps, or as was asked for. */
+static tg_status lay_grid(const tgi_graph *g, int k, int64_t fixed, tgi_fit *f, tgi_err *err)
 {
     const tgi_place *p = &f->place;
     const int64_t room = tgi_range_len(p->keep) - floor_mod(f->crop - p->keep.lo, p->step_out);
-    f->box = g->base[k];
+    f->box = fixed;
     f->last = (f->size - f->box) / p->step_in;
-    f->core = room > 0 ? core_in(k, room, p->step_out) : 0;
-    if (f->core > 0)
+    if (f->core == 0)
+        f->core = room > 0 ? core_in(k, room, p->step_out) : 0;
+    if (f->core > 0 && f->core <= room)
         return TG_OK;
     return tgi_fail(
         err, TG_E_UNSUPPORTED,
@@ -132,21 +146,93 @@ void tgi_fit_shift(const tgi_fit *f, int64_t o, int64_t *in, int64_t *out)
     *out = f->crop - box * p->step_out;
 }
 
+static tg_status fit(const tgi_graph *g, int k, int64_t fixed, int64_t extent, int same_size,
+                     tgi_fit *out, tgi_err *err)
+{
+    if (same_size && out->place.up > 0 && out->place.lost > 0)
+        TGI_TRY(fit_same(g, k, fixed, extent, out, err));
+    else
+        TGI_TRY(fit_raw(g, k, fixed, extent, out, err));
+    if (fixed && out->size > fixed)
+        TGI_TRY(lay_grid(g, k, fixed, out, err));
+    return TG_OK;
+}
+
+static tg_status check_axis(const tgi_graph *g, int k, int64_t extent, tgi_err *err)
+{
+    if (extent == 1 || tgi_graph_has_axis(g, k))
+        return TG_OK;
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "the network works on lines and the image has %lld rows: choose one, "
+                    "--roi",
+                    (long long)extent);
+}
+
 tg_status tgi_fit_axis(const tgi_graph *g, int k, int64_t extent, int same_size, tgi_fit *out,
                        tgi_err *err)
 {
     *out = (tgi_fit){0};
-    if (extent > 1 && !tgi_graph_has_axis(g, k))
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "the network works on lines and the image has %lld rows: choose one, "
-                        "--roi",
-                        (long long)extent);
+    TGI_TRY(check_axis(g, k, extent, err));
     TGI_TRY(tgi_graph_place(g, k, &out->place, err));
-    if (same_size && out->place.up > 0 && out->place.lost > 0)
-        TGI_TRY(fit_same(g, k, extent, out, err));
+    return fit(g, k, tgi_graph_fixed_extent(g, k), extent, same_size, out, err);
+}
+
+/* ---- Boxes that somebody asks for -------------------------------------------------------- */
+
+#define BOX_MOST ((int64_t)1 << 15)
+
+/* Cells end on tiles of the file, and on steps. */
+static int64_t core_on_steps(int k, int64_t core, const tgi_place *p)
+{
+    while (core % tgi_max(1, p->step_out))
+        core += k == 0 ? 1 : 16;
+    return core;
+}
+
+/* The smallest box that keeps f->core output pixels wherever its grid lies, and its place. 0: the
+ * image is no larger. */
+static tg_status find_box(const tgi_graph *g, int k, int64_t extent, int64_t *box, tgi_fit *f,
+                          tgi_err *err)
+{
+    tgi_place *p = &f->place;
+    TGI_TRY(tgi_graph_place(g, k, p, err));
+    int64_t n =
+        tgi_graph_extent(g, k, p->up ? tgi_ceil_div(f->core * p->down, p->up) : f->core);
+    for (;;) {
+        *box = n < extent ? n : 0;
+        if (n >= extent)
+            return tgi_graph_place(g, k, p, err);
+        TGI_TRY(tgi_graph_place_box(g, k, n, p, err));
+        const int64_t core = core_on_steps(k, f->core, p);
+        const int64_t lacks = core + p->step_out - 1 - tgi_range_len(p->keep);
+        if (p->step_in > 0 && lacks <= 0) {
+            f->core = core;
+            return TG_OK;
+        }
+        if (n > BOX_MOST)
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "no tile of this network is free of its borders (%s): leave out "
+                            "--norm-scope tile",
+                            p->step_in ? "its layers read too far" : p->why);
+        n = tgi_graph_extent(g, k,
+                             p->step_in ? n + tgi_ceil_div(lacks * p->down, p->up) : 2 * n);
+    }
+}
+
+tg_status tgi_fit_axis_in_boxes(const tgi_graph *g, int k, int64_t extent, int same_size,
+                                int64_t core, tgi_fit *out, tgi_err *err)
+{
+    int64_t box = tgi_graph_fixed_extent(g, k);
+    if (!box && !core)
+        return tgi_fit_axis(g, k, extent, same_size, out, err);
+    *out = (tgi_fit){.core = core};
+    TGI_TRY(check_axis(g, k, extent, err));
+    if (box)
+        TGI_TRY(tgi_graph_place_box(g, k, box, &out->place, err));
     else
-        TGI_TRY(fit_raw(g, k, extent, out, err));
-    if (tgi_graph_fixed_extent(g, k) && out->size > g->base[k])
-        TGI_TRY(lay_grid(g, k, out, err));
+        TGI_TRY(find_box(g, k, extent, &box, out, err));
+    TGI_TRY(fit(g, k, box, extent, same_size, out, err));
+    if (!out->box)
+        out->core = 0;
     return TG_OK;
 }

@@ -21,8 +21,9 @@ typedef struct tgi_fit {
     int64_t before, size;
     int64_t crop, out;
     tgi_place place;
-    int64_t box;  /* > 0: fixed boxes of this extent */
-    int64_t core; /* output pixels of a cell of the grid of boxes */
+    int64_t box; /* > 0: fixed boxes of this extent */
+    int64_t
+        core; /* output pixels of a cell of the grid of boxes; asked for before there is one */
     int64_t last; /* number of the last box */
 } tgi_fit;
 
@@ -30,6 +31,13 @@ typedef struct tgi_fit {
  * one size, which is smaller, and boxes are not possible. */
 tg_status tgi_fit_axis(const tgi_graph *g, int k, int64_t extent, int same_size, tgi_fit *out,
                        tgi_err *err);
+
+/* The same in boxes, each an image of its own to operators that read whole extents: boxes of
+ * which `core` output pixels (0: as many as there are) are free of what a border changes. The
+ * boxes' extent is the network's, where it has one; where the image is no larger than a box, it
+ * is one. */
+tg_status tgi_fit_axis_in_boxes(const tgi_graph *g, int k, int64_t extent, int same_size,
+                                int64_t core, tgi_fit *out, tgi_err *err);
 
 /* Where the network lies that computes output pixel o of the file (its box, where there are
  * boxes): pixel i of the image is i + *in of its input, o is o + *out of its output. */

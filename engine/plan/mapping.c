@@ -174,12 +174,15 @@ static void take_loops(tgi_mapping *m, const tgi_image_info *info, const plane_a
         m->n_stats = m->loop[m->stats_axis].size;
 }
 
-static tg_status fit_extents(tgi_mapping *m, const tgi_graph *g, int same_size, tgi_err *err)
+static tg_status fit_extents(tgi_mapping *m, const tgi_graph *g, const tgi_mapping_opts *o,
+                             tgi_err *err)
 {
     for (int i = 0; i < 3 - m->spatial; i++)
         m->fit[i] = (tgi_fit){.size = 1, .out = 1, .place = {.up = 1, .down = 1}};
     for (int i = 3 - m->spatial; i < 3; i++)
-        TGI_TRY(tgi_fit_axis(g, i, m->extent[i], same_size, &m->fit[i], err));
+        TGI_TRY(o->in_boxes ? tgi_fit_axis_in_boxes(g, i, m->extent[i], o->same_size,
+                                                    o->core[i], &m->fit[i], err)
+                            : tgi_fit_axis(g, i, m->extent[i], o->same_size, &m->fit[i], err));
     return TG_OK;
 }
 
@@ -227,7 +230,7 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
         m->planes = *o->planes;
         TGI_TRY(tgi_planes_resolve(&m->planes, m->n_items, &m->n_items, err));
     }
-    TGI_TRY(fit_extents(m, g, o->same_size, err));
+    TGI_TRY(fit_extents(m, g, o, err));
     *in_desc = (tgi_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels}};
     for (int i = 0; i < m->spatial; i++) {
         const tgi_fit *f = &m->fit[3 - m->spatial + i];

@@ -72,6 +72,10 @@ typedef struct tgi_mapping_opts {
     const tgi_planes_spec *planes;
     tgi_pad_mode pad;
     int same_size; /* pad for what the network eats */
+    /* Operators that read whole extents read boxes, of whose output `core` (z,y,x; 0: all of an
+     * axis, or what a network of one size keeps) is kept: tgi_fit_axis_in_boxes. */
+    int in_boxes;
+    int64_t core[3];
 } tgi_mapping_opts;
 
 /* First half: what the network will be fed. Sets all but the output part; `in_desc` receives

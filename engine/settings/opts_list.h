@@ -102,6 +102,12 @@ TGI_OPT(
     "pad so that a network which shrinks its input gives the input's size (default for images)")
 TGI_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
         "keep the size the network gives (default for .npy)")
+TGI_OPT(
+    NORM_SCOPE, "norm-scope", NULL, "global|tile", "global", "plan run preview preset",
+    RULE_CHOICE, 0, 0, "global|tile", 1,
+    "what operators that read the whole image (norms, means, attention) read: all of it, or, "
+    "with --tile, each tile with its surroundings alone, as tools do that cut images: then "
+    "seams are possible")
 TGI_OPT(EXACT, "exact", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
         "direct convolution only: no transform that trades a little accuracy for speed")
 TGI_OPT(
