@@ -54,7 +54,7 @@ static void field(char *line, size_t room, const char *text)
     memcpy(line + n + (n ? 2 : 0), text, strlen(text) + 1);
 }
 
-/* "run 43 %, 1 min 23 s left, memory 412.0 of 1.0 GiB, 128 of 300 strips, 2.1/s". */
+/* "run 43 %, 1 min 23 s left, stage 2 of 5, memory 412.0 of 1.0 GiB, 128 of 300 strips, 2.1/s". */
 static void compose(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room)
 {
     char text[96], a[CLI_TEXT], b[CLI_TEXT];
@@ -67,6 +67,10 @@ static void compose(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room
     field(line, room, text);
     if (p->eta_seconds >= 0.0 && shown < 100) {
         snprintf(text, sizeof text, "%s left", cli_seconds(p->eta_seconds, a));
+        field(line, room, text);
+    }
+    if (p->stages > 0) {
+        snprintf(text, sizeof text, "stage %" PRId64 " of %" PRId64, p->stage, p->stages);
         field(line, room, text);
     }
     if (p->memory_bytes && p->budget_bytes) {
@@ -132,6 +136,10 @@ static void event(const tg_progress *p)
     cli_json_int(stdout, "tiles_done", p->tiles_done);
     cli_json_int(stdout, "tiles_total", p->tiles_total);
     cli_json_int(stdout, "tiles_resumed", p->tiles_resumed);
+    if (p->stages > 0) {
+        cli_json_int(stdout, "stage", p->stage);
+        cli_json_int(stdout, "stages", p->stages);
+    }
     fputs("}\n", stdout);
     fflush(stdout);
 }

@@ -157,6 +157,7 @@ typedef struct tg_progress {
     uint64_t budget_bytes;    /* what the user allows */
     int64_t tiles_done, tiles_total;
     int64_t tiles_resumed; /* of those done: found in the journal, from earlier runs */
+    int64_t stage, stages; /* of a run in stages: the one that is computed, from 1; else 0 */
 } tg_progress;
 
 /** Callbacks of a context. Zero means default in every field; `size` is sizeof(tg_ctx_opts). */

@@ -59,7 +59,8 @@ static void trace_begin(run *r)
     (void)tgi_trace_begin(&r->memory, tgi_pool_engine(), &o);
 }
 
-#define BY_TILES (-1.0) /* the fraction is that of the tiles that are written */
+/* The fraction is that of the tiles that are written, or of the work where it is done in stages. */
+#define BY_TILES (-1.0)
 
 /* Time left is told by what this run does itself: tiles that it found took it none. */
 static void report(run *r, const char *phase, double fraction, double since)
@@ -70,6 +71,8 @@ static void report(run *r, const char *phase, double fraction, double since)
                             : r->journal ? tgi_journal_appended(r->journal) + again
                                          : 0;
     double share = fraction;
+    const int staged =
+        fraction < 0 && tgi_stage_state_progress(&r->all.pass, &fraction, &share);
     if (fraction < 0) {
         fraction = (double)(written - again) / (double)tgi_max(1, all);
         share = (double)(written - r->tiles_before) /
@@ -84,7 +87,9 @@ static void report(run *r, const char *phase, double fraction, double since)
                            .budget_bytes = r->all.job->plan.budget,
                            .tiles_done = written - again,
                            .tiles_total = all,
-                           .tiles_resumed = r->tiles_before - again};
+                           .tiles_resumed = r->tiles_before - again,
+                           .stage = staged ? r->all.pass.stages.at + 1 : 0,
+                           .stages = staged ? r->all.pass.stages.plan->n : 0};
     tgi_tracker_update(r->all.tracker, phase, p.tiles_done);
     tgi_ctx_progress(r->all.job->ctx, &p);
 }

@@ -391,6 +391,20 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
     return tgi_stage_state_write(p, err);
 }
 
+int tgi_stage_state_progress(const tgi_pass *p, double *done, double *own)
+{
+    const tgi_stage_state *s = &p->stages.state;
+    const tgi_stage_record *r = &s->now;
+    if (!s->log || !(r->item_work > 0))
+        return 0;
+    const double here = work_left(p), all = (double)r->items * r->item_work;
+    const double left = here + (double)(r->items - 1 - r->item) * r->item_work;
+    const double did = s->behind + s->to_do - here;
+    *done = left < all ? 1 - left / all : 0;
+    *own = did > 0 ? did / (did + left) : 0;
+    return 1;
+}
+
 void tgi_stage_state_turn(tgi_pass *p, int64_t cell)
 {
     tgi_stage_state *s = &p->stages.state;

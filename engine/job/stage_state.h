@@ -65,6 +65,8 @@ void tgi_stage_state_turn(struct tgi_pass *p, int64_t cell);
  * handed out. */
 void tgi_stage_state_watch(struct tgi_pass *p, int64_t cell, const tgi_range *rows);
 void tgi_stage_state_rows(struct tgi_pass *p, int64_t end);
+/* Of all work, and of what this run has to do: what is behind it. 0: not known. */
+int tgi_stage_state_progress(const struct tgi_pass *p, double *done, double *own);
 /* Write a record now, or when it is time. */
 tg_status tgi_stage_state_write(struct tgi_pass *p, tgi_err *err);
 tg_status tgi_stage_state_tick(struct tgi_pass *p, tgi_err *err);
