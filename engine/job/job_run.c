@@ -6,6 +6,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
+#include "engine/base/fnv.h"
 #include "engine/base/mem.h"
 #include "engine/base/pool.h"
 #include "engine/ends/decoded.h"
@@ -336,18 +337,13 @@ static tg_status run_items(run *r, tgi_err *err)
     tgi_run_bands_end(&r->all);
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
-    tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output);
-    tgi_stage_state_discard(
-        job->set.output); /* of a run in stages that this one went on with */
-    return TG_OK;
+    return tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output, err);
 }
 
 static tg_status begin_anew(run *r, tgi_err *err)
 {
     TGI_TRY(tgi_journal_begin(r->journal, r->all.job->plan.layout, r->fingerprint,
                               strlen(r->fingerprint), err));
-    tgi_stage_state_discard(r->all.job->set.output);
-    r->all.pass.stages.fresh = 1;
     return tgi_bad_tiles_begin_output(r->all.job->bad, r->all.job->set.output, err);
 }
 
@@ -371,6 +367,15 @@ static tg_status begin_journal(run *r, tgi_err *err)
     return st;
 }
 
+/* Where a run in stages writes down what is done: beside this very journal. */
+static void beside(tgi_pass_stages *s, const char *output, const tgi_journal *j)
+{
+    size_t n;
+    const void *says = tgi_journal_job(j, &n);
+    s->output = output;
+    s->job = tgi_fnv(TGI_FNV_BEGIN, says, n);
+}
+
 static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->all.job;
@@ -387,7 +392,7 @@ static tg_status work(run *r, tgi_err *err)
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
     r->all.part = r->tiles_before != 0;
-    r->all.pass.stages.output = job->set.output;
+    beside(&r->all.pass.stages, job->set.output, r->journal);
     TGI_TRY(tgi_run_open(&r->all, source_of(r), &end, r->all.pass.receipt, TGI_INPUT_HASH_BYTES,
                          err));
     TGI_TRY(get_statistics(r, err));
@@ -510,7 +515,6 @@ static void leave(run *r, tg_status st, tgi_err *err)
         tgi_journal_forget(r->journal);
     } else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
         return;
-    tgi_stage_state_discard(job->set.output);
     if (job->bad)
         tgi_bad_tiles_clear(job->bad);
 }

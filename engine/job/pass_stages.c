@@ -107,7 +107,7 @@ tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
     s->source = source;
     tgi_tiling_shift(&p->job->plan.choice.tiling, 0, s->shift, out);
     if (s->output)
-        TGI_TRY(tgi_stage_state_open(p, s->output, s->fresh, err));
+        TGI_TRY(tgi_stage_state_open(p, s->output, s->job, err));
     else if (s->plan->disk_bytes)
         TGI_TRY(tgi_scratch_create(p->job->set.scratch, s->plan->disk_bytes, &s->file, err));
     s->kept = (tgi_kept){.plan = s->plan,
@@ -116,7 +116,7 @@ tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
                          .fd = s->output ? s->state.fd
                                : s->file ? tgi_scratch_fd(s->file)
                                          : -1,
-                         .path = s->output ? s->state.now.kept : p->job->set.scratch,
+                         .path = s->output ? s->state.owner.kept : p->job->set.scratch,
                          .front = s->output ? TGI_KEPT_FRONT : 0,
                          .sums = s->state.sums,
                          .pool = p->pool};

@@ -20,7 +20,7 @@ typedef struct tgi_pass_stages {
     float *numbers;
     int at;             /* stage at hand */
     const char *output; /* what is done is written down beside it; NULL: nowhere */
-    int fresh;          /* what was written down is of no use */
+    uint64_t job;       /* then: checksum of what the output's journal says */
     int resumes;        /* the first stage of the item goes on in its midst */
     int64_t first;      /* then: with this cell */
     int known;          /* stages before it have their numbers: they only make values again */

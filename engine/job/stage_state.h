@@ -5,7 +5,7 @@
  *   which item, stage and cell; per output of the stage, rows of the cell that are handed out;
  *   numbers of reductions that are finished, states of those that are being gathered;
  *   values in memory, where they are few;
- *   a sum of each value on disk, and where its file is.
+ *   a sum of each value on disk.
  *
  * GOING ON. What is kept on disk is read once and compared with its sum. Values in memory are gone:
  * their stages run again, without gathering what is known. Of the stage at hand the rows that are
@@ -33,11 +33,11 @@ typedef struct tgi_stage_record {
     double did, left, item_work; /* of this run; of the item at hand; of a whole item */
     double began, written;       /* by the clock of the day */
     int64_t process;
-    char kept[1024]; /* path of that file, or "" */
 } tgi_stage_record;
 
 typedef struct tgi_stage_state {
     tgi_stage_log *log; /* NULL: nothing is written down */
+    tgi_stage_owner owner;
     tgi_stage_record now;
     int64_t *done;          /* per output of the stage: rows of the cell handed out; -1: none */
     int n_done;             /* outputs of a stage, at most */
@@ -52,8 +52,9 @@ typedef struct tgi_stage_state {
 
 struct tgi_pass;
 
-/* Open for output OUT. `fresh`: what is there is of no use. */
-tg_status tgi_stage_state_open(struct tgi_pass *p, const char *output, int fresh, tgi_err *err);
+/* Open for output OUT; `job`: checksum of what its journal says. */
+tg_status tgi_stage_state_open(struct tgi_pass *p, const char *output, uint64_t job,
+                               tgi_err *err);
 void tgi_stage_state_close(tgi_stage_state *s);
 /* An item begins: *stage and *cell where to go on, 0 and 0 mostly. `needs` is set. */
 tg_status tgi_stage_state_item(struct tgi_pass *p, int *stage, int64_t *cell, tgi_err *err);
@@ -68,9 +69,8 @@ void tgi_stage_state_rows(struct tgi_pass *p, int64_t end);
 /* Write a record now, or when it is time. */
 tg_status tgi_stage_state_write(struct tgi_pass *p, tgi_err *err);
 tg_status tgi_stage_state_tick(struct tgi_pass *p, tgi_err *err);
-/* All is in the output: nothing of it is of use any more. */
-void tgi_stage_state_remove(tgi_stage_state *s, const char *output);
-/* The same for an output whose run is given up. */
-void tgi_stage_state_discard(const char *output);
+/* All is in the output: nothing of it is of use any more, nor what an earlier run in stages left
+ * that this one, which is none, went on with. */
+tg_status tgi_stage_state_remove(tgi_stage_state *s, const char *output, tgi_err *err);
 
 #endif
