@@ -347,6 +347,22 @@ static tg_status begin_anew(run *r, tgi_err *err)
     return tgi_bad_tiles_begin_output(r->all.job->bad, r->all.job->set.output, err);
 }
 
+/* What a run in stages writes down stands beside this very journal. */
+static uint64_t job_of(const tgi_journal *j)
+{
+    size_t n;
+    const void *says = tgi_journal_job(j, &n);
+    return tgi_fnv(TGI_FNV_BEGIN, says, n);
+}
+
+static tg_status go_on(run *r, tgi_err *err)
+{
+    const tg_job *job = r->all.job;
+    tgi_bad_state bad = *tgi_journal_bad(r->journal);
+    tgi_stage_state_bad(job->set.output, job_of(r->journal), &bad);
+    return tgi_go_on(r->journal, job->plan.layout, job->bad, &bad, err);
+}
+
 static tg_status begin_journal(run *r, tgi_err *err)
 {
     tg_status st = TG_E_CHANGED;
@@ -354,7 +370,7 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (tgi_journal_state(r->journal) != TGI_JOURNAL_RESUME)
         r->start_over = 1;
     if (!r->start_over)
-        st = tgi_go_on(r->journal, r->all.job->plan.layout, r->all.job->bad, &why);
+        st = go_on(r, &why);
     if (st == TG_E_CHANGED && (r->start_over || r->all.job->set.overwrite))
         st = begin_anew(r, err);
     else if (st != TG_OK)
@@ -365,15 +381,6 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (st == TG_OK)
         tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model);
     return st;
-}
-
-/* Where a run in stages writes down what is done: beside this very journal. */
-static void beside(tgi_pass_stages *s, const char *output, const tgi_journal *j)
-{
-    size_t n;
-    const void *says = tgi_journal_job(j, &n);
-    s->output = output;
-    s->job = tgi_fnv(TGI_FNV_BEGIN, says, n);
 }
 
 static tg_status work(run *r, tgi_err *err)
@@ -392,7 +399,8 @@ static tg_status work(run *r, tgi_err *err)
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
     r->all.part = r->tiles_before != 0;
-    beside(&r->all.pass.stages, job->set.output, r->journal);
+    r->all.pass.stages.output = job->set.output;
+    r->all.pass.stages.job = job_of(r->journal);
     TGI_TRY(tgi_run_open(&r->all, source_of(r), &end, r->all.pass.receipt, TGI_INPUT_HASH_BYTES,
                          err));
     TGI_TRY(get_statistics(r, err));

@@ -73,6 +73,8 @@ tg_status tgi_stage_state_write(tgi_pass *p, tgi_err *err)
         return TG_OK;
     if (s->fd >= 0)
         TGI_TRY(tgi_file_sync(s->fd, s->owner.kept, err));
+    if (p->job->bad)
+        tgi_bad_tiles_state(p->job->bad, &s->now.bad);
     s->now.written = tgi_day_seconds();
     s->now.left = work_left(p);
     s->now.did = s->behind + s->to_do - s->now.left;
@@ -198,6 +200,16 @@ void tgi_stage_state_close(tgi_stage_state *s)
     tgi_free(s->needs);
     memset(s, 0, sizeof *s);
     s->fd = -1;
+}
+
+void tgi_stage_state_bad(const char *output, uint64_t job, tgi_bad_state *bad)
+{
+    tgi_stage_record r;
+    uint64_t of;
+    if (!tgi_stage_log_look(output, &of, &r, sizeof r) || of != job || r.bad.bytes < bad->bytes)
+        return;
+    r.bad.beyond |= bad->beyond;
+    *bad = r.bad;
 }
 
 tg_status tgi_stage_state_remove(tgi_stage_state *s, const char *output, tgi_err *err)
