@@ -1,13 +1,16 @@
 /* stage_log.c - writes and reads OUT.stages, and makes the file of kept values. */
 #include "engine/out/stage_log.h"
 
+#include "engine/base/fnv.h"
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -292,17 +295,28 @@ tg_status tgi_stage_log_discard(const char *output, tgi_err *err)
 
 /* ---- The file of kept values ------------------------------------------------------------- */
 
+/* The folder of a path, as it is whatever links and dots lead to it; as it was given where it is not
+ * there. */
+static void real_folder(const char *path, size_t n, char out[PATH_MAX])
+{
+    char given[PATH_MAX];
+    const int fits = snprintf(given, sizeof given, "%.*s", n ? (int)n : 1, n ? path : ".") <
+                     (int)sizeof given;
+    if (!fits || !realpath(given, out))
+        snprintf(out, PATH_MAX, "%s", given);
+}
+
 tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap,
                         tgi_err *err)
 {
-    char whole[4096];
-    const char *base = strrchr(output, '/');
-    if (output[0] == '/' || !getcwd(whole, sizeof whole))
-        whole[0] = 0;
-    uint32_t crc = tgi_crc32c(0, whole, strlen(whole));
-    crc = tgi_crc32c(crc, output, strlen(output));
+    char where[PATH_MAX], whole[PATH_MAX + 512];
+    const char *slash = strrchr(output, '/'), *base = slash ? slash + 1 : output;
+    real_folder(output, (size_t)(base - output), where);
+    snprintf(whole, sizeof whole, "%s/%s", where, base);
+    const uint64_t h = tgi_fnv(TGI_FNV_BEGIN, whole, strlen(whole));
+    real_folder(folder, strlen(folder), where);
     const int n =
-        snprintf(buf, cap, "%s/%.80s.%08x.kept", folder, base ? base + 1 : output, crc);
+        snprintf(buf, cap, "%s/%.80s.%016llx.kept", where, base, (unsigned long long)h);
     return n > 0 && (size_t)n < cap
                ? TG_OK
                : tgi_fail(err, TG_E_ARG, "--scratch %s: the name is too long", folder);

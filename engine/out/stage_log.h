@@ -57,7 +57,8 @@ int tgi_stage_log_look(const char *output, uint64_t *job, void *first, size_t by
  * error, and nothing is written. */
 tg_status tgi_stage_log_discard(const char *output, tgi_err *err);
 
-/* Where values of this output are kept in a folder, into buf. TG_E_ARG: too long. */
+/* Where values of this output are kept in a folder, into buf: the same path however the output and
+ * the folder are spelled, and from wherever. TG_E_ARG: too long. */
 tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap,
                         tgi_err *err);
 /* Bytes of the disk that the file there holds, if a run of this output left one. */

@@ -142,6 +142,45 @@ def test_other_folder(lab, job):
     job.clean()
 
 
+def test_no_folder(lab, jobs):
+    """Gone on with without --scratch: what lies there goes."""
+    for name in ("disk", "both"):
+        job = jobs[name]
+        args = list(job.args[:-1])
+        at = args.index("--scratch")
+        del args[at:at + 2]
+        without = Staged(lab, job.name, args)
+        job.killed_in(3)
+        check(job.kept(), "nothing is kept on disk")
+        r = without.run()
+        check(r.code == 0, "without --scratch: %s" % r)
+        check(read(job.out) == job.bytes, "without --scratch: other bytes")
+        check(not job.kept(), "without --scratch: left %s" % job.kept())
+        job.clean()
+
+
+def test_spelled(lab, job):
+    """Another spelling of the output and of --scratch, from another folder: the same values."""
+    os.symlink(lab.dir, lab.path("link"))
+    name, at = os.path.basename(job.out), job.args.index("--scratch") + 1
+    folder = os.path.basename(job.args[at])
+    for where, out, scratch in ((lab.dir, name, "./" + folder), ("/", lab.path("link/" + name), lab.path("link/" + folder)),
+                                (job.args[at], "../" + name, ".")):
+        job.killed_in(3, 0.05 * job.seconds)
+        kept = job.kept()
+        args = list(job.args)
+        args[at] = scratch
+        p = lab.start(args + ["-o", out], job.env, cwd=where)
+        r = lab.wait(p)
+        what = "-o %s --scratch %s" % (out, scratch)
+        check(r.code == 0, "%s: %s" % (what, r))
+        check(job.ran(r.err)[0][0][0] >= 3, "%s: began anew: %s" % (what, r.err))
+        job.confirm(what)
+        check(len(kept) == 1, "%s kept %s" % (what, kept))
+        job.clean()
+    os.unlink(lab.path("link"))
+
+
 # ---- Input that cannot be decoded -----------------------------------------------------------
 
 class Filled(Staged):
@@ -316,6 +355,8 @@ def test(lab, rest):
     disk = jobs["disk"]
     test_strangers(lab, disk)
     test_other_folder(lab, disk)
+    test_no_folder(lab, jobs)
+    test_spelled(lab, disk)
     test_filled(lab, disk)
     test_full(lab, disk)
     test_full_disk(lab, disk)
