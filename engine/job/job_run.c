@@ -521,8 +521,13 @@ static void leave(run *r, tg_status st, tgi_err *err)
         job->again = 1;
     } else if (r->all.input_changed) {
         tgi_journal_forget(r->journal);
-    } else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
+    } else if (st != TG_E_FORMAT) {
         return;
+    } else { /* rows before the one that told may have been wrong, too, and are in values by now */
+        (void)tgi_stage_log_discard(job->set.output, NULL);
+        if (!tgi_journal_abandon(r->journal))
+            return;
+    }
     if (job->bad)
         tgi_bad_tiles_clear(job->bad);
 }

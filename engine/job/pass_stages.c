@@ -119,7 +119,9 @@ tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
                          .path = s->output ? s->state.owner.kept : p->job->set.scratch,
                          .front = s->output ? TGI_KEPT_FRONT : 0,
                          .sums = s->state.sums,
-                         .pool = p->pool};
+                         .pool = p->pool,
+                         .stop = p->end.stop,
+                         .user = p->end.user};
     return tgi_gathering_open(&s->gathering, s->plan, s->states, s->numbers, p->pool, err);
 }
 

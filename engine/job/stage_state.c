@@ -288,7 +288,8 @@ static void forget_stage(tgi_pass *p)
             atomic_store(&s->sums[i], 0);
 }
 
-/* Are the values on disk that are still wanted what was written? */
+/* Are the values on disk that are still wanted what was written? What cannot be read is not: it is
+ * made anew, and else each later run would end there. */
 static tg_status compare_sums(tgi_pass *p, int *equal, tgi_err *err)
 {
     const tgi_stage_state *s = &p->stages.state;
@@ -298,9 +299,10 @@ static tg_status compare_sums(tgi_pass *p, int *equal, tgi_err *err)
         uint64_t sum;
         if (!v->on_disk || v->made > s->now.stage || v->needed < s->now.stage)
             continue;
-        const tg_status st = sum_written(p, i, &sum, err);
-        if (st != TG_OK && st != TG_E_FORMAT)
-            return st;
+        tgi_err why = {0};
+        const tg_status st = sum_written(p, i, &sum, &why);
+        if (st != TG_OK && st != TG_E_FORMAT && st != TG_E_IO)
+            return tgi_fail(err, st, "%s", why.text);
         *equal = st == TG_OK && sum == atomic_load(&s->sums[i]);
     }
     return TG_OK;
