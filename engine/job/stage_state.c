@@ -190,18 +190,6 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tg
     return s->goes_on ? TG_OK : begin_anew(p, err);
 }
 
-void tgi_stage_state_close(tgi_stage_state *s)
-{
-    tgi_stage_log_close(&s->log);
-    if (s->fd >= 0 && s->done)
-        close(s->fd);
-    tgi_free(s->done);
-    tgi_free((void *)s->sums);
-    tgi_free(s->needs);
-    memset(s, 0, sizeof *s);
-    s->fd = -1;
-}
-
 void tgi_stage_state_bad(const char *output, uint64_t job, tgi_bad_state *bad)
 {
     tgi_stage_record r;
@@ -212,10 +200,30 @@ void tgi_stage_state_bad(const char *output, uint64_t job, tgi_bad_state *bad)
     *bad = r.bad;
 }
 
-tg_status tgi_stage_state_remove(tgi_stage_state *s, const char *output, tgi_err *err)
+static void close_kept(tgi_stage_state *s)
+{
+    if (s->fd >= 0 && s->done) /* without, it was never opened */
+        close(s->fd);
+    s->fd = -1;
+}
+
+tg_status tgi_stage_state_remove(tgi_pass *p, const char *output, tgi_err *err)
+{
+    tgi_stage_log_close(&p->stages.state.log);
+    close_kept(&p->stages.state);
+    p->stages.kept.fd = -1;
+    return tgi_stage_log_discard(output, err);
+}
+
+void tgi_stage_state_close(tgi_stage_state *s)
 {
     tgi_stage_log_close(&s->log);
-    return tgi_stage_log_discard(output, err);
+    close_kept(s);
+    tgi_free(s->done);
+    tgi_free((void *)s->sums);
+    tgi_free(s->needs);
+    memset(s, 0, sizeof *s);
+    s->fd = -1;
 }
 
 /* ---- What still holds -------------------------------------------------------------------- */

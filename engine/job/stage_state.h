@@ -77,7 +77,7 @@ void tgi_stage_state_rows(struct tgi_pass *p, int64_t end);
 tg_status tgi_stage_state_write(struct tgi_pass *p, tgi_err *err);
 tg_status tgi_stage_state_tick(struct tgi_pass *p, tgi_err *err);
 /* All is in the output: nothing of it is of use any more, nor what an earlier run in stages left
- * that this one, which is none, went on with. */
-tg_status tgi_stage_state_remove(tgi_stage_state *s, const char *output, tgi_err *err);
+ * that this one, which is none, went on with. The blocks of the disk are free then. */
+tg_status tgi_stage_state_remove(struct tgi_pass *p, const char *output, tgi_err *err);
 
 #endif

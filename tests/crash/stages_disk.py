@@ -32,6 +32,15 @@ def goes_on(job, what, stage):
     job.clean()
 
 
+def test_held(faults, job):
+    """Blocks of the disk are free before the output is finished."""
+    r, reads, held = faults.run(job, "none", ".kept")
+    check(r.code == 0 and reads > 100, "undisturbed: %s; %d reads" % (r, reads))
+    check(held == 0, "the kept file was removed and held open while the output was finished")
+    job.confirm("undisturbed")
+    job.clean()
+
+
 def test_unreadable(faults, job):
     """What cannot be read back is made anew."""
     for fault in ("eio", "short"):
@@ -79,13 +88,39 @@ def test_input(lab, faults, job):
     packed.clean()
 
 
+def test_no_room(faults, job):
+    """All tiles are there: what is left takes no room for values."""
+    r, _, _ = faults.run(job, "rename", ".tif.partial", more=["-y"])
+    check(r.code == -9 and job.slot()["tiles"] == job.tiles, "killed at the end: %s" % r)
+    r, _, _ = faults.run(job, "full", ".kept")
+    check(r.code == 0, "all is there, and no room: %s" % r)
+    job.confirm("no room")
+    job.clean()
+    faults.run(job, "rename", ".tif.partial", more=["-y"])
+    with open(job.out + ".partial", "r+b") as f:  # a tile that was safe is damaged: it takes all stages
+        f.seek(-100, os.SEEK_END)
+        byte = f.read(1)[0]
+        f.seek(-100, os.SEEK_END)
+        f.write(bytes([byte ^ 1]))
+    r = job.run()
+    check(r.code == 0 and "damaged" in r.err, "a damaged tile: %s" % r)
+    check([k for k, _ in job.ran(r.err)[0]] == [1, 2, 3, 4, 5], "a damaged tile, made of stages %s" % job.ran(r.err)[0])
+    job.confirm("a damaged tile")
+    job.clean()
+    r, _, _ = faults.run(job, "full", ".kept")
+    check(r.code == 73, "no room at the begin: %s" % r)
+    job.clean()
+
+
 def test(lab, rest):
     faults = Faulty(lab, rest[0])
     job = make(lab)[0]["disk"].learn()
+    test_held(faults, job)
     test_unreadable(faults, job)
     test_stop(faults, job)
     test_cut(faults, job)
     test_input(lab, faults, job)
+    test_no_room(faults, job)
     return 0
 
 
