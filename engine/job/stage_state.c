@@ -209,10 +209,15 @@ static void close_kept(tgi_stage_state *s)
 
 tg_status tgi_stage_state_remove(tgi_pass *p, const char *output, tgi_err *err)
 {
-    tgi_stage_log_close(&p->stages.state.log);
-    close_kept(&p->stages.state);
+    tgi_stage_state *s = &p->stages.state;
+    tgi_stage_log_close(&s->log);
+    close_kept(s);
     p->stages.kept.fd = -1;
-    return tgi_stage_log_discard(output, err);
+    TGI_TRY(tgi_stage_log_discard(output, err));
+    if (tgi_file_begins(s->owner.kept, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+        tgi_job_warn(p->job, "%s: values between stages, of no use any more, cannot be removed",
+                     s->owner.kept);
+    return TG_OK;
 }
 
 void tgi_stage_state_close(tgi_stage_state *s)

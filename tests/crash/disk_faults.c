@@ -6,6 +6,7 @@
  *     TG_FAULT=zeros   from that read on all that is read is 0
  *     TG_FAULT=stop    SIGINT comes with that read
  *     TG_FAULT=full    a file that ends so gets no room, and no disk has any
+ *     TG_FAULT=stay    such a file cannot be removed
  *     TG_FAULT=rename  SIGKILL where such a file would get another name (with -y: else it is no rename(3))
  *
  * TG_FAULT_TOLD names a file for two numbers: reads of such files, and syncs of OUT.partial while a
@@ -29,6 +30,7 @@ SEEN int fdatasync(int fd);
 SEEN int fallocate(int fd, int mode, off_t at, off_t bytes);
 SEEN int statvfs(const char *path, struct statvfs *out);
 SEEN int rename(const char *from, const char *to);
+SEEN int unlink(const char *path);
 
 static int is(const char *fault)
 {
@@ -117,6 +119,15 @@ int rename(const char *from, const char *to)
     if (is("rename") && meant(from, ""))
         kill(getpid(), SIGKILL);
     return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int unlink(const char *path)
+{
+    if (is("stay") && meant(path, "")) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 __attribute__((destructor)) static void tell(void)

@@ -41,6 +41,17 @@ def test_held(faults, job):
     job.clean()
 
 
+def test_stays(faults, job):
+    """A kept file that cannot be removed is told of: behind the run nothing else names it."""
+    r, _, _ = faults.run(job, "stay", ".kept")
+    kept = job.kept()
+    check(r.code == 0 and len(kept) == 1, "cannot be removed: %s" % r)
+    check("warning: %s" % kept[0] in r.err, "does not say what it leaves: %s" % r)
+    os.unlink(kept[0])
+    job.confirm("it was removed by hand")
+    job.clean()
+
+
 def test_unreadable(faults, job):
     """What cannot be read back is made anew."""
     for fault in ("eio", "short"):
@@ -116,6 +127,7 @@ def test(lab, rest):
     faults = Faulty(lab, rest[0])
     job = make(lab)[0]["disk"].learn()
     test_held(faults, job)
+    test_stays(faults, job)
     test_unreadable(faults, job)
     test_stop(faults, job)
     test_cut(faults, job)
