@@ -12,9 +12,10 @@
  * tests/crash/bits.py holds checksums of outputs and this number together. */
 #define TGI_BITS 4
 
-/* Raised by every change of OUT.journal (journal_file.h), of what its texts mean, or of where
- * tiles lie in OUT.partial; it is the number in the journal's first bytes. test_journal holds
- * a checksum of a journal's bytes and this number together. */
-#define TGI_JOURNAL_FORMAT 4
+/* Raised by every change of OUT.journal (journal_file.h), of what its texts mean, of where
+ * tiles lie in OUT.partial, or of OUT.stages (stage_log.h, stage_state.h); it is the number in the
+ * first bytes of both files. test_journal_format holds checksums of the bytes and this number
+ * together. */
+#define TGI_JOURNAL_FORMAT 5
 
 #endif

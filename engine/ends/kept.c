@@ -89,6 +89,12 @@ static tg_status move(const tgi_kept *k, const tgi_kept_value *of, const tgi_vie
     atomic_init(&m.failed, TG_OK);
     tgi_parallel(k->pool, tgi_range_len(m.z) * tgi_range_len(m.y), move_row, &m);
     const tg_status st = (tg_status)atomic_load(&m.failed);
+    if (st == TG_E_FORMAT) /* this run has made it long enough, and no input is damaged */
+        return tgi_fail(
+            err, TG_E_IO,
+            "%s: values between stages lie there, and it is shorter than it was made: "
+            "did somebody cut it? The same command goes on",
+            k->path);
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", m.err.text);
 }
 
@@ -125,7 +131,9 @@ tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_
     const int64_t blocks = tgi_ceil_div(v->c, v->cb), ny = v->ext.dim[n - 2],
                   nx = v->ext.dim[n - 1];
     for (int64_t i = z.lo; i < z.hi; i++)
-        for (int64_t j = y.lo; j < y.hi; j++)
+        for (int64_t j = y.lo; j < y.hi; j++) {
+            if (k->stop)
+                TGI_TRY(k->stop(k->user, err));
             for (int64_t b = 0; b < blocks; b++) {
                 uint64_t at =
                     of->at + (uint64_t)((((i * ny + j) * blocks + b) * nx + x.lo) * v->cb) *
@@ -139,5 +147,6 @@ tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_
                     left -= bytes;
                 }
             }
+        }
     return TG_OK;
 }

@@ -21,18 +21,21 @@ typedef struct tgi_kept {
      * order (tgi_kept_check); NULL: nobody asks. Borrowed. */
     _Atomic uint64_t *sums;
     tgi_threads *pool; /* borrowed */
+    tg_status (*stop)(void *user,
+                      tgi_err *err); /* asked while values are checked; NULL: nobody */
+    void *user;
 } tgi_kept;
 
 /* Write rows of value v from a view, over a box inside the image. */
 tg_status tgi_kept_write(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
                          tgi_err *err);
-/* Read them; of a reduction its numbers. */
+/* Read them; of a reduction its numbers. TG_E_IO also where the file is shorter than it was. */
 tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
                         tgi_err *err);
 
 /* The sum of what lies in a box of a value on disk. Each bit of each number changes it: a number is
  * multiplied with an odd one that depends on its place, modulo 2^64. `room`: memory to read
- * through, 4 KiB at least. */
+ * through, 4 KiB at least. TG_E_FORMAT: the file is too short; TG_E_IO; what `stop` answers. */
 tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_box *box,
                          void *room, size_t room_bytes, uint64_t *sum, tgi_err *err);
 

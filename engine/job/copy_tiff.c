@@ -152,7 +152,9 @@ static tg_status take_over(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
     const void *stored = tgi_journal_job(j, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, text, err));
     TGI_TRY(tgi_may_go_on(j, c->bad, c->output, err));
-    return tgi_journal_state(j) == TGI_JOURNAL_FINISHED ? TG_OK : tgi_go_on(j, l, c->bad, err);
+    return tgi_journal_state(j) == TGI_JOURNAL_FINISHED
+               ? TG_OK
+               : tgi_go_on(j, l, c->bad, tgi_journal_bad(j), err);
 }
 
 static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j, tgi_err *err)

@@ -79,10 +79,10 @@ tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const ch
 }
 
 tg_status tgi_go_on(tgi_journal *j, const tgi_sink_layout *layout, tgi_bad_tiles *bad,
-                    tgi_err *err)
+                    const tgi_bad_state *known, tgi_err *err)
 {
     if (bad)
-        TGI_TRY(tgi_bad_tiles_begin(bad, tgi_journal_bad(j), err));
+        TGI_TRY(tgi_bad_tiles_begin(bad, known, err));
     return tgi_journal_resume(j, layout, err);
 }
 

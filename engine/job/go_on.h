@@ -19,10 +19,10 @@ tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, t
  * on with under that option only (TG_E_CHANGED). `bad` NULL: without it. */
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,
                         tgi_err *err);
-/* Take over the tiles, and the list of what was filled. TG_E_CHANGED: they are not what the
- * journal knows of them. */
+/* Take over the tiles, and the list of what was filled as far as `known` says (`bad` NULL: there is
+ * none). TG_E_CHANGED: they are not what is known of them. */
 tg_status tgi_go_on(tgi_journal *j, const tgi_sink_layout *layout, tgi_bad_tiles *bad,
-                    tgi_err *err);
+                    const tgi_bad_state *known, tgi_err *err);
 /* In state FINISHED: what is left besides the output is settled, the list written (it may be as
  * an earlier stop left it), and what could not be decoded is answered as it would have been.
  * *settled: nothing is left. */

@@ -1,11 +1,14 @@
 /* job_run.c - obey the plan: journal, reservation, threads, statistics, bands, finish.
  *
  * Everything that takes memory is opened before the first band; between the first and the last
- * band our code allocates nothing. `run` owns it all and closes in reverse order. */
+ * band our code allocates nothing. But a run in stages opens a loader and an executor for each stage
+ * and closes them behind it: tables, which the allowance holds; rows and values lie in the reservation.
+ * `run` owns it all and closes in reverse order. */
 #include "engine/job/job_run.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
+#include "engine/base/fnv.h"
 #include "engine/base/mem.h"
 #include "engine/base/pool.h"
 #include "engine/ends/decoded.h"
@@ -341,19 +344,35 @@ static tg_status run_items(run *r, tgi_err *err)
     tgi_run_bands_end(&r->all);
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
-    tgi_stage_state_remove(&r->all.pass.stages.state, job->set.output);
-    tgi_stage_state_discard(
-        job->set.output); /* of a run in stages that this one went on with */
-    return TG_OK;
+    return tgi_stage_state_remove(&r->all.pass, job->set.output, err);
 }
 
 static tg_status begin_anew(run *r, tgi_err *err)
 {
     TGI_TRY(tgi_journal_begin(r->journal, r->all.job->plan.layout, r->fingerprint,
                               strlen(r->fingerprint), err));
-    tgi_stage_state_discard(r->all.job->set.output);
-    r->all.pass.stages.fresh = 1;
     return tgi_bad_tiles_begin_output(r->all.job->bad, r->all.job->set.output, err);
+}
+
+static int goes_on(const run *r)
+{
+    return !r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_RESUME;
+}
+
+/* What a run in stages writes down stands beside this very journal. */
+static uint64_t job_of(const tgi_journal *j)
+{
+    size_t n;
+    const void *says = tgi_journal_job(j, &n);
+    return tgi_fnv(TGI_FNV_BEGIN, says, n);
+}
+
+static tg_status go_on(run *r, tgi_err *err)
+{
+    const tg_job *job = r->all.job;
+    tgi_bad_state bad = *tgi_journal_bad(r->journal);
+    tgi_stage_state_bad(job->set.output, job_of(r->journal), &bad);
+    return tgi_go_on(r->journal, job->plan.layout, job->bad, &bad, err);
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -363,7 +382,7 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (tgi_journal_state(r->journal) != TGI_JOURNAL_RESUME)
         r->start_over = 1;
     if (!r->start_over)
-        st = tgi_go_on(r->journal, r->all.job->plan.layout, r->all.job->bad, &why);
+        st = go_on(r, &why);
     if (st == TG_E_CHANGED && (r->start_over || r->all.job->set.overwrite))
         st = begin_anew(r, err);
     else if (st != TG_OK)
@@ -376,6 +395,15 @@ static tg_status begin_journal(run *r, tgi_err *err)
     return st;
 }
 
+/* The tiles of the image are there, so that nothing is computed but what turns out to be damaged:
+ * it takes no room for values that pass between stages. */
+static int has_all(const run *r)
+{
+    const tgi_sink_layout *l = r->all.job->plan.layout;
+    return goes_on(r) && tgi_journal_committed(r->journal) >=
+                             (l->n_levels > 1 ? l->level_of[1].first : l->n_tiles);
+}
+
 static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->all.job;
@@ -385,14 +413,17 @@ static tg_status work(run *r, tgi_err *err)
                               .tick = run_tick,
                               .turn = turn,
                               .wants = wants};
-    TGI_TRY(tgi_job_check_disk(job, err));
+    if (!has_all(r))
+        TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_pass_reserve(&r->all.pass, job,
                              err)); /* before the journal: a refusal leaves nothing behind */
     tgi_trace_report(&r->memory, "reserve");
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
     r->all.part = r->tiles_before != 0;
+    r->all.pass.stages.idle = r->tiles_before && has_all(r);
     r->all.pass.stages.output = job->set.output;
+    r->all.pass.stages.job = job_of(r->journal);
     TGI_TRY(tgi_run_open(&r->all, source_of(r), &end, r->all.pass.receipt, TGI_INPUT_HASH_BYTES,
                          err));
     TGI_TRY(get_statistics(r, err));
@@ -513,9 +544,13 @@ static void leave(run *r, tg_status st, tgi_err *err)
         job->again = 1;
     } else if (r->all.input_changed) {
         tgi_journal_forget(r->journal);
-    } else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
+    } else if (st != TG_E_FORMAT) {
         return;
-    tgi_stage_state_discard(job->set.output);
+    } else { /* rows before the one that told may have been wrong, too, and are in values by now */
+        (void)tgi_stage_log_discard(job->set.output, NULL);
+        if (!tgi_journal_abandon(r->journal))
+            return;
+    }
     if (job->bad)
         tgi_bad_tiles_clear(job->bad);
 }
@@ -537,11 +572,6 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
     if (st != TG_OK)
         leave(r, st, err);
     return st;
-}
-
-static int goes_on(const run *r)
-{
-    return !r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_RESUME;
 }
 
 typedef struct outcome {

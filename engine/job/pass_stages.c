@@ -100,14 +100,11 @@ void tgi_pass_stages_turn(tgi_pass *p, int64_t cell, tgi_range core[3])
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
-tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
+static tg_status open_files(tgi_pass *p, tgi_err *err)
 {
     tgi_pass_stages *s = &p->stages;
-    int64_t out[3];
-    s->source = source;
-    tgi_tiling_shift(&p->job->plan.choice.tiling, 0, s->shift, out);
     if (s->output)
-        TGI_TRY(tgi_stage_state_open(p, s->output, s->fresh, err));
+        TGI_TRY(tgi_stage_state_open(p, s->output, s->job, err));
     else if (s->plan->disk_bytes)
         TGI_TRY(tgi_scratch_create(p->job->set.scratch, s->plan->disk_bytes, &s->file, err));
     s->kept = (tgi_kept){.plan = s->plan,
@@ -116,10 +113,23 @@ tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
                          .fd = s->output ? s->state.fd
                                : s->file ? tgi_scratch_fd(s->file)
                                          : -1,
-                         .path = s->output ? s->state.now.kept : p->job->set.scratch,
+                         .path = s->output ? s->state.owner.kept : p->job->set.scratch,
                          .front = s->output ? TGI_KEPT_FRONT : 0,
                          .sums = s->state.sums,
-                         .pool = p->pool};
+                         .pool = p->pool,
+                         .stop = p->end.stop,
+                         .user = p->end.user};
+    return TG_OK;
+}
+
+tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
+{
+    tgi_pass_stages *s = &p->stages;
+    int64_t out[3];
+    s->source = source;
+    tgi_tiling_shift(&p->job->plan.choice.tiling, 0, s->shift, out);
+    if (!s->idle)
+        TGI_TRY(open_files(p, err));
     return tgi_gathering_open(&s->gathering, s->plan, s->states, s->numbers, p->pool, err);
 }
 
@@ -210,6 +220,9 @@ tg_status tgi_pass_stages_walk(tgi_pass *p, tgi_err *err)
 {
     const tgi_staged *plan = p->stages.plan;
     tgi_stage_state *s = &p->stages.state;
+    if (p->stages.idle)
+        TGI_TRY(open_files(p, err));
+    p->stages.idle = 0;
     TGI_TRY(tgi_stage_state_item(p, &p->stages.known, &p->stages.first, err));
     const int first = p->stages.known;
     const int resumes = s->log && first < plan->n && s->now.band > 0;

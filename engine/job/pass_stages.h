@@ -20,10 +20,11 @@ typedef struct tgi_pass_stages {
     float *numbers;
     int at;             /* stage at hand */
     const char *output; /* what is done is written down beside it; NULL: nowhere */
-    int fresh;          /* what was written down is of no use */
-    int resumes;        /* the first stage of the item goes on in its midst */
-    int64_t first;      /* then: with this cell */
-    int known;          /* stages before it have their numbers: they only make values again */
+    uint64_t job;       /* then: checksum of what the output's journal says */
+    int idle;      /* all is in the output already: no file is opened before an item wants it */
+    int resumes;   /* the first stage of the item goes on in its midst */
+    int64_t first; /* then: with this cell */
+    int known;     /* stages before it have their numbers: they only make values again */
     tgi_stage_state state;
     int64_t shift[3];      /* from the region to the network, z,y,x */
     tgi_exec_times behind; /* of the stages that are through */

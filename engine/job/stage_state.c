@@ -72,7 +72,9 @@ tg_status tgi_stage_state_write(tgi_pass *p, tgi_err *err)
     if (!s->log)
         return TG_OK;
     if (s->fd >= 0)
-        TGI_TRY(tgi_file_sync(s->fd, s->now.kept, err));
+        TGI_TRY(tgi_file_sync(s->fd, s->owner.kept, err));
+    if (p->job->bad)
+        tgi_bad_tiles_state(p->job->bad, &s->now.bad);
     s->now.written = tgi_day_seconds();
     s->now.left = work_left(p);
     s->now.did = s->behind + s->to_do - s->now.left;
@@ -131,21 +133,13 @@ static tg_status open_lists(tgi_pass *p, tgi_err *err)
 }
 
 /* The file of kept values. It is the record's if it has the id. */
-static tg_status open_kept(tgi_pass *p, const char *output, int found, tgi_err *err)
+static tg_status open_kept(tgi_pass *p, int found, tgi_err *err)
 {
     tgi_stage_state *s = &p->stages.state;
-    char path[sizeof s->now.kept] = "";
     uint64_t id = 0;
-    if (p->stages.plan->disk_bytes)
-        TGI_TRY(tgi_kept_path(p->job->set.scratch, output, path, sizeof path, err));
-    if (found && strcmp(path, s->now.kept) != 0) { /* another folder now */
-        tgi_stage_log_remove(NULL, s->now.kept);
-        found = 0;
-    }
-    memcpy(s->now.kept, path, sizeof path);
-    if (path[0])
-        TGI_TRY(tgi_kept_open(path, p->stages.plan->disk_bytes, &s->fd, &id, err));
-    s->goes_on = found && (!path[0] || id == s->now.id);
+    if (s->owner.kept[0])
+        TGI_TRY(tgi_kept_open(s->owner.kept, p->stages.plan->disk_bytes, &s->fd, &id, err));
+    s->goes_on = found && (!s->owner.kept[0] || id == s->now.id);
     return TG_OK;
 }
 
@@ -165,24 +159,28 @@ static tg_status begin_anew(tgi_pass *p, tgi_err *err)
         s->done[i] = NO_ROWS;
     for (int i = 0; i < p->stages.plan->n_kept; i++)
         atomic_store(&s->sums[i], 0);
-    TGI_TRY(tgi_stage_state_write(p, err)); /* names the file before it is of use */
-    return s->fd >= 0 ? tgi_kept_mark(s->fd, r->kept, r->id, err) : TG_OK;
+    TGI_TRY(
+        tgi_stage_state_write(p, err)); /* else values might be taken for an older record's */
+    return s->fd >= 0 ? tgi_kept_mark(s->fd, s->owner.kept, r->id, err) : TG_OK;
 }
 
-tg_status tgi_stage_state_open(tgi_pass *p, const char *output, int fresh, tgi_err *err)
+tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tgi_err *err)
 {
     tgi_stage_state *s = &p->stages.state;
     tgi_stage_part part[PARTS];
     int found = 0;
     s->fd = -1;
+    s->owner.job = job;
     TGI_TRY(open_lists(p, err));
-    TGI_TRY(tgi_stage_log_open(output, record_bytes(p), &s->log, err));
+    if (p->stages.plan->disk_bytes)
+        TGI_TRY(tgi_kept_path(p->job->set.scratch, output, s->owner.kept, sizeof s->owner.kept,
+                              err));
+    TGI_TRY(tgi_stage_log_open(output, &s->owner, record_bytes(p), &s->log, err));
     const int n = list_parts(p, part);
     TGI_TRY(tgi_stage_log_read(s->log, part, n, &found, err));
-    s->now.kept[sizeof s->now.kept - 1] = 0;
-    const int ours = found && !fresh && s->now.plan == plan_check(p->stages.plan);
-    TGI_TRY(open_kept(p, output, ours, err));
-    if (found && !fresh && !s->goes_on)
+    const int ours = found && s->now.plan == plan_check(p->stages.plan);
+    TGI_TRY(open_kept(p, ours, err));
+    if (found && !s->goes_on)
         tgi_ctx_log(
             p->job->ctx, TG_LOG_DEBUG,
             "stages: what was written down is of another plan%s; they begin with the first",
@@ -192,31 +190,45 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, int fresh, tgi_e
     return s->goes_on ? TG_OK : begin_anew(p, err);
 }
 
+void tgi_stage_state_bad(const char *output, uint64_t job, tgi_bad_state *bad)
+{
+    tgi_stage_record r;
+    uint64_t of;
+    if (!tgi_stage_log_look(output, &of, &r, sizeof r) || of != job || r.bad.bytes < bad->bytes)
+        return;
+    r.bad.beyond |= bad->beyond;
+    *bad = r.bad;
+}
+
+static void close_kept(tgi_stage_state *s)
+{
+    if (s->fd >= 0 && s->done) /* without, it was never opened */
+        close(s->fd);
+    s->fd = -1;
+}
+
+tg_status tgi_stage_state_remove(tgi_pass *p, const char *output, tgi_err *err)
+{
+    tgi_stage_state *s = &p->stages.state;
+    tgi_stage_log_close(&s->log);
+    close_kept(s);
+    p->stages.kept.fd = -1;
+    TGI_TRY(tgi_stage_log_discard(output, err));
+    if (tgi_file_begins(s->owner.kept, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+        tgi_job_warn(p->job, "%s: values between stages, of no use any more, cannot be removed",
+                     s->owner.kept);
+    return TG_OK;
+}
+
 void tgi_stage_state_close(tgi_stage_state *s)
 {
     tgi_stage_log_close(&s->log);
-    if (s->fd >= 0 && s->done)
-        close(s->fd);
+    close_kept(s);
     tgi_free(s->done);
     tgi_free((void *)s->sums);
     tgi_free(s->needs);
     memset(s, 0, sizeof *s);
     s->fd = -1;
-}
-
-void tgi_stage_state_remove(tgi_stage_state *s, const char *output)
-{
-    if (s->log)
-        tgi_stage_log_remove(output, s->now.kept);
-    tgi_stage_log_close(&s->log);
-}
-
-void tgi_stage_state_discard(const char *output)
-{
-    tgi_stage_record r;
-    const int found = tgi_stage_log_look(output, &r, sizeof r);
-    r.kept[sizeof r.kept - 1] = 0;
-    tgi_stage_log_remove(output, found ? r.kept : NULL);
 }
 
 /* ---- What still holds -------------------------------------------------------------------- */
@@ -289,7 +301,8 @@ static void forget_stage(tgi_pass *p)
             atomic_store(&s->sums[i], 0);
 }
 
-/* Are the values on disk that are still wanted what was written? */
+/* Are the values on disk that are still wanted what was written? What cannot be read is not: it is
+ * made anew, and else each later run would end there. */
 static tg_status compare_sums(tgi_pass *p, int *equal, tgi_err *err)
 {
     const tgi_stage_state *s = &p->stages.state;
@@ -299,9 +312,10 @@ static tg_status compare_sums(tgi_pass *p, int *equal, tgi_err *err)
         uint64_t sum;
         if (!v->on_disk || v->made > s->now.stage || v->needed < s->now.stage)
             continue;
-        const tg_status st = sum_written(p, i, &sum, err);
-        if (st != TG_OK && st != TG_E_FORMAT)
-            return st;
+        tgi_err why = {0};
+        const tg_status st = sum_written(p, i, &sum, &why);
+        if (st != TG_OK && st != TG_E_FORMAT && st != TG_E_IO)
+            return tgi_fail(err, st, "%s", why.text);
         *equal = st == TG_OK && sum == atomic_load(&s->sums[i]);
     }
     return TG_OK;
@@ -376,7 +390,7 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
             tgi_job_warn(p->job,
                          "%s: what was kept between stages is damaged; the stages begin "
                          "with the first one",
-                         s->now.kept);
+                         s->owner.kept);
         if (equal)
             find_needs(p);
     }

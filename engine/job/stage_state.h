@@ -5,7 +5,9 @@
  *   which item, stage and cell; per output of the stage, rows of the cell that are handed out;
  *   numbers of reductions that are finished, states of those that are being gathered;
  *   values in memory, where they are few;
- *   a sum of each value on disk, and where its file is.
+ *   a sum of each value on disk;
+ *   how far the list is of what could not be decoded (--on-bad-tile fill): its rows are in values by
+ *   then, and the journal states it with the first tile only.
  *
  * GOING ON. What is kept on disk is read once and compared with its sum. Values in memory are gone:
  * their stages run again, without gathering what is known. Of the stage at hand the rows that are
@@ -14,6 +16,7 @@
 #ifndef TGI_STAGE_STATE_H
 #define TGI_STAGE_STATE_H
 
+#include "engine/out/bad_tiles.h"
 #include "engine/out/stage_log.h"
 #include "engine/plan/staged.h"
 
@@ -33,11 +36,12 @@ typedef struct tgi_stage_record {
     double did, left, item_work; /* of this run; of the item at hand; of a whole item */
     double began, written;       /* by the clock of the day */
     int64_t process;
-    char kept[1024]; /* path of that file, or "" */
+    tgi_bad_state bad; /* of OUT.errors.partial, when it was written */
 } tgi_stage_record;
 
 typedef struct tgi_stage_state {
     tgi_stage_log *log; /* NULL: nothing is written down */
+    tgi_stage_owner owner;
     tgi_stage_record now;
     int64_t *done;          /* per output of the stage: rows of the cell handed out; -1: none */
     int n_done;             /* outputs of a stage, at most */
@@ -52,9 +56,13 @@ typedef struct tgi_stage_state {
 
 struct tgi_pass;
 
-/* Open for output OUT. `fresh`: what is there is of no use. */
-tg_status tgi_stage_state_open(struct tgi_pass *p, const char *output, int fresh, tgi_err *err);
+/* Open for output OUT; `job`: checksum of what its journal says. */
+tg_status tgi_stage_state_open(struct tgi_pass *p, const char *output, uint64_t job,
+                               tgi_err *err);
 void tgi_stage_state_close(tgi_stage_state *s);
+/* Before the run goes on beside its journal: *bad is what that knows, and what the newest record knows
+ * where this is more. */
+void tgi_stage_state_bad(const char *output, uint64_t job, tgi_bad_state *bad);
 /* An item begins: *stage and *cell where to go on, 0 and 0 mostly. `needs` is set. */
 tg_status tgi_stage_state_item(struct tgi_pass *p, int *stage, int64_t *cell, tgi_err *err);
 /* The box of output o that a cell of a stage hands out, up to row `end` (-1: all of it). */
@@ -70,9 +78,8 @@ int tgi_stage_state_progress(const struct tgi_pass *p, double *done, double *own
 /* Write a record now, or when it is time. */
 tg_status tgi_stage_state_write(struct tgi_pass *p, tgi_err *err);
 tg_status tgi_stage_state_tick(struct tgi_pass *p, tgi_err *err);
-/* All is in the output: nothing of it is of use any more. */
-void tgi_stage_state_remove(tgi_stage_state *s, const char *output);
-/* The same for an output whose run is given up. */
-void tgi_stage_state_discard(const char *output);
+/* All is in the output: nothing of it is of use any more, nor what an earlier run in stages left
+ * that this one, which is none, went on with. The blocks of the disk are free then. */
+tg_status tgi_stage_state_remove(struct tgi_pass *p, const char *output, tgi_err *err);
 
 #endif

@@ -4,7 +4,8 @@
  * OUT.errors.partial, durably, before the reading goes on. So it is on the disk before any tile
  * that was computed from it can be safe in the journal.
  *
- * The journal keeps with each of its states how long that file was, and its checksum. So a
+ * The journal keeps with each of its states how long that file was, and its checksum, and so does
+ * each record of a run in stages, where rows are used long before there is a tile. So a
  * resumed run knows all regions without reading them again, or refuses. Lines behind that
  * length belong to tiles that are computed again. At the end the list becomes OUT.errors.json.
  *

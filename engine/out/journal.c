@@ -59,6 +59,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
 #include "engine/out/journal_inside.h"
+#include "engine/out/stage_log.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
 #include "io/part.h"
@@ -355,7 +356,8 @@ tg_status tgi_journal_claim(tgi_journal *j, const tgi_sink_layout *layout, tgi_e
 }
 
 /* The slots' places go first, in case the old slots still count something. Only behind a head
- * that is on the disk is there ever a partial file. */
+ * that is on the disk is there ever a partial file. What a run in stages wrote down goes before
+ * there is a slot: it says nothing about the job that begins (stage_log.h). */
 static tg_status empty_both(tgi_journal *j, tgi_err *err)
 {
     if (!j->claimed) {
@@ -365,6 +367,7 @@ static tg_status empty_both(tgi_journal *j, tgi_err *err)
     j->claimed = 0;
     TGI_TRY(tgi_journal_unlink_there(j->made, err));
     TGI_TRY(tgi_journal_unlink_there(j->partial, err));
+    TGI_TRY(tgi_stage_log_discard(j->path, err));
     return tgi_file_create(j->partial, &j->data, err);
 }
 
@@ -372,6 +375,7 @@ static tg_status empty_both(tgi_journal *j, tgi_err *err)
  * only if nothing stays that it alone knows for ours. */
 static void remove_all(tgi_journal *j)
 {
+    (void)tgi_stage_log_discard(j->path, NULL);
     if (!j->mine || (tgi_journal_unlink_there(j->made, NULL) == TG_OK &&
                      tgi_journal_unlink_there(j->partial, NULL) == TG_OK))
         tgi_file_unlink(j->file.name, NULL);

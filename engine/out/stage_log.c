@@ -1,25 +1,31 @@
 /* stage_log.c - writes and reads OUT.stages, and makes the file of kept values. */
 #include "engine/out/stage_log.h"
 
+#include "engine/base/fnv.h"
 #include "engine/base/mem.h"
+#include "engine/base/versions.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FORMAT 2u
 #define FRONT 4096u
 #define PLACE 64u /* bytes of a place in front of its record */
 
 typedef struct front {
     char mark[16];
-    uint32_t format, pad;
+    uint32_t format;
+    uint32_t check; /* of all below */
     uint64_t bytes; /* of a record */
+    tgi_stage_owner owner;
 } front;
+_Static_assert(sizeof(front) <= FRONT, "it ends before the first place");
 
 typedef struct place {
     uint64_t sequence, bytes;
@@ -106,35 +112,73 @@ static char *path_of(const char *output)
     return p;
 }
 
-static front front_of(size_t bytes)
+static uint32_t front_check(const front *f)
 {
-    front f = {.format = FORMAT, .bytes = bytes};
+    return tgi_crc32c(0, &f->bytes, sizeof *f - offsetof(front, bytes));
+}
+
+static front front_of(const tgi_stage_owner *owner, size_t bytes)
+{
+    front f;
+    memset(&f, 0, sizeof f); /* what is between members is compared, too */
     memcpy(f.mark, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK);
+    f.format = TGI_JOURNAL_FORMAT;
+    f.bytes = bytes;
+    f.owner.job = owner->job;
+    snprintf(f.owner.kept, sizeof f.owner.kept, "%s", owner->kept);
+    f.check = front_check(&f);
     return f;
 }
 
-/* A file that is as ours is now, or made so: then it has no record. */
-static tg_status settle_front(tgi_stage_log *l, tgi_err *err)
+/* 0: there is none of this format, or it is damaged. */
+static int read_front(int fd, const char *path, front *f)
 {
-    const front want = front_of(l->bytes);
-    const uint64_t size = place_at(l->bytes, 1) + PLACE + l->bytes;
-    front is;
     tgi_err none = {0};
-    place p;
-    if (tgi_file_pread(l->fd, l->path, &is, sizeof is, 0, &none) == TG_OK &&
-        memcmp(&is, &want, sizeof is) == 0) {
-        l->sequence = newest(l->fd, l->path, l->bytes, &p) ? p.sequence : 0;
-        return TG_OK;
-    }
+    return tgi_file_pread(fd, path, f, sizeof *f, 0, &none) == TG_OK &&
+           memcmp(f->mark, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK) == 0 &&
+           f->format == TGI_JOURNAL_FORMAT && f->check == front_check(f);
+}
+
+static void remove_kept(const char *path)
+{
+    tgi_err none = {0};
+    if (path[0] && tgi_file_begins(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+        (void)tgi_file_unlink(path, &none);
+}
+
+/* The front is on the disk before there are values of its owner: whoever discards them finds them
+ * by it. */
+static tg_status make_front(tgi_stage_log *l, const front *f, tgi_err *err)
+{
+    const uint64_t size = place_at(l->bytes, 1) + PLACE + l->bytes;
     TGI_TRY(tgi_file_truncate(l->fd, l->path, 0, err));
     TGI_TRY(tgi_file_reserve(l->fd, l->path, size, err));
-    TGI_TRY(tgi_file_pwrite(l->fd, l->path, &want, sizeof want, 0, err));
+    TGI_TRY(tgi_file_pwrite(l->fd, l->path, f, sizeof *f, 0, err));
     TGI_TRY(tgi_file_truncate(l->fd, l->path, size, err));
+    TGI_TRY(tgi_file_sync(l->fd, l->path, err));
     return tgi_file_sync_dir(l->path, err);
 }
 
-tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **out,
-                             tgi_err *err)
+/* A file that is as ours is now, or made so: then it has no record. */
+static tg_status settle_front(tgi_stage_log *l, const tgi_stage_owner *owner, tgi_err *err)
+{
+    const front want = front_of(owner, l->bytes);
+    front is;
+    place p;
+    if (!read_front(l->fd, l->path, &is))
+        return make_front(l, &want, err);
+    if (memcmp(&is, &want, sizeof is) == 0) {
+        l->sequence = newest(l->fd, l->path, l->bytes, &p) ? p.sequence : 0;
+        return TG_OK;
+    }
+    is.owner.kept[sizeof is.owner.kept - 1] = 0;
+    if (strcmp(is.owner.kept, want.owner.kept) != 0)
+        remove_kept(is.owner.kept);
+    return make_front(l, &want, err);
+}
+
+tg_status tgi_stage_log_open(const char *output, const tgi_stage_owner *owner, size_t bytes,
+                             tgi_stage_log **out, tgi_err *err)
 {
     tgi_stage_log *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
     tg_status st = TG_E_NOMEM;
@@ -144,7 +188,7 @@ tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **o
         st = l->path ? tgi_file_open_locked(&left, &l->fd, err) : TG_E_NOMEM;
     }
     if (st == TG_OK)
-        st = settle_front(l, err);
+        st = settle_front(l, owner, err);
     else if (st == TG_E_NOMEM)
         tgi_fail(err, st, "no memory for %s%s", output, TGI_STAGES_END);
     if (st != TG_OK)
@@ -198,16 +242,26 @@ tg_status tgi_stage_log_read(tgi_stage_log *l, const tgi_stage_part *part, int n
     return TG_OK;
 }
 
-int tgi_stage_log_look(const char *output, void *first, size_t bytes)
+/* Open what another process may be writing; -1: no such file of ours, or a damaged one. */
+static int open_to_look(const char *path, front *f)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || read_front(fd, path, f))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int tgi_stage_log_look(const char *output, uint64_t *job, void *first, size_t bytes)
 {
     char *path = path_of(output);
     front f;
     place p;
     tgi_err none = {0};
-    const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-    int ok = fd >= 0 && tgi_file_pread(fd, path, &f, sizeof f, 0, &none) == TG_OK &&
-             memcmp(f.mark, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK) == 0 &&
-             f.format == FORMAT && f.bytes >= bytes && f.bytes < SIZE_MAX / 4;
+    const int fd = path ? open_to_look(path, &f) : -1;
+    int ok = fd >= 0 && f.bytes >= bytes && f.bytes < SIZE_MAX / 4;
+    if (ok && job)
+        *job = f.owner.job;
     ok = ok && newest(fd, path, (size_t)f.bytes, &p) &&
          tgi_file_pread(fd, path, first, bytes, place_at((size_t)f.bytes, p.sequence) + PLACE,
                         &none) == TG_OK;
@@ -217,19 +271,52 @@ int tgi_stage_log_look(const char *output, void *first, size_t bytes)
     return ok;
 }
 
+tg_status tgi_stage_log_discard(const char *output, tgi_err *err)
+{
+    char *path = path_of(output);
+    front f;
+    tg_status st = TG_OK;
+    if (!path)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %s%s", output, TGI_STAGES_END);
+    const int fd = open_to_look(path, &f);
+    if (fd >= 0) {
+        f.owner.kept[sizeof f.owner.kept - 1] = 0;
+        remove_kept(f.owner.kept);
+        close(fd);
+    }
+    if (tgi_file_begins(path, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK - 1)) {
+        st = tgi_file_unlink(path, err);
+        if (st == TG_OK)
+            st = tgi_file_sync_dir(path, err);
+    }
+    tgi_free(path);
+    return st;
+}
+
 /* ---- The file of kept values ------------------------------------------------------------- */
+
+/* The folder of a path, as it is whatever links and dots lead to it; as it was given where it is not
+ * there. */
+static void real_folder(const char *path, size_t n, char out[PATH_MAX])
+{
+    char given[PATH_MAX];
+    const int fits = snprintf(given, sizeof given, "%.*s", n ? (int)n : 1, n ? path : ".") <
+                     (int)sizeof given;
+    if (!fits || !realpath(given, out))
+        snprintf(out, PATH_MAX, "%s", given);
+}
 
 tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap,
                         tgi_err *err)
 {
-    char whole[4096];
-    const char *base = strrchr(output, '/');
-    if (output[0] == '/' || !getcwd(whole, sizeof whole))
-        whole[0] = 0;
-    uint32_t crc = tgi_crc32c(0, whole, strlen(whole));
-    crc = tgi_crc32c(crc, output, strlen(output));
+    char where[PATH_MAX], whole[PATH_MAX + 512];
+    const char *slash = strrchr(output, '/'), *base = slash ? slash + 1 : output;
+    real_folder(output, (size_t)(base - output), where);
+    snprintf(whole, sizeof whole, "%s/%s", where, base);
+    const uint64_t h = tgi_fnv(TGI_FNV_BEGIN, whole, strlen(whole));
+    real_folder(folder, strlen(folder), where);
     const int n =
-        snprintf(buf, cap, "%s/%.80s.%08x.kept", folder, base ? base + 1 : output, crc);
+        snprintf(buf, cap, "%s/%.80s.%016llx.kept", where, base, (unsigned long long)h);
     return n > 0 && (size_t)n < cap
                ? TG_OK
                : tgi_fail(err, TG_E_ARG, "--scratch %s: the name is too long", folder);
@@ -290,15 +377,4 @@ tg_status tgi_kept_open(const char *path, uint64_t bytes, int *fd, uint64_t *id,
         *fd = -1;
     }
     return st;
-}
-
-void tgi_stage_log_remove(const char *output, const char *kept)
-{
-    char *path = output ? path_of(output) : NULL;
-    tgi_err none = {0};
-    if (kept && kept[0] && tgi_file_begins(kept, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
-        (void)tgi_file_unlink(kept, &none);
-    if (path && tgi_file_begins(path, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK - 1))
-        (void)tgi_file_unlink(path, &none);
-    tgi_free(path);
 }

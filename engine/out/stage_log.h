@@ -1,13 +1,16 @@
 /* stage_log.h - what a run in stages has behind it, so that it survives a crash: OUT.stages.
  *
- *     0     mark: "tegula: stages\n" and a format number
+ *     0     mark "tegula: stages\n", the journal's format number, whose job it is, where the kept
+ *           values lie, a checksum
  *     4096  place 0 \  {sequence, bytes, checksum}, then the bytes of a record; written in turn, the
  *     ...   place 1 /  valid one with the higher sequence counts
  *
  * A record is written when what it claims is on the disk: rows of kept values before it. What it
- * says is its owner's (job/stage_state.h). The file stands behind the lock of OUT.journal, and
- * goes before the output gets its name. The kept values themselves lie in a file of their own,
- * which the record names. */
+ * says is its owner's (job/stage_state.h). The kept values themselves lie in a file of their own.
+ *
+ * WHOSE IT IS. The file stands behind the lock of OUT.journal. It is of use beside the very journal
+ * that it was made beside: the front has a checksum of the job in it, and a journal that begins
+ * removes it, durably, before it holds a job of its own. It goes before the output gets its name. */
 #ifndef TGI_STAGE_LOG_H
 #define TGI_STAGE_LOG_H
 
@@ -20,6 +23,7 @@
 #define TGI_STAGES_MARK "tegula: stages\n"
 #define TGI_KEPT_MARK "tegula: kept\n\n\n"
 #define TGI_KEPT_FRONT 4096u /* bytes of the kept file in front of the values */
+#define TGI_KEPT_PATH 2048u  /* bytes of its path, at most */
 
 typedef struct tgi_stage_log tgi_stage_log;
 
@@ -28,10 +32,17 @@ typedef struct tgi_stage_part { /* of a record */
     size_t bytes;
 } tgi_stage_part;
 
-/* Open or make OUT.stages with room for records of `bytes` bytes. A file of another size or format
- * has no record. TG_E_EXISTS: what is there is not ours. */
-tg_status tgi_stage_log_open(const char *output, size_t bytes, tgi_stage_log **out,
-                             tgi_err *err);
+/* What a file of ours is beside. */
+typedef struct tgi_stage_owner {
+    uint64_t job;             /* checksum of the text in the journal */
+    char kept[TGI_KEPT_PATH]; /* the file of kept values; "": none */
+} tgi_stage_owner;
+
+/* Open or make OUT.stages with room for records of `bytes` bytes, on the disk before it returns. A
+ * file of another size, format or owner has no record; the kept values of another owner go with it.
+ * TG_E_EXISTS: what is there is not ours. */
+tg_status tgi_stage_log_open(const char *output, const tgi_stage_owner *owner, size_t bytes,
+                             tgi_stage_log **out, tgi_err *err);
 void tgi_stage_log_close(tgi_stage_log **l);
 /* Write a record, durably. */
 tg_status tgi_stage_log_write(tgi_stage_log *l, const tgi_stage_part *part, int n,
@@ -40,12 +51,14 @@ tg_status tgi_stage_log_write(tgi_stage_log *l, const tgi_stage_part *part, int 
 tg_status tgi_stage_log_read(tgi_stage_log *l, const tgi_stage_part *part, int n, int *found,
                              tgi_err *err);
 /* The first `bytes` bytes of the newest record that holds, of a file that another process may be
- * writing; 0: there is none. */
-int tgi_stage_log_look(const char *output, void *first, size_t bytes);
-/* Remove it, and the kept file of that path if it begins as one of ours. NULL: not that one. */
-void tgi_stage_log_remove(const char *output, const char *kept);
+ * writing; 0: there is none. *job: whose it is (NULL: no matter). */
+int tgi_stage_log_look(const char *output, uint64_t *job, void *first, size_t bytes);
+/* Remove it, and the file of kept values, where they begin as ours; durably. Nothing there: no
+ * error, and nothing is written. */
+tg_status tgi_stage_log_discard(const char *output, tgi_err *err);
 
-/* Where values of this output are kept in a folder, into buf. TG_E_ARG: too long. */
+/* Where values of this output are kept in a folder, into buf: the same path however the output and
+ * the folder are spelled, and from wherever. TG_E_ARG: too long. */
 tg_status tgi_kept_path(const char *folder, const char *output, char *buf, size_t cap,
                         tgi_err *err);
 /* Bytes of the disk that the file there holds, if a run of this output left one. */

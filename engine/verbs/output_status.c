@@ -147,7 +147,7 @@ static void tell_tiles(const looking *l, tg_output_status *out)
 static void tell_stages(const looking *l, tg_output_status *out)
 {
     tgi_stage_record r;
-    if (!l->introduced || !tgi_stage_log_look(l->output, &r, sizeof r) ||
+    if (!l->introduced || !tgi_stage_log_look(l->output, NULL, &r, sizeof r) ||
         r.process != l->about.process || r.written < l->about.began || !(r.item_work > 0))
         return;
     const int64_t after = tgi_max(0, r.items - r.item - 1);

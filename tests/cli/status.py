@@ -102,7 +102,7 @@ def test_strangers(lab, job):
     check(s["event"] == "error" and s["status"] == "TG_E_NOT_FOUND", "none: %s" % s)
     journal = out + ".journal"
     rng = random.Random(lab.seed)
-    for text in (b"", b"TGJR", b"TGJRNL04", b"TGJRNL01" + bytes(20000), b"hello" * 4000, rng.randbytes(30000), b"TGJRNL04" + rng.randbytes(30000)):
+    for text in (b"", b"TGJR", b"TGJRNL05", b"TGJRNL01" + bytes(20000), b"hello" * 4000, rng.randbytes(30000), b"TGJRNL05" + rng.randbytes(30000)):
         with open(journal, "wb") as f:
             f.write(text)
         s = look(lab, out, 65, "stale")

@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 
-from crashlib import check, main
-from stopped_stages import Staged, make, plan, stores
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "attack"))
+from crashlib import check, main  # noqa: E402
+from stopped_run import damaged_tiles  # noqa: E402
+from stopped_stages import Staged, make, plan, stores  # noqa: E402
 
 
 def read(path):
@@ -138,6 +140,87 @@ def test_other_folder(lab, job):
     there.confirm("another --scratch")
     check(not os.path.exists(old), "another --scratch: the old one keeps %s" % old)
     job.clean()
+
+
+def test_no_folder(lab, jobs):
+    """Gone on with without --scratch: what lies there goes."""
+    for name in ("disk", "both"):
+        job = jobs[name]
+        args = list(job.args[:-1])
+        at = args.index("--scratch")
+        del args[at:at + 2]
+        without = Staged(lab, job.name, args)
+        job.killed_in(3)
+        check(job.kept(), "nothing is kept on disk")
+        r = without.run()
+        check(r.code == 0, "without --scratch: %s" % r)
+        check(read(job.out) == job.bytes, "without --scratch: other bytes")
+        check(not job.kept(), "without --scratch: left %s" % job.kept())
+        job.clean()
+
+
+def test_spelled(lab, job):
+    """Another spelling of the output and of --scratch, from another folder: the same values."""
+    os.symlink(lab.dir, lab.path("link"))
+    name, at = os.path.basename(job.out), job.args.index("--scratch") + 1
+    folder = os.path.basename(job.args[at])
+    for where, out, scratch in ((lab.dir, name, "./" + folder), ("/", lab.path("link/" + name), lab.path("link/" + folder)),
+                                (job.args[at], "../" + name, ".")):
+        job.killed_in(3, 0.05 * job.seconds)
+        kept = job.kept()
+        args = list(job.args)
+        args[at] = scratch
+        p = lab.start(args + ["-o", out], job.env, cwd=where)
+        r = lab.wait(p)
+        what = "-o %s --scratch %s" % (out, scratch)
+        check(r.code == 0, "%s: %s" % (what, r))
+        check(job.ran(r.err)[0][0][0] >= 3, "%s: began anew: %s" % (what, r.err))
+        job.confirm(what)
+        check(len(kept) == 1, "%s kept %s" % (what, kept))
+        job.clean()
+    os.unlink(lab.path("link"))
+
+
+# ---- Input that cannot be decoded -----------------------------------------------------------
+
+class Filled(Staged):
+    """With --on-bad-tile fill: it ends in 65, with a list of what was filled."""
+    lists = (".errors.json", ".errors.partial")
+
+    def clean(self):
+        super().clean()
+        for end in self.lists:
+            if os.path.exists(self.out + end):
+                os.unlink(self.out + end)
+
+    def undisturbed(self):
+        check(self.run().code == 65, "undisturbed")
+        self.bytes, self.list = read(self.out), read(self.out + ".errors.json")
+        self.clean()
+        return self
+
+    def ends(self, what, more=()):
+        r = self.run(more=more)
+        check(r.code == 65 and os.path.exists(self.out), "%s: ends in 65, with an output: %s" % (what, r))
+        self.confirm(what)
+        check(read(self.out + ".errors.json") == self.list, "%s: another list" % what)
+        check(not os.path.exists(self.out + ".errors.partial"), "%s: left .errors.partial" % what)
+        self.clean()
+
+
+def test_filled(lab, job):
+    """What the first stage could not decode is told by the run that goes on with a later one."""
+    args = list(job.args[:-1])
+    args[args.index(lab.path("image.tif"))] = damaged_tiles(lab.path("bad.tif"), 320, 64)
+    filled = Filled(lab, "filled", args + ["--on-bad-tile", "fill"]).undisturbed()
+    for stage in (2, 3, 5):
+        filled.killed_in(stage, 0.02 * job.seconds)
+        filled.ends("killed in stage %d" % stage)
+    filled.killed_in(4)
+    os.unlink(filled.out + ".errors.partial")
+    r = filled.run()
+    check(r.code == 65 and "-y" in r.err and not os.path.exists(filled.out), "its list is gone: %s" % r)
+    filled.ends("its list is gone, -y", ["-y"])
 
 
 # ---- Room -----------------------------------------------------------------------------------
@@ -272,6 +355,9 @@ def test(lab, rest):
     disk = jobs["disk"]
     test_strangers(lab, disk)
     test_other_folder(lab, disk)
+    test_no_folder(lab, jobs)
+    test_spelled(lab, disk)
+    test_filled(lab, disk)
     test_full(lab, disk)
     test_full_disk(lab, disk)
     test_two(lab, disk)

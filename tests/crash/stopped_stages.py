@@ -177,6 +177,75 @@ def test_goes_on(lab, jobs):
     job.clean()
 
 
+def left_of(job):
+    """What a stopped run left, as (path, bytes)."""
+    paths = [job.out + end for end in ENDS] + job.kept()
+    return [(p, open(p, "rb").read()) for p in paths if os.path.exists(p)]
+
+
+def put_back(files):
+    for path, data in files:
+        with open(path, "wb") as f:
+            f.write(data)
+
+
+def job_text(job):
+    with open(job.out + ".journal", "rb") as f:
+        f.seek(12288)  # engine/out/journal_file.h
+        return f.read(2000)
+
+
+def other_image(lab, job, name):
+    """The same command over another image, into the same output."""
+    image = picture(lab.path(name + "-image.tif"), 320, 384, seed=77)
+    other = Staged(lab, job.name, [image if a == lab.path("image.tif") else a for a in job.args[:-1]])
+    check(other.out == job.out and other.args != job.args, "not two jobs of one output")
+    return other.learn()
+
+
+def test_another_job(lab, job):
+    """-y over a stopped run in stages, killed while it begins: the next run goes on with nothing of the other
+    job's. Neither does one beside whose journal the other's files lie."""
+    other = other_image(lab, job, "another")
+    job.killed_in(4, 0.02 * job.seconds)
+    left = left_of(job)
+    check([p for p, _ in left if p.endswith(".stages")], "no .stages")
+    theirs = job_text(job)
+    begun = 0
+    for k in range(1, 80):
+        other.clean()
+        put_back(left)
+        r = other.run({"TEGULA_FAIL_IO": "%d:kill" % k}, more=["-y"])
+        check(r.code == -9, "it ended before operation %d: %s" % (k, r))
+        if not other.slot() or job_text(other) == theirs:
+            continue
+        other.finish("-y killed at operation %d" % k)
+        begun += 1
+        if begun == 3:
+            break
+    check(begun == 3, "only %d kills behind the new journal" % begun)
+    other.killed_in(4, 0.02 * job.seconds)
+    put_back([(p, data) for p, data in left if p.endswith((".stages", ".kept"))])
+    other.finish("the other's .stages beside its journal")
+    job.killed_in(4, 0.02 * job.seconds)
+    for end in (".journal", ".partial"):
+        os.unlink(job.out + end)
+    other.finish("a journal that was removed by hand")
+    other.clean()
+
+
+def test_discarded(lab, job):
+    """Who begins the output anew removes what the run in stages left, wherever it lies."""
+    image = lab.path("image.tif")
+    for verb in (["copy", image], ["run", "-m", lab.denoiser, image]):
+        job.killed_in(3)
+        check(job.kept() and job.phase_file(), "nothing is left")
+        r = lab.run(verb + ["-o", job.out, "-y"])
+        check(r.code == 0, "%s -y: %s" % (verb[0], r))
+        check(not job.kept() and not job.phase_file(), "%s -y: left %s" % (verb[0], [p for p, _ in left_of(job)]))
+        job.clean()
+
+
 def make_candy(lab, models):
     """A real network, over colours; part of its values in memory, all of them there. None: it is not here."""
     net = os.path.join(models, "fns_candy_nc16", "model.onnx")
@@ -207,6 +276,8 @@ def test(lab, rest):
     kills = int(rest[0]) if rest else 4
     test_random(lab, list(jobs.values()), kills)
     test_goes_on(lab, jobs)
+    test_another_job(lab, jobs["disk"])
+    test_discarded(lab, jobs["disk"])
     return 0
 
 

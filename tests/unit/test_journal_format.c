@@ -1,8 +1,11 @@
-/* The bytes of a journal and the number of their format change together: whoever changes the
- * first without the second lets an older tegula's journal be read as what it is not. */
+/* The bytes of a journal, and of what a run in stages writes beside it, change together with the
+ * number of their format: whoever changes the first without the second lets an older tegula's files
+ * be read as what they are not. */
 #include "engine/base/versions.h"
+#include "engine/job/stage_state.h"
 #include "engine/out/journal.h"
 #include "engine/out/journal_file.h"
+#include "engine/out/stage_log.h"
 #include "io/crc32c.h"
 #include "tests/tg_test.h"
 
@@ -16,7 +19,8 @@
 static const struct {
     int format;
     uint32_t check;
-} known[] = {{1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u}, {4, 0x6a10fb65u}};
+} known[] = {
+    {1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u}, {4, 0x6a10fb65u}, {5, 0x0697ab67u}};
 
 enum { TILES = 4 };
 
@@ -104,8 +108,54 @@ static void test_bytes_and_number_agree(void)
     tgi_sink_layout_free(&l);
 }
 
+/* The same of OUT.stages, since 5. A record is its owner's: here its size, and where things stand in
+ * it, are written. */
+static const struct {
+    int format;
+    uint32_t check;
+} stages[] = {{5, 0x3294d6b0u}};
+
+static void test_stages_and_number_agree(void)
+{
+    tgi_err e = {0};
+    char folder[] = "/tmp/tg_format_XXXXXX", path[64], name[80];
+    static uint8_t bytes[65536];
+    tgi_stage_log *l = NULL;
+    const tgi_stage_owner owner = {.job = 5, .kept = "/scratch/out.kept"};
+    uint32_t record[] = {sizeof(tgi_stage_record),
+                         offsetof(tgi_stage_record, plan),
+                         offsetof(tgi_stage_record, stage),
+                         offsetof(tgi_stage_record, cut),
+                         offsetof(tgi_stage_record, at_cell),
+                         offsetof(tgi_stage_record, process)};
+    const tgi_stage_part part = {record, sizeof record};
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/out.tif", folder);
+    snprintf(name, sizeof name, "%s" TGI_STAGES_END, path);
+    CHECK_OK(tgi_stage_log_open(path, &owner, sizeof record, &l, &e), e);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(tgi_stage_log_write(l, &part, 1, &e), e);
+    tgi_stage_log_close(&l);
+    FILE *f = fopen(name, "rb");
+    CHECK(f != NULL);
+    const size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+    if (f)
+        fclose(f);
+    const uint32_t check = tgi_crc32c(0, bytes, n);
+    const int at = TGI_JOURNAL_FORMAT - stages[0].format;
+    CHECK(at >= 0 && at < (int)(sizeof stages / sizeof stages[0]));
+    if (stages[at].check != check)
+        printf("the bytes of OUT.stages are others (%08x): raise TGI_JOURNAL_FORMAT and add a "
+               "line here\n",
+               (unsigned)check);
+    CHECK_EQ(stages[at].check, check);
+    CHECK_OK(tgi_stage_log_discard(path, &e), e);
+    CHECK(rmdir(folder) == 0); /* nothing is left */
+}
+
 int main(void)
 {
+    RUN(test_stages_and_number_agree);
     RUN(test_bytes_and_number_agree);
     return TEST_END();
 }
