@@ -378,12 +378,25 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, 
                     need, have, must, other_way);
 }
 
+/* What an interrupted output has decided is not what a plan without it would choose. */
+static void say_what_stays(const tg_job *job, tgi_err *err)
+{
+    const tgi_plan_part *p = &job->plan;
+    const size_t n = err ? strlen(err->text) : 0;
+    if (err && p->adopts && job->ends->tiled)
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; the interrupted output goes on in its tiles of %lldx%lld (-y discards it)",
+                 (long long)p->tile_h, (long long)p->tile_w);
+}
+
 static tg_status refuse(tg_job *job, tgi_err *err)
 {
     const size_t least = tgi_plan_least_bytes(job);
     if (job->dev.ops && job->plan.choice.smallest_bytes != SIZE_MAX)
         return tgi_job_device_refuse(job, job->plan.choice.smallest_bytes, err);
     const tg_status st = job->ends->refuse(job, least, err);
+    if (st == TG_E_BUDGET)
+        say_what_stays(job, err);
     return st == TG_E_BUDGET ? tgi_err_tried(err, st, "the plan", least) : st;
 }
 

@@ -413,6 +413,7 @@ static tg_status work(run *r, tgi_err *err)
                               .tick = run_tick,
                               .turn = turn,
                               .wants = wants};
+    r->all.of = job->source; /* by now: a plan may have opened it anew, to hold less */
     if (!has_all(r))
         TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_pass_reserve(&r->all.pass, job,
@@ -585,11 +586,7 @@ static tg_status attempt(tg_job *job, void *user, tgi_err *err)
     outcome *out = user;
     tg_run_result *res = &out->res;
     run r = {.t0 = tgi_seconds()};
-    r.all = (tgi_run){.job = job,
-                      .files = tgi_source_held,
-                      .of = job->source,
-                      .tick = reread_tick,
-                      .user = &r};
+    r.all = (tgi_run){.job = job, .files = tgi_source_held, .tick = reread_tick, .user = &r};
     trace_begin(&r);
     tg_status st = open_journal(&r, err);
     if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TGI_JOURNAL_FINISHED) {

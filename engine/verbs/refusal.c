@@ -93,6 +93,12 @@ static tg_status copy_changed(const asking *a, const tg_opts *o, uint64_t *peak,
                          *peak);
 }
 
+/* With an output that was interrupted: what it was begun with stays. */
+static int goes_on(const asking *a)
+{
+    return a->job && a->job->plan.adopts;
+}
+
 /* What the failed job holds, and the options of the trial, are not there when the changed
  * command runs. */
 static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
@@ -105,6 +111,8 @@ static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak,
         trial->trial.beside = trial->held_before - a->job->held_before;
         trial->trial.program_bytes = a->job->program_bytes;
     }
+    if (goes_on(a))
+        tgi_job_adopt(trial, &a->job->plan.adopted);
     trial->trial.like = a->job && a->job->refused.ops ? a->job : NULL;
     tg_status st = peak_of(a->verb, trial, peak, err);
     if (st == TG_OK && trial->plan.bytes.kept_disk > trial->scratch_place.free_bytes)
@@ -311,6 +319,8 @@ static void find_remedies(asking *a)
     } else if (tgi_opts_given(a->opts, TGI_OPT_RAM)) {
         (void)try_ram(a, a->room, "nothing: so much is free");
     }
+    if (goes_on(a)) /* other settings are another output's */
+        return;
     for (size_t k = 0; k < N_KINDS && !is_full(a) && !time_is_up(a); k++)
         (void)try_kind(a, k, &nothing);
     if (!system && !tgi_opts_given(a->opts, TGI_OPT_RAM))

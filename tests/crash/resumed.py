@@ -28,7 +28,31 @@ def check_time_left(e):
     return 1
 
 
+def test_less_memory(lab):
+    """The file's tiles stay what they were, so it takes more to go on than to begin. Where that is too much the input is
+    opened once more, to hold less, or the run is refused, with a figure and a cure that hold for the output that is there."""
+    image = picture(lab.path("packed.tif"), 1536, 1024, packed=True)
+    job = Job(lab, "less", ["run", "-m", lab.denoiser, image, "--threads", "1"], needs_stats=False)
+    check(job.run({"TEGULA_FAIL_IO": "60:kill"}, ["--ram", "256MiB"]).code == -9, "a first run is killed")
+    ends, refused = [], None
+    for kib in range(12288, 2048, -128):
+        r = job.run({"TEGULA_FAIL_IO": "12:kill"}, ["--ram", "%dKiB" % kib])
+        check(r.code in (-9, 71), "%d KiB: %s" % (kib, r))
+        ends.append(r.code)
+        stays = r.code == 71 and re.search("the interrupted output goes on in its tiles of", r.err)
+        refused = refused or (r if stays else None)
+        if stays:
+            break
+    check(-9 in ends and refused, "goes on down to a budget that is refused: %s" % ends)
+    told = re.search(r"give --ram (\d+MiB)", refused.err)
+    check(told and "peak" in refused.err and "loses all but" not in refused.err, "a cure: %s" % refused)
+    r = job.run(None, ["--ram", told.group(1)])
+    check(r.code == 0, "with what was told: %s" % r)
+    print("goes on with %d budgets, refused with the next: told %s" % (len(ends) - 1, told.group(1)))
+
+
 def test(lab, rest):
+    test_less_memory(lab)
     image = picture(lab.path("noisy.tif"), 1536, 1024)
     job = Job(lab, "slow", ["run", "-m", lab.denoiser, image, "--ram", "64MiB", "--tile", "64x64", "--threads", "1",
                             "--isa", "portable"], needs_stats=False)
