@@ -159,6 +159,10 @@ static void print(cli *c, const tg_verify_result *r, double seconds)
         print_event(r);
     else if (!c->quiet)
         print_text(r, seconds);
+    const char *picture = tg_opts_get(c->opts, "picture");
+    if (picture && !c->json && !c->quiet)
+        printf("%s: whole, tiled and their difference; below, tiles normalised by themselves\n",
+               picture);
 }
 
 tg_status cli_cmd_verify(cli *c)

@@ -407,8 +407,11 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
     const uint64_t n = t->bigtiff ? tgi_load64(p, t->big_endian) : tgi_load16(p, t->big_endian);
     /* window_get has shown that pos + head fits. */
     if (!n || n > 65535 || n * entry + tail > t->f.size - pos - head)
-        return tgi_fail(err, TG_E_FORMAT, "the directory at offset %llu claims %llu entries",
-                        (unsigned long long)pos, (unsigned long long)n);
+        return tgi_fail(
+            err, TG_E_FORMAT,
+            "the directory at offset %llu claims %llu entries, of which the file does "
+            "not hold all: cut off or damaged",
+            (unsigned long long)pos, (unsigned long long)n);
     out->n_entries = n;
     uint64_t at = pos + head;
     for (uint64_t i = 0; i < n; i++, at += entry) {

@@ -33,9 +33,14 @@ tg_status tgi_norm_scope_ask(tg_job *job, tgi_mapping_opts *how, tgi_err *err)
 {
     const tgi_tile_spec *tile = &job->set.tile;
     char whole[128];
+    TGI_TRY(whole_text(job, whole, sizeof whole, err));
+    if (how->roi && whole[0])
+        tgi_job_warn(job,
+                     "--roi: %s reads the whole image, here the region alone: its pixels "
+                     "are not those of a run over the whole image",
+                     whole);
     if (!asks_for_tiles(job))
         return TG_OK;
-    TGI_TRY(whole_text(job, whole, sizeof whole, err));
     if (!whole[0]) {
         tgi_job_warn(job, "no operator of the network reads the whole image: --norm-scope tile "
                           "changes nothing");

@@ -19,7 +19,9 @@ tg_status tgi_run_open(tgi_run *r, tgi_source *source, const tgi_pass_end *end, 
     if (r->pass.exec && !r->part)
         tgi_job_learn_begin(r->job, r->pass.exec);
     TGI_TRY(tgi_input_hash_open(r->files, r->of, buffer, buffer_bytes, &r->hash, err));
-    r->predicted = tgi_pass_peak(&r->pass);
+    /* The plan counts the program in whole steps, and slack: no more than was promised. */
+    const size_t total = r->job->plan.bytes.total, now = tgi_pass_peak(&r->pass);
+    r->predicted = now < total ? now : total;
     tgi_tracker_expect(r->tracker, r->predicted, r->job->plan.budget);
     return TG_OK;
 }

@@ -410,7 +410,7 @@ static tg_status refuse(const verify *v, uint64_t peak, tgi_err *err)
         v->job->source
             ? tgi_fail(err, TG_E_BUDGET,
                        "to compare, the whole image takes %s, more than the budget of %s: "
-                       "verify a part, such as --roi 0:1024,0:1024",
+                       "verify a part, with a smaller --roi",
                        text[0], text[1])
             : tgi_fail(
                   err, TG_E_BUDGET,

@@ -28,6 +28,7 @@
 #include "engine/job/job.h"
 #include "engine/memory/caches.h"
 #include "engine/memory/monitor.h"
+#include "engine/plan/staged_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,6 +46,7 @@ typedef struct asking {
     uint64_t room; /* largest --ram to propose */
     char ram[32];  /* that every change includes; "": none */
     double t0;
+    double again; /* of the last plan that fitted: work that is done twice, of all */
     tg_refusal *out;
 } asking;
 
@@ -101,7 +103,7 @@ static int goes_on(const asking *a)
 
 /* What the failed job holds, and the options of the trial, are not there when the changed
  * command runs. */
-static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
+static tg_status plan_changed(asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
 {
     tg_job *trial = NULL;
     if (a->verb == TGI_DO_COPY)
@@ -115,6 +117,8 @@ static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak,
         tgi_job_adopt(trial, &a->job->plan.adopted);
     trial->trial.like = a->job && a->job->refused.ops ? a->job : NULL;
     tg_status st = peak_of(a->verb, trial, peak, err);
+    a->again =
+        st == TG_OK && a->verb == TGI_DO_RUN ? tgi_choice_recomputed(&trial->plan.choice) : 0;
     if (st == TG_OK && trial->plan.bytes.kept_disk > trial->scratch_place.free_bytes)
         st = TG_E_NO_SPACE; /* for a larger budget it would keep less there */
     if (st == TG_OK && trial->device_peak && a->job && a->job->refused_bytes)
@@ -125,7 +129,7 @@ static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak,
 
 /* Plan with the change; fills r->peak_bytes. On TG_E_BUDGET *tried (NULL allowed) is what the
  * smallest plan needed. */
-static tg_status predict(const asking *a, tg_remedy *r, uint64_t *tried)
+static tg_status predict(asking *a, tg_remedy *r, uint64_t *tried)
 {
     tg_opts *o = NULL;
     tgi_err err = {0};
@@ -270,6 +274,30 @@ static int try_kind(asking *a, size_t k, const tg_remedy *base)
     return 0;
 }
 
+#define SLOW 0.25
+
+/* More than just fits: where that computes much twice, the next step that does not. */
+static void try_more_ram(asking *a, uint64_t bytes, uint64_t most, tg_remedy *least)
+{
+    char free_text[sizeof least->loses];
+    snprintf(free_text, sizeof free_text, "%s", least->loses);
+    snprintf(least->loses, sizeof least->loses, "time: %.0f %% of the work is done twice",
+             100 * a->again);
+    for (int i = 0; i < 4 && !is_full(a) && !time_is_up(a); i++) {
+        tg_remedy r = {.n_options = 0};
+        bytes = tgi_sat_add(bytes, bytes / 2 + MIB) / MIB * MIB;
+        snprintf(r.loses, sizeof r.loses, "%s", free_text);
+        set(&r, "ram", "%lluMiB", (unsigned long long)(bytes / MIB));
+        if (bytes > most || predict(a, &r, NULL) != TG_OK)
+            return;
+        if (a->again <= SLOW) { /* loses less, so it comes first */
+            a->out->remedy[a->out->n_remedies++] = *least;
+            *least = r;
+            return;
+        }
+    }
+}
+
 /* A larger budget, when so much is free: what the plan named, or what it names when asked with
  * that; `loses` says what it costs. */
 static int try_ram(asking *a, uint64_t most, const char *loses)
@@ -284,7 +312,10 @@ static int try_ram(asking *a, uint64_t most, const char *loses)
         set(&r, "ram", "%lluMiB", (unsigned long long)(bytes / MIB));
         const tg_status st = predict(a, &r, &tried);
         if (st == TG_OK && !is_full(a)) {
-            a->out->remedy[a->out->n_remedies++] = r;
+            tg_remedy *kept = &a->out->remedy[a->out->n_remedies++];
+            *kept = r;
+            if (a->again > SLOW)
+                try_more_ram(a, bytes, most, kept);
             return 1;
         }
         if (st != TG_E_BUDGET)
