@@ -28,6 +28,7 @@ typedef struct tgi_value {
     tgi_constant cst; /* is_const: data owned by the graph or view of the mapped model */
     int declared;     /* 1: `decl` holds the shape that the file declares */
     tgi_desc decl;    /* -1 for a free dimension */
+    unsigned units; /* bit a: axis a, of extent one, was taken away; see tgi_graph_take_units */
 } tgi_value;
 
 /* One fused pointwise step; `value` is the other operand of a binary step (an activation), else

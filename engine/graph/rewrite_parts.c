@@ -190,12 +190,14 @@ static tg_status replace_norm(tgi_graph *g, const tgi_shapes *s, int at, const n
     }
     const int mul = channel_step(g, s, dst, "Mul", scale);
     if (mul >= 0) {
+        tgi_graph_take_units(g, dst, g->nodes[mul].dst[0]);
         tgi_graph_drop(g, at);
         dst = g->nodes[mul].dst[0];
         at = mul;
     }
     const int add = channel_step(g, s, dst, "Add", scale + c);
     if (add >= 0) {
+        tgi_graph_take_units(g, dst, g->nodes[add].dst[0]);
         tgi_graph_drop(g, at);
         dst = g->nodes[add].dst[0];
         at = add;

@@ -52,6 +52,16 @@ static void set_image(tgi_tokens *t, int v)
     p->order = tgi_order_of_image(&p->ext);
 }
 
+/* Orders name no axis that has extent one at every size: no size at which it is longer may be
+ * taken any more. Squeeze, Flatten or Gemm would have refused it, and they go. */
+static void hold_units(const tgi_tokens *t, int image)
+{
+    const tgi_extents *e = &tgi_token_of(t, image)->ext;
+    for (int a = TGI_CHANNELS + 1; a < t->rank; a++)
+        if (tgi_extents_unit(e, a))
+            t->g->values[image].units |= 1u << a;
+}
+
 tg_status tgi_token_add_image(tgi_tokens *t, const char *name, const tgi_extents *ext, int *v,
                               tgi_err *err)
 {
@@ -59,6 +69,7 @@ tg_status tgi_token_add_image(tgi_tokens *t, const char *name, const tgi_extents
     tgi_token_of(t, *v)->ext = *ext;
     tgi_token_of(t, *v)->seed = 1;
     set_image(t, *v);
+    hold_units(t, *v);
     return TG_OK;
 }
 
@@ -222,6 +233,7 @@ static tg_status visit(tgi_tokens *t, int i, int *formed, tgi_err *err)
     if (moves) {
         tgi_token_of(t, n->dst[0])->image = tgi_token_of(t, n->src[0])->image;
         tgi_token_of(t, n->dst[0])->order = order;
+        hold_units(t, tgi_token_of(t, n->src[0])->image);
     } else if (reads_token(t, n, 1)) {
         TGI_TRY(tgi_token_form(t, i, formed, err));
     }
