@@ -467,6 +467,17 @@ static tg_status form_norm(tgi_tokens *t, int node, int *yes, tgi_err *err)
 
 /* ---- Channels that are joined and cut ---------------------------------------------------- */
 
+/* Have both the same rows and columns? Orders name axes, and those of two images may differ: H*W
+ * tokens are as many as W*H. */
+static int same_pixels(const tgi_extents *a, const tgi_extents *b)
+{
+    for (int k = 0; k < a->n; k++)
+        if (memcmp(&a->at[k].dim[2], &b->at[k].dim[2],
+                   (size_t)(a->at[k].rank - 2) * sizeof(int64_t)) != 0)
+            return 0;
+    return 1;
+}
+
 static tg_status form_concat(tgi_tokens *t, int node, int *yes, tgi_err *err)
 {
     const tgi_node *n = &t->g->nodes[node];
@@ -485,7 +496,7 @@ static tg_status form_concat(tgi_tokens *t, int node, int *yes, tgi_err *err)
         if (!tgi_order_is_channels(&with, e, a))
             return TG_OK;
         with.axis[a] = (tgi_merged){1, {TGI_CHANNELS}};
-        if (i && !tgi_order_same(&with, &o))
+        if (i && !(tgi_order_same(&with, &o) && same_pixels(e, &image)))
             return TG_OK;
         o = with;
         for (int k = 0; k < e->n && i; k++)

@@ -326,11 +326,52 @@ static void extents_are_the_models_at_odd_sizes(void)
     }
 }
 
+/* ---- As many, and not the same ----------------------------------------------------------- */
+
+/* Tokens of an image beside those of one with rows and columns exchanged. */
+static void tokens_of_two_images(draft *d)
+{
+    static const int64_t exchanged[4] = {0, 1, 3, 2};
+    add_conv(d, 8);
+    const int image = d->at;
+    rows_of_pixels(d);
+    const int first = d->at;
+    d->at = image;
+    transpose(d, 4, exchanged);
+    add_conv(d, 8);
+    rows_of_pixels(d);
+    const int both[2] = {first, d->at};
+    axis_attrs *a = node(d, "Concat", 2, both, 1, &d->at);
+    a->axis = 2;
+    d->channels = 16;
+    add_mat_mul(d, 6);
+    pixels_like(d, image);
+}
+
+static void images_of_other_extents_are_not_joined(void)
+{
+    static const extents open = {-1, -1};
+    draft a = begin_at(open, 3), b = begin_at(open, 3);
+    uint64_t s = 9;
+    tokens_of_two_images(&a);
+    tokens_of_two_images(&b);
+    finish(&b, ~0u);
+    if (finish(&a, 0)) {
+        const tgi_desc in = image_of(16, 24);
+        int flat = 0;
+        check_size(a.g, b.g, &in, 0, &s, &flat);
+        CHECK(flat > 0);
+    }
+    tgi_graph_free(&a.g);
+    tgi_graph_free(&b.g);
+}
+
 int main(void)
 {
     RUN(an_axis_of_one_is_asked_for_at_every_size);
     RUN(open_rows_are_refused_where_there_are_two);
     RUN(rows_that_may_be_more_are_not_held);
     RUN(extents_are_the_models_at_odd_sizes);
+    RUN(images_of_other_extents_are_not_joined);
     return TEST_END();
 }
