@@ -59,8 +59,10 @@ static inline void *node(draft *d, const char *op, int n_src, const int *src, in
 {
     tgi_node *n = NULL;
     tgi_err err = {0};
+    char name[64];
+    snprintf(name, sizeof name, "value of %s", op);
     for (int k = 0; k < n_dst; k++)
-        dst[k] = value(d, op);
+        dst[k] = value(d, name);
     CHECK_OK(tgi_graph_add_node(d->g, op, op, n_src, src, n_dst, dst, &n, &err), err);
     return n ? n->attrs : NULL;
 }

@@ -231,7 +231,7 @@ static tg_status infer_all(const tgi_graph *g, const tgi_desc *in, tgi_shapes *s
         TGI_TRY(tgi_check_cancel(err));
         const tg_status st = infer_node(g, n, s, &local);
         if (st != TG_OK)
-            return tgi_fail(err, st, "%s \"%s\": %s", n->op->name, n->name,
+            return tgi_fail(err, st, "%s \"%s\": %s", tgi_node_op_name(n), n->name,
                             local.text[0] ? local.text : tgi_status_sentence(st));
     }
     return TG_OK;

@@ -430,7 +430,7 @@ static tg_status add_listed(tgi_tokens *t, const char *op, const char *name, int
     if (list < 0)
         return TG_OK;
     TGI_TRY(as_channels(t, list, image.at[0].dim[TGI_CHANNELS], &src[1], err));
-    TGI_TRY(tgi_token_add_image(t, name, &image, v, err));
+    TGI_TRY(tgi_token_add_image(t, t->g->values[*v].name, &image, v, err));
     return tgi_graph_add_node(t->g, op, name, 2, src, 1, v, NULL, err);
 }
 
@@ -454,7 +454,7 @@ static tg_status form_norm(tgi_tokens *t, int node, int *yes, tgi_err *err)
         return TG_OK;
     *yes = 1;
     t->others++;
-    TGI_TRY(tgi_token_add_image(t, name, &image, &out, err));
+    TGI_TRY(tgi_token_add_image(t, t->g->values[dst].name, &image, &out, err));
     TGI_TRY(tgi_graph_add_node(t->g, "ChannelNorm", name, 1, &p.image, 1, &out, &made, err));
     tgi_attr_set_float(made, "epsilon", epsilon);
     tgi_attr_set_int(made, "centred", centred);
