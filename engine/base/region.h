@@ -65,12 +65,6 @@ void tgi_slide_begins(const tgi_slide *s, const int64_t *row, int64_t *out, int 
 /* For each of n ends: the largest b for which rows below b read only rows below it;
  * INT64_MAX: there is none. In place where `out` is `end`. */
 void tgi_slide_ends(const tgi_slide *s, const int64_t *end, int64_t *out, int n);
-static inline int64_t tgi_slide_end(const tgi_slide *s, int64_t end)
-{
-    int64_t last;
-    tgi_slide_ends(s, &end, &last, 1);
-    return last;
-}
 /* How it does where that is not even: functions of the rows and of what they are given here,
  * once for all bands. Two of them answer for many bands in one call. */
 #define TGI_RULE_BYTES 128

@@ -156,15 +156,19 @@ static tg_status lines_as_images(tgi_graph *g, unsigned flags, tgi_err *err)
     return tgi_rewrite_edges(g, err);
 }
 
-/* What there is before fusion: for who lists operators. */
+/* The model's operators, before anything is rewritten: for who lists them. Shape arithmetic is
+ * none of them. */
 static tg_status note_plain(tgi_graph *g, tgi_err *err)
 {
+    tgi_shapes s;
     g->plain = tgi_graph_own(g, (size_t)(g->n_nodes + 1) * sizeof *g->plain, err);
     if (!g->plain)
         return TG_E_NOMEM;
-    g->n_plain = g->n_nodes;
+    TGI_TRY(tgi_infer_base(g, &s, err));
     for (int i = 0; i < g->n_nodes; i++)
-        g->plain[i] = g->nodes[i].op;
+        if (!tgi_node_is_known(&s, &g->nodes[i]))
+            g->plain[g->n_plain++] = g->nodes[i].op;
+    tgi_shapes_free(&s);
     return TG_OK;
 }
 
@@ -176,6 +180,7 @@ static tg_status run_phases(tgi_graph *g, unsigned flags, tgi_err *err)
     TGI_TRY(tgi_graph_clean(g, err));
     tgi_priv(g)->lines = tgi_has_lines_only(g);
     TGI_TRY(tgi_size_find_base(g, err));
+    TGI_TRY(note_plain(g, err));
     TGI_TRY(tgi_rewrite_tokens(g, flags, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
     TGI_TRY(tgi_describe_outputs(g, err));
@@ -187,7 +192,6 @@ static tg_status run_phases(tgi_graph *g, unsigned flags, tgi_err *err)
         TGI_TRY(label_output(g, err));
     TGI_TRY(classify(g, err));
     TGI_TRY(tgi_size_analyse(g, err));
-    TGI_TRY(note_plain(g, err));
     if (!(flags & TGI_GRAPH_NO_FUSE))
         TGI_TRY(tgi_rewrite_fuse(g, err));
     return check_invariants(g, err);

@@ -362,6 +362,7 @@ tg_status tgi_graph_set_src(tgi_graph *g, int node, int k, int value, tgi_err *e
 tg_status tgi_graph_replace(tgi_graph *g, int from, int to, tgi_err *err)
 {
     int at = -1, i;
+    tgi_graph_take_units(g, from, to);
     while ((i = tgi_graph_next_reader(g, from, &at)) >= 0) {
         tgi_node *n = &g->nodes[i];
         for (int k = 0; k < n->n_src; k++)
@@ -376,6 +377,11 @@ tg_status tgi_graph_replace(tgi_graph *g, int from, int to, tgi_err *err)
         if (g->out[i].value == from)
             g->out[i].value = to;
     return TG_OK;
+}
+
+void tgi_graph_take_units(tgi_graph *g, int from, int to)
+{
+    g->values[to].units |= g->values[from].units;
 }
 
 void tgi_graph_drop(tgi_graph *g, int node)

@@ -28,6 +28,7 @@ typedef struct tgi_value {
     tgi_constant cst; /* is_const: data owned by the graph or view of the mapped model */
     int declared;     /* 1: `decl` holds the shape that the file declares */
     tgi_desc decl;    /* -1 for a free dimension */
+    unsigned units; /* bit a: axis a, of extent one, was taken away; see tgi_graph_take_units */
 } tgi_value;
 
 /* One fused pointwise step; `value` is the other operand of a binary step (an activation), else
@@ -41,8 +42,7 @@ typedef struct tgi_epi {
 typedef struct tgi_node {
     char *name;
     const tgi_op *op;
-    const char
-        *part_of; /* the model's operator that this is a half of, static; NULL: it is op */
+    const char *part_of; /* the model's operator that this does the work of, static; NULL: op */
     tgi_op_kind op_class; /* of this node; valid once the graph is finished */
     void *attrs;          /* op->attrs_size bytes, owned */
     int opset;
@@ -88,7 +88,7 @@ typedef struct tgi_graph {
     int64_t divisor[3], remainder[3];
     int64_t minimum[3];   /* smallest extent for which inference succeeds */
     char *fixed_why;      /* which node holds the size, when fixed_size */
-    const tgi_op **plain; /* of each node there was before pointwise ones were fused; owned */
+    const tgi_op **plain; /* of each node of the model that is no shape arithmetic; owned */
     int n_plain;
     int n_rewrites;
     char *rewrites[32]; /* what was rewritten, for `info -v` and the fingerprint */

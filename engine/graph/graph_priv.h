@@ -53,6 +53,10 @@ tg_status tgi_graph_note_reader(tgi_graph *g, int node, int value, tgi_err *err)
 int tgi_graph_only_user(const tgi_graph *g, int value);
 /* Let every reader of `from`, graph outputs too, read `to`. */
 tg_status tgi_graph_replace(tgi_graph *g, int from, int to, tgi_err *err);
+/* tgi_value.units of `from` for `to`, which has the same rows and columns. A rewrite that takes an
+ * axis of extent one away also takes the operators that asked for it (Squeeze, Gemm); then inference
+ * asks, at every size. */
+void tgi_graph_take_units(tgi_graph *g, int from, int to);
 /* Mark a node as gone. */
 void tgi_graph_drop(tgi_graph *g, int node);
 /* Remove gone and dead nodes, restore topological order and `producer`. TG_E_FORMAT on a cycle.
@@ -115,8 +119,9 @@ tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err);
 /* Whether it works on images or volumes (spatial, base): known behind tgi_rewrite_edges. */
 tg_status tgi_size_find_rank(tgi_graph *g, tgi_err *err);
 tg_status tgi_size_analyse(tgi_graph *g, tgi_err *err);
-/* Inputs of another size than the base, k = 1, 2, ..., at which inference succeeds: extents that
- * the file leaves open are changed. *found 0: there are none, or none works. */
+/* Inputs of another size than the base, k = 1 or 2, at which inference succeeds; of 2 the extents
+ * are odd where that works, and declared ones are changed where inference takes others. *found
+ * 0: no other size works. */
 tg_status tgi_size_other(const tgi_graph *g, int k, tgi_desc *in, int *found, tgi_err *err);
 /* 1: of [N,?,?,c] the file gives the last extent only. */
 int tgi_size_channels_last(const tgi_graph *g, int port);

@@ -234,6 +234,8 @@ static tg_status fold_norm(tgi_graph *g, const tgi_shapes *s, int conv_i, int *d
     TGI_TRY(tgi_graph_add_const(g, "folded bias", &b_desc, shift, 1, &bv, err));
     tgi_node *to = &g->nodes[conv_i];
     const int dst = g->nodes[add_i].dst[0];
+    tgi_graph_take_units(g, to->dst[0], dst);
+    tgi_graph_take_units(g, g->nodes[mul_i].dst[0], dst);
     tgi_graph_drop(g, mul_i);
     tgi_graph_drop(g, add_i);
     to->n_src = 3;
@@ -312,6 +314,7 @@ static tg_status exchange(tgi_graph *g, int first, int second, int k, tgi_err *e
     int mid;
     TGI_TRY(tgi_graph_add_value(g, g->values[g->nodes[second].dst[0]].name, &mid, err));
     tgi_node *a = &g->nodes[first], *b = &g->nodes[second];
+    tgi_graph_take_units(g, a->dst[0], b->dst[0]);
     a->dst[0] = b->dst[0];
     b->dst[0] = mid;
     g->values[a->dst[0]].producer = first;

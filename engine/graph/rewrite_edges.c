@@ -138,6 +138,9 @@ static void take_relabel(tgi_graph *g, const tgi_shapes *s, int port, int i, con
     tgi_port *p = &g->in[port];
     const int v = p->value, b = g->nodes[i].dst[0];
     tgi_graph_drop(g, i);
+    for (int a = 0; a < r->rank; a++)
+        if (r->map[a] >= 0 && g->values[v].units & 1u << r->map[a])
+            g->values[b].units |= 1u << a;
     for (int k = 0; k < g->n_out; k++)
         if (g->out[k].value == v) {
             compose(r, g->out[k].perm);
@@ -188,12 +191,14 @@ static int step_output(tgi_graph *g, const tgi_shapes *s, int port)
     if (made_by < 0 || !match_relabel(&g->nodes[made_by], s, &r) ||
         !comes_from_image_op(g, s, g->nodes[made_by].src[0], 0))
         return 0;
-    const int src = g->nodes[made_by].src[0];
+    const int src = g->nodes[made_by].src[0], rank = s->desc[src].rank;
     for (int i = 0; i < TGI_MAX_RANK; i++) {
         perm[i] = -1;
         for (int j = 0; j < r.rank; j++)
             if (r.map[j] == i)
                 perm[i] = p->perm[j];
+        if (i >= 2 && i < rank && perm[i] < 0) /* the file has no such axis */
+            g->values[src].units |= 1u << i;
     }
     memcpy(p->perm, perm, sizeof perm);
     p->value = src;

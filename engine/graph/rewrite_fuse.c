@@ -129,6 +129,7 @@ static tg_status append(tgi_graph *g, const tgi_shapes *s, int host, const tgi_n
         step.vec = vec;
     }
     h->epi[h->n_epi++] = (tgi_epi){step, other, p->op->name};
+    tgi_graph_take_units(g, p->src[chain], p->dst[0]);
     *done = 1;
     return tgi_graph_note_reader(g, host, other, err);
 }

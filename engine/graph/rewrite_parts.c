@@ -131,9 +131,25 @@ static int square_of(const tgi_graph *g, int v)
 }
 
 typedef struct norm {
-    int x; /* what is normalised */
+    int x;    /* what is normalised */
+    int mean; /* the mean that is taken off */
     float epsilon;
 } norm;
+
+/* The norm is called after the node that takes the mean: it reads the image, and the model has
+ * it. */
+static tg_status add_norm(tgi_graph *g, const char *op, const norm *m, int n_src,
+                          const int *src, int dst, tgi_err *err)
+{
+    const tgi_node *mean = &g->nodes[g->values[m->mean].producer];
+    const char *const part_of = tgi_node_op_name(mean);
+    tgi_node *n;
+    TGI_TRY(tgi_graph_add_node(g, op, mean->name, n_src, src, 1, &dst, &n, err));
+    n->part_of = part_of;
+    return tgi_attr_set_float(n, "epsilon", m->epsilon)
+               ? TG_OK
+               : tgi_fail(err, TG_E_INTERNAL, "%s lacks its attribute", op);
+}
 
 typedef int (*mean_fn)(const tgi_graph *g, const tgi_shapes *s, int v);
 
@@ -151,6 +167,7 @@ static int match_norm(const tgi_graph *g, const tgi_shapes *s, mean_fn mean_of,
         return 0;
     const int squares = mean_of(g, s, sum->src[k]);
     out->x = sub->src[0];
+    out->mean = sub->src[1];
     return squares >= 0 && square_of(g, squares) == div->src[0] &&
            mean_of(g, s, sub->src[1]) == out->x;
 }
@@ -190,12 +207,14 @@ static tg_status replace_norm(tgi_graph *g, const tgi_shapes *s, int at, const n
     }
     const int mul = channel_step(g, s, dst, "Mul", scale);
     if (mul >= 0) {
+        tgi_graph_take_units(g, dst, g->nodes[mul].dst[0]);
         tgi_graph_drop(g, at);
         dst = g->nodes[mul].dst[0];
         at = mul;
     }
     const int add = channel_step(g, s, dst, "Add", scale + c);
     if (add >= 0) {
+        tgi_graph_take_units(g, dst, g->nodes[add].dst[0]);
         tgi_graph_drop(g, at);
         dst = g->nodes[add].dst[0];
         at = add;
@@ -203,12 +222,7 @@ static tg_status replace_norm(tgi_graph *g, const tgi_shapes *s, int at, const n
     tgi_graph_drop(g, at);
     TGI_TRY(add_channels(g, "scale", c, scale, &src[1], err));
     TGI_TRY(add_channels(g, "shift", c, scale + c, &src[2], err));
-    tgi_node *n;
-    TGI_TRY(tgi_graph_add_node(g, "InstanceNormalization", g->values[dst].name, 3, src, 1, &dst,
-                               &n, err));
-    return tgi_attr_set_float(n, "epsilon", m->epsilon)
-               ? TG_OK
-               : tgi_fail(err, TG_E_INTERNAL, "InstanceNormalization lacks its attribute");
+    return add_norm(g, "InstanceNormalization", m, 3, src, dst, err);
 }
 
 /* The same over the channels of each pixel; scale and shift stay, which others fuse. */
@@ -223,11 +237,8 @@ static tg_status join_channel_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *
             !match_norm(g, s, mean_of_channels, div, &m))
             continue;
         const int dst = div->dst[0];
-        tgi_node *n;
         tgi_graph_drop(g, i);
-        TGI_TRY(tgi_graph_add_node(g, "ChannelNorm", g->values[dst].name, 1, &m.x, 1, &dst, &n,
-                                   err));
-        tgi_attr_set_float(n, "epsilon", m.epsilon);
+        TGI_TRY(add_norm(g, "ChannelNorm", &m, 1, &m.x, dst, err));
         found++;
     }
     if (!found)

@@ -52,6 +52,16 @@ static void set_image(tgi_tokens *t, int v)
     p->order = tgi_order_of_image(&p->ext);
 }
 
+/* Orders name no axis that has extent one at every size: no size at which it is longer may be
+ * taken any more. Squeeze, Flatten or Gemm would have refused it, and they go. */
+static void hold_units(const tgi_tokens *t, int image)
+{
+    const tgi_extents *e = &tgi_token_of(t, image)->ext;
+    for (int a = TGI_CHANNELS + 1; a < t->rank; a++)
+        if (tgi_extents_unit(e, a))
+            t->g->values[image].units |= 1u << a;
+}
+
 tg_status tgi_token_add_image(tgi_tokens *t, const char *name, const tgi_extents *ext, int *v,
                               tgi_err *err)
 {
@@ -59,6 +69,7 @@ tg_status tgi_token_add_image(tgi_tokens *t, const char *name, const tgi_extents
     tgi_token_of(t, *v)->ext = *ext;
     tgi_token_of(t, *v)->seed = 1;
     set_image(t, *v);
+    hold_units(t, *v);
     return TG_OK;
 }
 
@@ -212,9 +223,18 @@ static tg_status settle_result(tgi_tokens *t, int v, tgi_err *err)
     return TG_OK;
 }
 
+/* Nodes from `first` on do the work of node i. */
+static void credit(tgi_tokens *t, int first, int i)
+{
+    for (int k = first; k < t->g->n_nodes; k++)
+        if (!t->g->nodes[k].part_of)
+            t->g->nodes[k].part_of = tgi_node_op_name(&t->g->nodes[i]);
+}
+
 static tg_status visit(tgi_tokens *t, int i, int *formed, tgi_err *err)
 {
     const tgi_node *n = &t->g->nodes[i];
+    const int first = t->g->n_nodes;
     tgi_order order;
     const int moves = n->src[0] >= 0 && tgi_token_of(t, n->src[0])->image >= 0 &&
                       (tgi_token_is_other(t, n->src[0]) || n->op->op_class == TGI_OP_DENSE) &&
@@ -222,8 +242,10 @@ static tg_status visit(tgi_tokens *t, int i, int *formed, tgi_err *err)
     if (moves) {
         tgi_token_of(t, n->dst[0])->image = tgi_token_of(t, n->src[0])->image;
         tgi_token_of(t, n->dst[0])->order = order;
+        hold_units(t, tgi_token_of(t, n->src[0])->image);
     } else if (reads_token(t, n, 1)) {
         TGI_TRY(tgi_token_form(t, i, formed, err));
+        credit(t, first, i);
     }
     for (int k = 0; k < t->g->nodes[i].n_dst; k++)
         TGI_TRY(settle_result(t, t->g->nodes[i].dst[k], err));
@@ -345,6 +367,11 @@ static tg_status open_tokens(tgi_tokens *t, tgi_graph *g, tgi_err *err)
         if (found)
             TGI_TRY(tgi_graph_infer(g, in, &t->s[t->n_sizes++], err));
     }
+    for (int i = 0; i < t->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_dst; k++) {
+            tgi_token_of(t, g->nodes[i].dst[k])->maker = i;
+            tgi_token_of(t, g->nodes[i].dst[k])->op = tgi_node_op_name(&g->nodes[i]);
+        }
     for (int v = 0; v < t->n; v++) {
         t->of[v].ext.n = t->n_sizes;
         for (int k = 0; k < t->n_sizes; k++)

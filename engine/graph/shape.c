@@ -173,6 +173,19 @@ static tg_status check_steps(const tgi_graph *g, const tgi_shapes *s, const tgi_
     return TG_OK;
 }
 
+/* Have axes that a rewrite took away extent one at this size, too? The operators that asked for
+ * it are gone. */
+static tg_status check_units(const tgi_value *v, const tgi_desc *d, tgi_err *err)
+{
+    char text[128];
+    for (int a = 0; a < d->rank; a++)
+        if (v->units & 1u << a && d->dim[a] != 1)
+            return tgi_fail(err, TG_E_FORMAT,
+                            "value \"%s\" is %s; what reads it takes extent 1 on axis %d only",
+                            v->name, tgi_desc_text(d, text, sizeof text), a);
+    return TG_OK;
+}
+
 static tg_status infer_node(const tgi_graph *g, const tgi_node *n, tgi_shapes *s, tgi_err *err)
 {
     tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
@@ -192,8 +205,10 @@ static tg_status infer_node(const tgi_graph *g, const tgi_node *n, tgi_shapes *s
     const int evaluable = can_evaluate(n, &ctx) && is_small(n, &ctx);
     if (!evaluable)
         TGI_TRY(check_extents(dst, n->n_dst, err));
-    for (int i = 0; i < n->n_dst; i++)
+    for (int i = 0; i < n->n_dst; i++) {
+        TGI_TRY(check_units(&g->values[n->dst[i]], &dst[i], err));
         s->desc[n->dst[i]] = dst[i];
+    }
     TGI_TRY(check_steps(g, s, n, err));
     return evaluable ? evaluate(n, &ctx, s, err) : TG_OK;
 }
@@ -205,6 +220,7 @@ static tg_status infer_all(const tgi_graph *g, const tgi_desc *in, tgi_shapes *s
             s->desc[i] = g->values[i].cst.desc;
     for (int i = 0; i < g->n_in; i++) {
         TGI_TRY(check_extents(&in[i], 1, err));
+        TGI_TRY(check_units(&g->values[g->in[i].value], &in[i], err));
         s->desc[g->in[i].value] = in[i];
     }
     for (int i = 0; i < g->n_nodes; i++) {
@@ -215,7 +231,7 @@ static tg_status infer_all(const tgi_graph *g, const tgi_desc *in, tgi_shapes *s
         TGI_TRY(tgi_check_cancel(err));
         const tg_status st = infer_node(g, n, s, &local);
         if (st != TG_OK)
-            return tgi_fail(err, st, "%s \"%s\": %s", n->op->name, n->name,
+            return tgi_fail(err, st, "%s \"%s\": %s", tgi_node_op_name(n), n->name,
                             local.text[0] ? local.text : tgi_status_sentence(st));
     }
     return TG_OK;

@@ -215,40 +215,60 @@ int tgi_size_channels_last(const tgi_graph *g, int port)
     return first == 1;
 }
 
-/* The base size with its open extents times `times` (z,y,x), and `more` pixels. 1: any is. */
-static int other_inputs(const tgi_graph *g, const int64_t times[3], int64_t more, tgi_desc *in)
+/* How another size is made of the base: extents times `times` (z,y,x), and `more` pixels. */
+typedef struct other_size {
+    int declared; /* of extents that the file declares, too */
+    int64_t times[3], more;
+} other_size;
+
+/* 1: some extent is another. */
+static int other_inputs(const tgi_graph *g, const other_size *o, tgi_desc *in)
 {
-    int open = 0;
+    int changed = 0;
     for (int i = 0; i < g->n_in; i++) {
         int first, last;
         in[i] = tgi_priv(g)->base_in[i];
         guess_spatial(g, &g->in[i], in[i].rank, &first, &last);
         for (int a = first; a <= last; a++) {
             const int from_x = last - a;
-            if (g->in[i].file_dim[a] > 0)
+            if (g->in[i].file_dim[a] > 0 && !o->declared)
                 continue;
-            in[i].dim[a] = in[i].dim[a] * times[from_x < 2 ? 2 - from_x : 0] + more;
-            open = 1;
+            in[i].dim[a] = in[i].dim[a] * o->times[from_x < 2 ? 2 - from_x : 0] + o->more;
+            changed = 1;
         }
     }
-    return open;
+    return changed;
+}
+
+static tg_status try_other(const tgi_graph *g, const other_size *o, tgi_desc *in, int *found,
+                           tgi_err *err)
+{
+    tgi_err e = {0};
+    if (!other_inputs(g, o, in))
+        return TG_OK;
+    const tg_status st = probe(g, in, &e);
+    *found = st == TG_OK;
+    return tgi_search_ends(st) ? tgi_fail(err, st, "%s", e.text) : TG_OK;
 }
 
 tg_status tgi_size_other(const tgi_graph *g, int k, tgi_desc *in, int *found, tgi_err *err)
 {
-    static const int64_t times[][3] = {{1, 1, 2}, {2, 3, 1}}, once[3] = {1, 1, 1};
+    /* What rounds extents down shows at odd ones, and what a declared size hides at another:
+     * such sizes come first. */
+    static const other_size first[] = {{0, {1, 1, 2}, 0}, {1, {1, 1, 2}, 0}},
+                            second[] = {{1, {2, 3, 1}, 1},
+                                        {1, {2, 3, 1}, 0},
+                                        {0, {2, 3, 1}, 1},
+                                        {0, {2, 3, 1}, 0}};
+    const other_size *list = k == 1 ? first : second;
+    const int n =
+        k == 1 ? (int)(sizeof first / sizeof *first) : (int)(sizeof second / sizeof *second);
     *found = 0;
-    if (!other_inputs(g, times[(k - 1) % 2], 0, in))
-        return TG_OK;
-    for (int64_t more = 0, tried = 0; !*found && tried <= OTHER_STEPS; tried++) {
-        tgi_err e = {0};
-        const tg_status st = probe(g, in, &e);
-        if (tgi_search_ends(st))
-            return tgi_fail(err, st, "%s", e.text);
-        *found = st == TG_OK;
-        more += k;
-        if (!*found)
-            other_inputs(g, once, more, in);
+    for (int i = 0; i < n && !*found; i++)
+        TGI_TRY(try_other(g, &list[i], in, found, err));
+    for (int64_t more = k; !*found && more <= k * OTHER_STEPS; more += k) {
+        const other_size o = {0, {1, 1, 1}, more};
+        TGI_TRY(try_other(g, &o, in, found, err));
     }
     return TG_OK;
 }
@@ -351,34 +371,34 @@ static void grow(const tgi_graph *g, int64_t step, int64_t times, int64_t ext[3]
         ext[k] = g->base[k] > 1 ? g->base[k] + times * (step ? step : g->base[k]) : g->base[k];
 }
 
-/* Compare the shapes at base and at `ext`; fixes the size when they disagree. */
+/* Do the shapes at base and at `ext` agree? Then outputs follow the input; else *why, of `cap`
+ * bytes, tells what does not. */
 static tg_status compare_at(tgi_graph *g, const tgi_shapes *base, const int64_t ext[3],
-                            tgi_err *err)
+                            char *why, size_t cap, int *yes, tgi_err *err)
 {
-    char why[1024];
     tgi_desc in[TGI_MAX_PORTS];
     tgi_shapes s;
     tgi_err e = {0};
     int axis = 0;
+    *yes = 0;
     tgi_graph_input_descs(g, ext, in);
-    tg_status st = tgi_graph_infer(g, in, &s, &e);
+    const tg_status st = tgi_graph_infer(g, in, &s, &e);
     if (tgi_search_ends(st))
         return tgi_fail(err, st, "%s", e.text);
     if (st != TG_OK) {
-        snprintf(why, sizeof why, "at %lldx%lld, %s", (long long)ext[1], (long long)ext[2],
-                 e.text);
-        return set_why(g, why, err);
+        snprintf(why, cap, "at %lldx%lld, %s", (long long)ext[1], (long long)ext[2], e.text);
+        return TG_OK;
     }
     const tgi_node *stuck = find_stuck(g, base, &s, &axis);
     if (stuck) {
-        snprintf(why, sizeof why, "%s \"%s\" holds the constant extent %lld", stuck->op->name,
+        snprintf(why, cap, "%s \"%s\" holds the constant extent %lld", stuck->op->name,
                  stuck->name, (long long)s.desc[stuck->dst[0]].dim[axis]);
-        st = set_why(g, why, err);
     } else {
+        *yes = 1;
         free_outputs(g, base, &s);
     }
     tgi_shapes_free(&s);
-    return st;
+    return TG_OK;
 }
 
 /* The step in which to grow from base: 0, its own extents, when twice the base works; else the
@@ -403,6 +423,20 @@ static tg_status find_growth(const tgi_graph *g, int64_t *step, tgi_err *err)
     return TG_OK;
 }
 
+/* Of a network whose size is fixed: outputs follow the axis that the file leaves open, where it
+ * is another that is held. */
+static tg_status follow_open(tgi_graph *g, const tgi_shapes *base, int k, tgi_err *err)
+{
+    int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
+    char why[1024];
+    int yes = g->base[k] > 1 && declared(&g->in[0], g->spatial + 2, k) < 0;
+    for (int times = 1; times <= 2 && yes; times++) {
+        ext[k] += g->base[k];
+        TGI_TRY(compare_at(g, base, ext, why, sizeof why, &yes, err));
+    }
+    return TG_OK;
+}
+
 static tg_status free_or_fix(tgi_graph *g, tgi_err *err)
 {
     tgi_shapes base;
@@ -416,11 +450,17 @@ static tg_status free_or_fix(tgi_graph *g, tgi_err *err)
     }
     tg_status st = find_growth(g, &step, err);
     for (int times = 1; times <= 2 && st == TG_OK && !g->fixed_size; times++) {
+        char why[1024];
+        int yes;
         grow(g, step, times, ext);
-        st = compare_at(g, &base, ext, err);
+        st = compare_at(g, &base, ext, why, sizeof why, &yes, err);
+        if (st == TG_OK && !yes)
+            st = set_why(g, why, err);
     }
     if (st == TG_OK && !g->fixed_size)
         free_inputs(g);
+    for (int k = 3 - g->spatial; k < 3 && st == TG_OK && g->fixed_size; k++)
+        st = follow_open(g, &base, k, err);
     tgi_shapes_free(&base);
     return st;
 }
@@ -487,18 +527,17 @@ static tg_status find_minimum(tgi_graph *g, int k, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status find_divisor(tgi_graph *g, int k, tgi_err *err)
+/* *found 0: there is none; the axis has its base then. */
+static tg_status find_divisor(tgi_graph *g, int k, int *found, tgi_err *err)
 {
-    for (int64_t d = 1; d <= MAX_DIVISOR; d++) {
-        int yes;
-        TGI_TRY(divides(g, k, d, &yes, err));
-        if (yes) {
-            g->divisor[k] = d;
-            g->remainder[k] = g->base[k] % d;
-            return find_minimum(g, k, err);
-        }
+    *found = 0;
+    for (int64_t d = 1; d <= MAX_DIVISOR && !*found; d++) {
+        TGI_TRY(divides(g, k, d, found, err));
+        g->divisor[k] = *found ? d : 1;
+        g->remainder[k] = *found ? g->base[k] % d : 0;
     }
-    return set_why(g, "the extents that work do not follow each other in even steps", err);
+    g->minimum[k] = g->base[k];
+    return *found ? find_minimum(g, k, err) : TG_OK;
 }
 
 int tgi_graph_has_axis(const tgi_graph *g, int k)
@@ -547,23 +586,38 @@ tg_status tgi_size_find_rank(tgi_graph *g, tgi_err *err)
     return TG_OK;
 }
 
+static void take_base(tgi_graph *g, int k)
+{
+    g->minimum[k] = g->base[k];
+    g->divisor[k] = 1;
+    g->remainder[k] = 0;
+}
+
+/* Divisors and minima of the axes that are free, or were left open by the file. */
+static tg_status find_steps(tgi_graph *g, tgi_err *err)
+{
+    for (int k = 3 - g->spatial; k < 3; k++) {
+        const int64_t n = declared(&g->in[0], g->spatial + 2, k);
+        int found;
+        take_base(g, k);
+        if (n == 0 || g->base[k] == 1 || (g->fixed_size && n > 0))
+            continue;
+        TGI_TRY(find_divisor(g, k, &found, err));
+        if (!found && !g->fixed_size)
+            return set_why(g, "the extents that work do not follow each other in even steps",
+                           err);
+    }
+    return TG_OK;
+}
+
 tg_status tgi_size_analyse(tgi_graph *g, tgi_err *err)
 {
-    const tgi_desc *in0 = &tgi_priv(g)->base_in[0];
     TGI_TRY(free_or_fix(g, err));
     if (g->fixed_size)
         TGI_TRY(retry_freed(g, err));
-    for (int k = 3 - g->spatial; k < 3; k++) {
-        const int exists = declared(&g->in[0], in0->rank, k) != 0;
-        if (!g->fixed_size && exists && g->base[k] > 1)
-            TGI_TRY(find_divisor(g, k, err));
-        if (g->fixed_size || !exists || g->base[k] == 1)
-            g->minimum[k] = g->base[k];
-    }
-    for (int k = 0; k < 3 && g->fixed_size; k++) {
-        g->minimum[k] = g->base[k];
-        g->divisor[k] = 1;
-        g->remainder[k] = 0;
-    }
+    const int fixed = g->fixed_size;
+    TGI_TRY(find_steps(g, err));
+    for (int k = 0; k < 3 && g->fixed_size && !fixed; k++)
+        take_base(g, k);
     return TG_OK;
 }

@@ -44,7 +44,7 @@ static void split_node(split *to, const tgi_node *n, int k, int v)
     *a = (norm_numbers_attrs){.epsilon = tgi_attr_float(n, "epsilon", 1e-5f),
                               .groups = tgi_attr_int(n, "num_groups", 0)};
     *numbers = *apply = *n;
-    numbers->part_of = apply->part_of = n->op->name;
+    numbers->part_of = apply->part_of = tgi_node_op_name(n);
     numbers->op = tgi_op_find("NormNumbers");
     numbers->op_class = TGI_OP_WHOLE;
     numbers->attrs = a;

@@ -67,11 +67,6 @@ static int64_t product(const tgi_merged *m, const tgi_desc *image)
     return p;
 }
 
-int64_t tgi_order_extent(const tgi_order *o, int a, const tgi_desc *image)
-{
-    return product(&o->axis[a], image);
-}
-
 /* Has an axis of these the extents of axis `a` of the array? */
 static int is_axis(const tgi_merged *m, const tgi_extents *image, const tgi_extents *array,
                    int a)

@@ -52,8 +52,6 @@ void tgi_order_set_channels(tgi_order *o, const tgi_extents *image, int a);
 /* Broadcast `b` against `a`, aligned at the end: axes of extent one take the other's. 0: they
  * hold different axes of the image. */
 int tgi_order_join(tgi_order *a, const tgi_order *b);
-/* Extent of an axis of the array at one size. */
-int64_t tgi_order_extent(const tgi_order *o, int a, const tgi_desc *image);
 /* Is the extent of that axis of the value one at every size? */
 int tgi_extents_unit(const tgi_extents *e, int axis);
 /* Are the extents the same at every size? */

@@ -430,7 +430,7 @@ static tg_status add_listed(tgi_tokens *t, const char *op, const char *name, int
     if (list < 0)
         return TG_OK;
     TGI_TRY(as_channels(t, list, image.at[0].dim[TGI_CHANNELS], &src[1], err));
-    TGI_TRY(tgi_token_add_image(t, name, &image, v, err));
+    TGI_TRY(tgi_token_add_image(t, t->g->values[*v].name, &image, v, err));
     return tgi_graph_add_node(t->g, op, name, 2, src, 1, v, NULL, err);
 }
 
@@ -454,7 +454,7 @@ static tg_status form_norm(tgi_tokens *t, int node, int *yes, tgi_err *err)
         return TG_OK;
     *yes = 1;
     t->others++;
-    TGI_TRY(tgi_token_add_image(t, name, &image, &out, err));
+    TGI_TRY(tgi_token_add_image(t, t->g->values[dst].name, &image, &out, err));
     TGI_TRY(tgi_graph_add_node(t->g, "ChannelNorm", name, 1, &p.image, 1, &out, &made, err));
     tgi_attr_set_float(made, "epsilon", epsilon);
     tgi_attr_set_int(made, "centred", centred);
@@ -466,6 +466,17 @@ static tg_status form_norm(tgi_tokens *t, int node, int *yes, tgi_err *err)
 }
 
 /* ---- Channels that are joined and cut ---------------------------------------------------- */
+
+/* Have both the same rows and columns? Orders name axes, and those of two images may differ: H*W
+ * tokens are as many as W*H. */
+static int same_pixels(const tgi_extents *a, const tgi_extents *b)
+{
+    for (int k = 0; k < a->n; k++)
+        if (memcmp(&a->at[k].dim[2], &b->at[k].dim[2],
+                   (size_t)(a->at[k].rank - 2) * sizeof(int64_t)) != 0)
+            return 0;
+    return 1;
+}
 
 static tg_status form_concat(tgi_tokens *t, int node, int *yes, tgi_err *err)
 {
@@ -485,7 +496,7 @@ static tg_status form_concat(tgi_tokens *t, int node, int *yes, tgi_err *err)
         if (!tgi_order_is_channels(&with, e, a))
             return TG_OK;
         with.axis[a] = (tgi_merged){1, {TGI_CHANNELS}};
-        if (i && !tgi_order_same(&with, &o))
+        if (i && !(tgi_order_same(&with, &o) && same_pixels(e, &image)))
             return TG_OK;
         o = with;
         for (int k = 0; k < e->n && i; k++)

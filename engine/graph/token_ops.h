@@ -12,6 +12,8 @@ typedef struct tgi_token {
     tgi_extents ext; /* of the value itself */
     int seed;        /* an image, by the operators that it meets */
     int turned;      /* moves make an image of it */
+    int maker;       /* the model's node that yields it */
+    const char *op;  /* and its operator, static; NULL: there is none */
 } tgi_token;
 
 typedef struct tgi_tokens {
@@ -59,6 +61,9 @@ tg_status tgi_token_raise(tgi_tokens *t, int array, const tgi_order *o,
 tg_status tgi_token_shape(tgi_tokens *t, int node, int *yes, tgi_err *err);
 /* `v` with these constant extents. */
 tg_status tgi_token_reshape(tgi_tokens *t, int v, const tgi_desc *to, int *out, tgi_err *err);
+
+/* What nodes that turn the value are called: the model's node that yields it. */
+const char *tgi_token_name(const tgi_tokens *t, int v);
 
 /* The list of integers in an attribute of the node, to be set; NULL: it has none. */
 tgi_ints *tgi_token_ints(tgi_node *n, const char *name);

@@ -22,6 +22,12 @@ static tg_status add_node(tgi_tokens *t, const char *op, const char *name, int n
     return TG_OK;
 }
 
+const char *tgi_token_name(const tgi_tokens *t, int v)
+{
+    const tgi_token *p = tgi_token_of(t, v);
+    return p->op ? t->g->nodes[p->maker].name : t->g->values[v].name;
+}
+
 /* ---- Extents ----------------------------------------------------------------------------- */
 
 /* A value that has the rows and columns of `image`, the first input where it is one: an image
@@ -184,7 +190,8 @@ tg_status tgi_token_lower(tgi_tokens *t, int array, int *yes, tgi_err *err)
     const tgi_token p = *tgi_token_of(t, array);
     const tgi_extents image = tgi_token_of(t, p.image)->ext;
     const tgi_ints perm = turned(&p.order, t->rank);
-    const char *const name = t->g->values[array].name;
+    const char *const name = tgi_token_name(t, array), *const op = tgi_token_of(t, array)->op;
+    const int first = t->g->n_nodes;
     int64_t list[TGI_MAX_RANK];
     int two[2] = {p.image, -1};
     tgi_node *n;
@@ -194,6 +201,7 @@ tg_status tgi_token_lower(tgi_tokens *t, int array, int *yes, tgi_err *err)
     if (is_turned(&p.order, &perm) && !in_place(&perm)) {
         TGI_TRY(tgi_graph_add_node(t->g, "Transpose", name, 1, two, 1, &array, &n, err));
         n->opset = 13;
+        n->part_of = op;
         *tgi_token_ints(n, "perm") = perm;
         return TG_OK;
     }
@@ -201,6 +209,8 @@ tg_status tgi_token_lower(tgi_tokens *t, int array, int *yes, tgi_err *err)
     TGI_TRY(add_longs(t->g, p.order.rank, list, &two[1], err));
     TGI_TRY(tgi_graph_add_node(t->g, "Reshape", name, 2, two, 1, &array, &n, err));
     n->opset = 13;
+    for (int k = first; k < t->g->n_nodes; k++)
+        t->g->nodes[k].part_of = op;
     return TG_OK;
 }
 
@@ -210,7 +220,7 @@ tg_status tgi_token_raise(tgi_tokens *t, int array, const tgi_order *o,
                           const tgi_extents *image, int like, int *out, tgi_err *err)
 {
     const tgi_ints perm = turned(o, t->rank);
-    const char *const name = t->g->values[array].name;
+    const char *const name = tgi_token_name(t, array), *const op = tgi_token_of(t, array)->op;
     tgi_order each = {.rank = t->rank};
     tgi_ints back = {.n = t->rank};
     int two[2] = {array, -1}, flat;
@@ -223,9 +233,11 @@ tg_status tgi_token_raise(tgi_tokens *t, int array, const tgi_order *o,
     }
     TGI_TRY(add_extents(t, like, image, &each, &two[1], err));
     TGI_TRY(add_node(t, "Reshape", name, 2, two, &flat, &n, err));
-    TGI_TRY(tgi_token_add_image(t, name, image, out, err));
+    n->part_of = op;
+    TGI_TRY(tgi_token_add_image(t, t->g->values[array].name, image, out, err));
     TGI_TRY(tgi_graph_add_node(t->g, "Transpose", name, 1, &flat, 1, out, &n, err));
     n->opset = 13;
+    n->part_of = op;
     *tgi_token_ints(n, "perm") = back;
     return TG_OK;
 }
@@ -235,5 +247,5 @@ tg_status tgi_token_reshape(tgi_tokens *t, int v, const tgi_desc *to, int *out, 
     int two[2] = {v, -1};
     tgi_node *n;
     TGI_TRY(add_longs(t->g, to->rank, to->dim, &two[1], err));
-    return add_node(t, "Reshape", t->g->values[v].name, 2, two, out, &n, err);
+    return add_node(t, "Reshape", tgi_token_name(t, v), 2, two, out, &n, err);
 }

@@ -280,11 +280,22 @@ static void put_outs(tgi_jw *w, const char *key, const tgi_stage *s, int reduced
     tgi_jw_end(w, ']');
 }
 
+/* Is a value of that name among the inputs before i? A rewrite may have made several of one. */
+static int named_before(const tgi_stage *s, int i)
+{
+    const char *name = name_of(s->net, s->in[i].value);
+    for (int k = 0; k < i; k++)
+        if (s->in[k].recomputed == s->in[i].recomputed &&
+            strcmp(name_of(s->net, s->in[k].value), name) == 0)
+            return 1;
+    return 0;
+}
+
 static void put_ins(tgi_jw *w, const char *key, const tgi_stage *s, int recomputed)
 {
     tgi_jw_begin(w, key, '[');
     for (int i = 0; i < s->n_in; i++)
-        if (s->in[i].recomputed == recomputed)
+        if (s->in[i].recomputed == recomputed && !named_before(s, i))
             tgi_jw_str(w, NULL, name_of(s->net, s->in[i].value));
     tgi_jw_end(w, ']');
 }

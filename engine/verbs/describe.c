@@ -224,6 +224,7 @@ static tg_status put_whole(tgi_jw *w, const tgi_graph *g, tgi_err *err)
 {
     int local = 1;
     tgi_desc in[TGI_MAX_PORTS];
+    const char *last = ""; /* several nodes may do the work of one of the model's */
     tgi_shapes s;
     tgi_graph_input_descs(g, g->base, in);
     TGI_TRY(tgi_graph_infer(g, in, &s, err));
@@ -232,7 +233,9 @@ static tg_status put_whole(tgi_jw *w, const tgi_graph *g, tgi_err *err)
         const tgi_node *n = &g->nodes[i];
         if (!tgi_node_is_known(&s, n) &&
             (n->op_class == TGI_OP_WHOLE || tgi_node_is_flat(g, &s, n))) {
-            tgi_jw_str(w, NULL, n->name);
+            if (strcmp(n->name, last) != 0)
+                tgi_jw_str(w, NULL, n->name);
+            last = n->name;
             local = 0;
         }
     }

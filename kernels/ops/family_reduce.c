@@ -362,12 +362,11 @@ static void finish_min(const tgi_op_ctx *ctx, const tgi_extremes *e, float *dst)
     finish_extreme(ctx, e, MIN, dst);
 }
 
-/* By kind: how pixels are folded piece by piece. */
-static const tgi_reduce pieces[] = {[MAX] = {folds_pixels, NULL, finish_max},
-                                    [MIN] = {folds_pixels, NULL, finish_min},
-                                    [MEAN] = {folds_pixels, finish_mean, NULL},
-                                    [SUM] = {folds_pixels, finish_sum, NULL},
-                                    [SQUARES] = {NULL, NULL, NULL}};
+/* By kind: how pixels are folded piece by piece. Sums of squares are not: all NULL. */
+static const tgi_reduce pieces[SQUARES + 1] = {[MAX] = {folds_pixels, NULL, finish_max},
+                                               [MIN] = {folds_pixels, NULL, finish_min},
+                                               [MEAN] = {folds_pixels, finish_mean, NULL},
+                                               [SUM] = {folds_pixels, finish_sum, NULL}};
 
 static int has_pieces(kind k)
 {

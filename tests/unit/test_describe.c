@@ -114,6 +114,24 @@ static void test_operators_that_read_the_whole_image_are_named(void)
     tgi_json_free(&m);
 }
 
+/* Rows of a matrix become pixels, and means a norm; people are told of what the model has. */
+static void test_operators_are_those_of_the_model(void)
+{
+    tgi_json *m = describe(MODEL_DIR "iat_lol_v1/model.onnx");
+    const tgi_json *ops = tgi_json_get(m, "operators");
+    const char *name, *before = "";
+    CHECK_EQ(number(ops, "MatMul"), 9);
+    CHECK_EQ(number(ops, "Einsum"), 13);
+    CHECK(!tgi_json_get(ops, "PixelMatMul") && !tgi_json_get(ops, "ChannelNorm"));
+    const tgi_json *w = tgi_json_first(tgi_json_get(m, "whole_extent_operators"));
+    for (; w && tgi_json_str(w, &name); w = tgi_json_next(w)) {
+        CHECK(strstr(name, "_output_") == NULL); /* a value */
+        CHECK(strcmp(name, before) != 0);
+        before = name;
+    }
+    tgi_json_free(&m);
+}
+
 static void test_an_array_and_the_image_made_of_it(void)
 {
     const tgi_desc d = {TG_DTYPE_I16, 3, {2, 30, 40}};
@@ -175,6 +193,7 @@ int main(void)
     if (tg_has(MODEL_DIR "index.csv") && tg_has(TIFF_DIR "index.csv")) {
         RUN(test_halos_agree_with_measured_receptive_fields);
         RUN(test_operators_that_read_the_whole_image_are_named);
+        RUN(test_operators_are_those_of_the_model);
         RUN(test_a_real_stack_is_described);
     }
     help_close();

@@ -114,7 +114,8 @@ static void check_slide(const op_node *n, int i, const tgi_box *box, uint64_t *s
         if (r.lo != need.ax[k].lo || r.hi != need.ax[k].hi)
             case_complain("slide is not what need says");
         const int64_t end = (int64_t)(tg_rand(seed) % (uint64_t)(n->src[i].dim[k] + 1));
-        const int64_t most = tgi_slide_end(&s, end);
+        int64_t most;
+        tgi_slide_ends(&s, &end, &most, 1);
         for (int64_t b = 1; b <= n->dst[0].dim[k]; b++) {
             const tgi_range one = tgi_slide_need(&s, (tgi_range){b - 1, b});
             tg_checks++;
