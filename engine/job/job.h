@@ -203,7 +203,10 @@ struct tg_job {
     tgi_purpose purpose; /* of the plan */
     int again;           /* what an earlier run left is of no use: begin anew */
     char machine_text[256], device_text[320];
-    size_t held_before;     /* live bytes of the library when the job was opened */
+    size_t held_before;  /* live bytes of the library when the job was opened */
+    size_t planned_held; /* of them, when the job was planned last */
+    /* It is planned as an interrupted run was: what was opened since is in lines of the plan. */
+    int goes_on;
     uint64_t program_bytes; /* tgi_machine_process */
     size_t source_bytes;    /* what opening the source took of the library's memory */
     int spare;              /* opened so that it holds as little as possible */

@@ -468,6 +468,9 @@ size_t tgi_job_process_bytes(tg_job *job)
     const size_t held = now > others ? now - others : 0;
     if (job->trial.program_bytes)
         return tgi_machine_process_of(job->trial.program_bytes, held);
+    if (job->goes_on && job->planned_held)
+        return tgi_machine_process_of(job->program_bytes, job->planned_held);
+    job->planned_held = held;
     return tgi_machine_process(&job->machine, held, &job->program_bytes);
 }
 

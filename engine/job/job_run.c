@@ -163,12 +163,14 @@ static tg_status open_journal(run *r, tgi_err *err)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
     TGI_TRY(tgi_journal_open(job->set.output, job->set.overwrite, NULL, &r->journal, err));
     const int fresh = tgi_journal_state(r->journal) == TGI_JOURNAL_FRESH;
-    const tg_status st = fresh ? plan_afresh(r, err) : plan_to_go_on(r, err);
+    job->goes_on = !fresh;
+    tg_status st = fresh ? plan_afresh(r, err) : plan_to_go_on(r, err);
     if (job->but)
-        return tgi_left_out(r->journal, job->set.output, st, err);
-    if (fresh)
-        return st;
-    return st == TG_E_CHANGED && job->set.overwrite ? discard_other(r, ours, err) : st;
+        st = tgi_left_out(r->journal, job->set.output, st, err);
+    else if (!fresh && st == TG_E_CHANGED && job->set.overwrite)
+        st = discard_other(r, ours, err);
+    job->goes_on = 0;
+    return st;
 }
 
 static tg_status open_scratch(run *r, tgi_err *err)

@@ -139,10 +139,23 @@ static int read_front(int fd, const char *path, front *f)
            f->format == TGI_JOURNAL_FORMAT && f->check == front_check(f);
 }
 
-static void remove_kept(const char *path)
+/* A file of that name in its folder is that of OUT, wherever OUT.stages was copied to. */
+static int is_kept_of(const char *path, const char *output)
+{
+    char folder[4096], want[4096];
+    tgi_err none = {0};
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 0, path);
+    return slash &&
+           tgi_kept_path(folder[0] ? folder : "/", output, want, sizeof want, &none) == TG_OK &&
+           strcmp(path, want) == 0;
+}
+
+static void remove_kept(const char *path, const char *output)
 {
     tgi_err none = {0};
-    if (path[0] && tgi_file_begins(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+    if (path[0] && is_kept_of(path, output) &&
+        tgi_file_begins(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
         (void)tgi_file_unlink(path, &none);
 }
 
@@ -160,7 +173,8 @@ static tg_status make_front(tgi_stage_log *l, const front *f, tgi_err *err)
 }
 
 /* A file that is as ours is now, or made so: then it has no record. */
-static tg_status settle_front(tgi_stage_log *l, const tgi_stage_owner *owner, tgi_err *err)
+static tg_status settle_front(tgi_stage_log *l, const char *output,
+                              const tgi_stage_owner *owner, tgi_err *err)
 {
     const front want = front_of(owner, l->bytes);
     front is;
@@ -173,7 +187,7 @@ static tg_status settle_front(tgi_stage_log *l, const tgi_stage_owner *owner, tg
     }
     is.owner.kept[sizeof is.owner.kept - 1] = 0;
     if (strcmp(is.owner.kept, want.owner.kept) != 0)
-        remove_kept(is.owner.kept);
+        remove_kept(is.owner.kept, output);
     return make_front(l, &want, err);
 }
 
@@ -188,7 +202,7 @@ tg_status tgi_stage_log_open(const char *output, const tgi_stage_owner *owner, s
         st = l->path ? tgi_file_open_locked(&left, &l->fd, err) : TG_E_NOMEM;
     }
     if (st == TG_OK)
-        st = settle_front(l, owner, err);
+        st = settle_front(l, output, owner, err);
     else if (st == TG_E_NOMEM)
         tgi_fail(err, st, "no memory for %s%s", output, TGI_STAGES_END);
     if (st != TG_OK)
@@ -281,7 +295,7 @@ tg_status tgi_stage_log_discard(const char *output, tgi_err *err)
     const int fd = open_to_look(path, &f);
     if (fd >= 0) {
         f.owner.kept[sizeof f.owner.kept - 1] = 0;
-        remove_kept(f.owner.kept);
+        remove_kept(f.owner.kept, output);
         close(fd);
     }
     if (tgi_file_begins(path, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK - 1)) {

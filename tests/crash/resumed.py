@@ -8,7 +8,7 @@ so far, times those that are missing."""
 import json
 import re
 
-from crashlib import Job, check, main, picture
+from crashlib import Job, check, main, normed, picture
 
 
 def events(result):
@@ -51,8 +51,28 @@ def test_less_memory(lab):
     print("goes on with %d budgets, refused with the next: told %s" % (len(ends) - 1, told.group(1)))
 
 
+def least_kib(lab, args):
+    r = lab.run(["plan"] + args + ["--ram", "1MiB", "--json"])
+    told = next(json.loads(x) for x in r.out.splitlines() if "tried_bytes" in x)
+    return -(-told["tried_bytes"] // 1024)
+
+
+def test_the_smallest_budget(lab):
+    """A plan that fills its budget is the plan of the run that goes on, too: the same command gives the same bytes."""
+    image = picture(lab.path("small.tif"), 512, 384)
+    for name, net in (("whole", lab.denoiser), ("staged", normed(lab.path("normed.onnx"), width=8))):
+        args = ["-m", net, image, "--threads", "2"]
+        least = least_kib(lab, args)
+        for more in (0, 3, 40, 500):
+            job = Job(lab, name, ["run"] + args + ["--ram", "%dKiB" % (least + more)], needs_stats=False).learn()
+            check(job.run({"TEGULA_FAIL_IO": "39:kill"}).code == -9, "killed")
+            job.finish("%s, %d KiB more than the least" % (name, more))
+            job.clean()
+
+
 def test(lab, rest):
     test_less_memory(lab)
+    test_the_smallest_budget(lab)
     image = picture(lab.path("noisy.tif"), 1536, 1024)
     job = Job(lab, "slow", ["run", "-m", lab.denoiser, image, "--ram", "64MiB", "--tile", "64x64", "--threads", "1",
                             "--isa", "portable"], needs_stats=False)

@@ -5,6 +5,7 @@
 After damage of OUT.stages or of the file of kept values a run ends with the right bytes or refuses; it
 never ends in 0 with others. A stranger's file in their places stays as it is."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -179,6 +180,24 @@ def test_spelled(lab, job):
         check(len(kept) == 1, "%s kept %s" % (what, kept))
         job.clean()
     os.unlink(lab.path("link"))
+
+
+def test_copied(lab, job):
+    """Files of a stopped run, copied elsewhere: a run that goes on there leaves the values of the first one alone."""
+    other = lab.path("elsewhere")
+    os.mkdir(other)
+    job.killed_in(3, 0.05 * job.seconds)
+    kept = job.kept()
+    for end in (".partial", ".journal", ".stages"):
+        shutil.copy(job.out + end, other)
+    r = lab.wait(lab.start(job.args + ["-o", os.path.join(other, os.path.basename(job.out))], job.env))
+    check(r.code == 0, "the copy: %s" % r)
+    check(kept and job.kept() == kept, "values of another output: %s, then %s" % (kept, job.kept()))
+    r = job.run()
+    check(r.code == 0 and job.ran(r.err)[0][0][0] >= 3, "the first one goes on: %s" % r)
+    job.confirm("copied")
+    job.clean()
+    shutil.rmtree(other)
 
 
 # ---- Input that cannot be decoded -----------------------------------------------------------
@@ -357,6 +376,7 @@ def test(lab, rest):
     test_other_folder(lab, disk)
     test_no_folder(lab, jobs)
     test_spelled(lab, disk)
+    test_copied(lab, disk)
     test_filled(lab, disk)
     test_full(lab, disk)
     test_full_disk(lab, disk)
