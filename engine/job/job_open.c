@@ -12,6 +12,7 @@
 #include "engine/job/job_settings.h"
 #include "engine/job/norm_scope.h"
 #include "engine/job/plan_scratch.h"
+#include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
 #include "engine/job/tensor_memory.h"
 #include "engine/settings/lent.h"
@@ -525,7 +526,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->settings);
     tgi_free(job->given);
     tgi_free(job->lessons);
-    tgi_free(job->node_seconds);
+    tgi_job_learn_drop(job);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);

@@ -609,7 +609,7 @@ static tg_status attempt(tg_job *job, void *user, tgi_err *err)
     fill_result(&r, res);
     if (r.all.tracker)
         res->measured_peak_bytes = tgi_job_tracker_close(job, &r.all.tracker);
-    if (st == TG_OK && r.all.pass.exec && !r.all.part)
+    if (st == TG_OK && !r.all.part)
         tgi_job_learn_end(job, res->seconds);
     close_run(&r);
     out->finished = st == TG_OK || r.finished;

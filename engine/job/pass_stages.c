@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/job/ends.h"
 #include "engine/job/pass.h"
+#include "engine/job/plan_seconds.h"
 
 #include <string.h>
 
@@ -167,7 +168,9 @@ static tg_status begin_stage(tgi_pass *p, int k, tgi_err *err)
         p->staging[1] = (char *)p->staging[0] + p->staging_bytes;
         TGI_TRY(tgi_pass_open_loader(p, p->stages.source, err));
     }
-    return tgi_pass_open_exec(p, err);
+    TGI_TRY(tgi_pass_open_exec(p, err));
+    tgi_job_learn_stage(p->job, k, p->exec);
+    return TG_OK;
 }
 
 static void end_stage(tgi_pass *p)

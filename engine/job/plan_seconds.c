@@ -220,6 +220,17 @@ static double beside(const tg_job *job, tgi_speeds *s, double kernels)
     return seconds;
 }
 
+/* All that is not kernels; what passes between stages is much of it where there are any. */
+static double rest_of(const tg_job *job, tgi_speeds *s, double kernels)
+{
+    return beside(job, s, kernels) + seconds_between(job) * items_of(job);
+}
+
+static const char *rest_key(const tg_job *job)
+{
+    return job->plan.choice.staged ? TGI_LESSON_STAGES : TGI_LESSON_BESIDE;
+}
+
 /* Lessons of finished runs; NULL where they are not wanted. */
 static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calibrated)
 {
@@ -254,8 +265,8 @@ void tgi_job_plan_seconds(tg_job *job)
         return;
     }
     const double said = kernel_seconds(job, NULL, &s, job->set.threads) * items_of(job);
-    p->seconds = (kernels + seconds_between(job)) * items_of(job) +
-                 beside(job, &s, said) * (l ? tgi_lessons_factor(l, TGI_LESSON_BESIDE) : 1);
+    p->seconds = kernels * items_of(job) +
+                 rest_of(job, &s, said) * (l ? tgi_lessons_factor(l, rest_key(job)) : 1);
     p->lessons = l ? l->runs : 0;
 }
 
@@ -263,70 +274,107 @@ void tgi_job_plan_seconds(tg_job *job)
 
 #define LEAST_SECONDS 0.02 /* of a run: of less, most is chance */
 
-void tgi_job_learn_begin(tg_job *job, tgi_exec *exec)
+/* Nodes of the stages before stage k, as a run times them one stage behind the other. */
+static size_t nodes_before(const tg_job *job, int k)
 {
+    size_t n = 0;
+    for (int j = 0; j < k; j++)
+        n += (size_t)pass_of(job, j)->stage->n_nodes;
+    return n;
+}
+
+void tgi_job_learn_begin(tg_job *job)
+{
+    tgi_job_learn_drop(job);
     if (!tgi_lessons_wanted() || job->trial.unlearned)
         return;
-    tgi_free(job->node_seconds);
-    job->node_seconds =
-        tgi_calloc(TGI_TAG_PLAN, (size_t)job->plan.choice.tiling.stage->n_nodes + 1,
-                   sizeof *job->node_seconds);
-    /* One thread's own time is disturbed less by other programs; several wait for each other.
-     */
-    if (job->node_seconds)
-        tgi_exec_time_nodes(exec, job->set.threads > 1 ? tgi_seconds : tgi_thread_seconds,
-                            job->node_seconds);
+    job->node_seconds = tgi_calloc(TGI_TAG_PLAN, nodes_before(job, n_passes(job)) + 1,
+                                   sizeof *job->node_seconds);
     job->processor_before = tgi_processor_seconds();
 }
 
-/* Seconds of the kernels, taken and said, key by key into `l`. */
-static void learn_kernels(const tg_job *job, const tgi_speeds *s, tgi_lessons *l, double *took,
-                          double *said)
+void tgi_job_learn_drop(tg_job *job)
 {
-    const tgi_tiling *t = &job->plan.choice.tiling;
-    const int n = t->stage->n_nodes;
-    char key[48], other[48];
-    for (int k = 0; k < n; k++) {
-        double a = 0, b = 0;
-        int first = k;
-        tgi_speed_key(tgi_stage_node(t->stage, k), key, sizeof key);
-        for (int j = 0; j < n; j++) {
-            tgi_speed_key(tgi_stage_node(t->stage, j), other, sizeof other);
-            if (strcmp(key, other) != 0)
-                continue;
-            first = j < first ? j : first;
-            a += job->node_seconds[j];
-            b += tgi_speed_node(s, t, j, job->set.threads) * items_of(job);
-        }
-        if (first < k) /* of this key it was added */
-            continue;
-        tgi_lessons_add(l, key, a, b);
-        *took += a;
-        *said += b;
-    }
+    tgi_free(job->node_seconds);
+    job->node_seconds = NULL;
 }
 
-void tgi_job_learn_end(tg_job *job, double seconds)
+/* One thread's own time is disturbed less by other programs; several wait for each other. */
+void tgi_job_learn_stage(tg_job *job, int k, tgi_exec *exec)
+{
+    if (job->node_seconds)
+        tgi_exec_time_nodes(exec, job->set.threads > 1 ? tgi_seconds : tgi_thread_seconds,
+                            job->node_seconds + nodes_before(job, k));
+}
+
+/* A key, and what its nodes took and were said to take. */
+typedef struct taken {
+    char key[48];
+    double took, said;
+} taken;
+
+/* Of all nodes, by key; how many keys. `of` has a place for each node. */
+static size_t sum_by_key(const tg_job *job, const tgi_speeds *s, taken *of)
+{
+    size_t n = 0, at = 0;
+    for (int p = 0; p < n_passes(job); p++) {
+        const tgi_tiling *t = pass_of(job, p);
+        for (int k = 0; k < t->stage->n_nodes; k++, at++) {
+            size_t i = 0;
+            tgi_speed_key(tgi_stage_node(t->stage, k), of[n].key, sizeof of[n].key);
+            while (strcmp(of[i].key, of[n].key) != 0)
+                i++;
+            n += i == n;
+            of[i].took += job->node_seconds[at];
+            of[i].said += tgi_speed_node(s, t, k, job->set.threads) * items_of(job);
+        }
+    }
+    return n;
+}
+
+/* Seconds of the kernels, taken and said, key by key into `l`. */
+static int learn_kernels(const tg_job *job, const tgi_speeds *s, tgi_lessons *l, double *took,
+                         double *said)
+{
+    taken *of = tgi_calloc(TGI_TAG_PLAN, nodes_before(job, n_passes(job)) + 1, sizeof *of);
+    const size_t n = of ? sum_by_key(job, s, of) : 0;
+    for (size_t i = 0; i < n; i++) {
+        tgi_lessons_add(l, of[i].key, of[i].took, of[i].said);
+        *took += of[i].took;
+        *said += of[i].said;
+    }
+    tgi_free(of);
+    return n > 0;
+}
+
+static void learn(tg_job *job, double seconds)
 {
     double took = 0, said = 0;
     tgi_speeds s;
     tgi_err e = {0};
-    if (!job->node_seconds || seconds < LEAST_SECONDS || job->plan.choice.staged)
-        return; /* in stages nothing is timed: what passes between them has no key of its own */
+    if (!job->node_seconds || seconds < LEAST_SECONDS)
+        return;
     if (job->set.threads == 1)
         seconds = tgi_processor_seconds() - job->processor_before;
     const int calibrated = job->plan.calibrated;
     speeds_of(job, calibrated, &s);
-    if (tgi_speed_kernels(&s, &job->plan.choice.tiling, job->set.threads) < 0)
+    if (kernel_seconds(job, NULL, &s, job->set.threads) < 0)
         return;
     tgi_lessons *l = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *l);
     if (!l)
         return;
     tgi_lessons_load(&s, calibrated, l); /* others may have finished meanwhile */
-    learn_kernels(job, &s, l, &took, &said);
-    tgi_lessons_add(l, TGI_LESSON_BESIDE, seconds - took, beside(job, &s, said));
-    l->runs++;
-    if (tgi_lessons_save(&s, calibrated, l, &e) != TG_OK)
-        tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "nothing was learned of this run: %s", e.text);
+    if (learn_kernels(job, &s, l, &took, &said)) {
+        tgi_lessons_add(l, rest_key(job), seconds - took, rest_of(job, &s, said));
+        l->runs++;
+        if (tgi_lessons_save(&s, calibrated, l, &e) != TG_OK)
+            tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "nothing was learned of this run: %s", e.text);
+    }
     tgi_free(l);
+}
+
+void tgi_job_learn_end(tg_job *job, double seconds)
+{
+    learn(job, seconds);
+    tgi_job_learn_drop(job);
 }

@@ -9,8 +9,11 @@ void tgi_job_plan_seconds(tg_job *job);
 /* A run that computes all of a job on the processor: time its nodes; and keep for the next
  * estimate what it took, in all, when it has finished. */
 struct tgi_exec;
-void tgi_job_learn_begin(tg_job *job, struct tgi_exec *exec);
+void tgi_job_learn_begin(tg_job *job);
+/* The executor of stage k (0: of a run in one pass) is open. Nothing happens where no run has begun. */
+void tgi_job_learn_stage(tg_job *job, int k, struct tgi_exec *exec);
 void tgi_job_learn_end(tg_job *job, double seconds);
+void tgi_job_learn_drop(tg_job *job);
 /* What no plan of a planned job's network takes less than with so many threads, when its
  * kernels take at least what they take for tiling `t` of it. */
 double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads);

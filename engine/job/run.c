@@ -16,8 +16,10 @@ tg_status tgi_run_open(tgi_run *r, tgi_source *source, const tgi_pass_end *end, 
                        size_t buffer_bytes, tgi_err *err)
 {
     TGI_TRY(tgi_pass_open(&r->pass, source, end, err));
-    if (r->pass.exec && !r->part)
-        tgi_job_learn_begin(r->job, r->pass.exec);
+    if (!r->part && (r->pass.exec || r->job->plan.choice.staged))
+        tgi_job_learn_begin(r->job);
+    if (r->pass.exec)
+        tgi_job_learn_stage(r->job, 0, r->pass.exec);
     TGI_TRY(tgi_input_hash_open(r->files, r->of, buffer, buffer_bytes, &r->hash, err));
     /* The plan counts the program in whole steps, and slack: no more than was promised. */
     const size_t total = r->job->plan.bytes.total, now = tgi_pass_peak(&r->pass);

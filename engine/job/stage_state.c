@@ -7,6 +7,7 @@
 #include "engine/job/ends.h"
 #include "engine/job/job_open.h"
 #include "engine/job/pass.h"
+#include "engine/job/plan_seconds.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
 
@@ -381,6 +382,8 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
     *cell = 0;
     if (!s->log)
         return TG_OK;
+    if (s->goes_on)
+        tgi_job_learn_drop(p->job); /* a part of the work says nothing of all of it */
     if (s->goes_on && s->now.item == p->item && s->now.stage < p->stages.plan->n) {
         const tgi_tiling *t = &p->stages.plan->tiling[s->now.stage];
         if (!same_tiling(&s->now, t) || hands_out_tiles(t->stage))

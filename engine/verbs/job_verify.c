@@ -21,6 +21,7 @@
 #include "engine/job/job_plan.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/pass.h"
+#include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
 #include "engine/job/tensor_memory.h"
 #include "engine/job/tensors.h"
@@ -498,6 +499,7 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     verify v;
     uint64_t peak = 0;
     const size_t size = out->size;
+    tgi_job_learn_drop(job); /* of a run that failed */
     TGI_TRY(tgi_job_sides_look(job, err));
     TGI_TRY(plan(&v, job, err));
     memset(out, 0, sizeof *out);

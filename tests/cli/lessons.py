@@ -15,7 +15,7 @@ import tempfile
 TEGULA, SOURCE = map(os.path.abspath, sys.argv[1:3])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "memory"))
-from seeds import ints, model, node, port  # noqa: E402
+from seeds import floats, ints, model, node, port  # noqa: E402
 from tiffmade import Made  # noqa: E402
 
 MODEL = os.path.join(SOURCE, "models", "tegula_denoise.onnx")
@@ -84,6 +84,33 @@ def check_runs():
     expect(plan(*job)[0] == before, "a damaged file is a lesson")
 
 
+def check_stages():
+    """A run in stages teaches: the kernels of all its stages, and what it takes beside them."""
+    if os.path.exists("cache/lessons.json"):
+        os.unlink("cache/lessons.json")
+    conv = dict(kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    with open("norms.onnx", "wb") as f:
+        f.write(model([node("Conv", ["x", "w0"], ["a"], **conv), node("InstanceNormalization", ["a", "one", "one"], ["b"]),
+                       node("Conv", ["b", "w1"], ["c"], **conv), node("InstanceNormalization", ["c", "one", "one"], ["d"]),
+                       node("Conv", ["d", "w2"], ["y"], **conv)],
+                      [floats("w0", [16, 1, 3, 3]), floats("w1", [16, 16, 3, 3]), floats("w2", [1, 16, 3, 3]), floats("one", [16])],
+                      [port("x", [1, 1, "H", "W"])]))
+    job = ["-m", "norms.onnx", "x.tif", "--ram", "24MiB"]
+    before, first = plan(*job)
+    expect("staged" in first, "in one pass")
+    result(*job)
+    after, then = plan(*job)
+    expect(then == first and after["lessons"] == 1 and after["seconds_estimate"] != before["seconds_estimate"], "%s" % after)
+    with open("cache/lessons.json") as f:
+        lessons = json.load(f)
+    expect("stages" in lessons["seconds"] and len(lessons["seconds"]) > 2, "keys: %s" % list(lessons["seconds"]))
+    wrong = dict(lessons, seconds={k: [took * 50, said] for k, (took, said) in lessons["seconds"].items()})
+    with open("cache/lessons.json", "w") as f:
+        json.dump(wrong, f)
+    time = plan(*job)[0]
+    expect(0.5 < time["seconds_estimate"] / after["seconds_estimate"] / 50 < 2, "lessons are not used: %s" % time)
+
+
 def check_operators():
     """Without a time of its own the product of tokens was as fast as a convolution: nothing."""
     with open("attention.onnx", "wb") as f:
@@ -106,6 +133,7 @@ def main():
     try:
         Made("x.tif", 900, 700)
         check_runs()
+        check_stages()
         check_operators()
     finally:
         os.chdir(home)
