@@ -5,6 +5,7 @@
 
 #include "kernels/ops/op_attrs.h"
 #include "tests/dense_eval.h"
+#include "tests/graph_values.h"
 #include "tests/net_run.h"
 
 #define OPSET 23
@@ -22,36 +23,17 @@ typedef struct draft {
 
 static inline int value(draft *d, const char *name)
 {
-    int v = 0;
-    tgi_err e = {0};
-    CHECK_OK(tgi_graph_add_value(d->g, name, &v, &e), e);
-    return v;
+    return graph_value(d->g, name);
 }
 
-/* Numbers around `middle`. */
 static inline int floats(draft *d, int rank, const int64_t *dim, float middle, float width)
 {
-    int v = 0;
-    int64_t n = 0;
-    tgi_err e = {0};
-    tgi_desc desc = {TG_DTYPE_F32, rank, {0}};
-    memcpy(desc.dim, dim, (size_t)rank * sizeof *dim);
-    tgi_desc_count(&desc, &n);
-    float *w = tgi_malloc(TGI_TAG_MISC, (size_t)n * sizeof *w);
-    for (int64_t i = 0; i < n; i++)
-        w[i] = middle + width * tg_rand_unit(&d->seed);
-    CHECK_OK(tgi_graph_add_const(d->g, "w", &desc, w, 0, &v, &e), e);
-    tgi_free(w);
-    return v;
+    return graph_floats(d->g, &d->seed, rank, dim, middle, width);
 }
 
 static inline int longs(draft *d, int rank, int n, const int64_t *x)
 {
-    int v = 0;
-    tgi_err e = {0};
-    const tgi_desc desc = {TG_DTYPE_I64, rank, {n}};
-    CHECK_OK(tgi_graph_add_const(d->g, "n", &desc, x, 0, &v, &e), e);
-    return v;
+    return graph_longs(d->g, rank, n, x);
 }
 
 static inline void *node(draft *d, const char *op, int n_src, const int *src, int n_dst,

@@ -33,6 +33,8 @@ tg_status tgi_norm_scope_ask(tg_job *job, tgi_mapping_opts *how, tgi_err *err)
 {
     const tgi_tile_spec *tile = &job->set.tile;
     char whole[128];
+    if (!how->roi && !asks_for_tiles(job))
+        return TG_OK;
     TGI_TRY(whole_text(job, whole, sizeof whole, err));
     if (how->roi && whole[0])
         tgi_job_warn(job,

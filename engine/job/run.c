@@ -16,6 +16,7 @@ tg_status tgi_run_open(tgi_run *r, tgi_source *source, const tgi_pass_end *end, 
                        size_t buffer_bytes, tgi_err *err)
 {
     TGI_TRY(tgi_pass_open(&r->pass, source, end, err));
+    tgi_job_learn_drop(r->job); /* of a run that failed, maybe in another plan */
     if (!r->part && (r->pass.exec || r->job->plan.choice.staged))
         tgi_job_learn_begin(r->job);
     if (r->pass.exec)

@@ -3,6 +3,7 @@
  * That they are cut at random: test_random_graphs.c. */
 #include "kernels/ops/op_attrs.h"
 #include "tests/dense_eval.h"
+#include "tests/graph_values.h"
 #include "tests/net_run.h"
 
 typedef struct draft {
@@ -14,10 +15,7 @@ typedef struct draft {
 
 static int value(draft *d, const char *name)
 {
-    int v = 0;
-    tgi_err e = {0};
-    CHECK_OK(tgi_graph_add_value(d->g, name, &v, &e), e);
-    return v;
+    return graph_value(d->g, name);
 }
 
 /* A network over `rank` axes of the file: dim as tgi_graph_add_input takes it. */
@@ -40,27 +38,12 @@ static draft begin_lines(int opset, int64_t channels, uint64_t seed)
 
 static int floats(draft *d, int rank, const int64_t *dim)
 {
-    int v = 0;
-    int64_t n = 0;
-    tgi_err e = {0};
-    tgi_desc desc = {TG_DTYPE_F32, rank, {0}};
-    memcpy(desc.dim, dim, (size_t)rank * sizeof *dim);
-    tgi_desc_count(&desc, &n);
-    float *w = tgi_malloc(TGI_TAG_MISC, (size_t)n * sizeof *w);
-    for (int64_t i = 0; i < n; i++)
-        w[i] = tg_rand_unit(&d->seed) + 0.1f;
-    CHECK_OK(tgi_graph_add_const(d->g, "w", &desc, w, 0, &v, &e), e);
-    tgi_free(w);
-    return v;
+    return graph_floats(d->g, &d->seed, rank, dim, 0.1f, 1);
 }
 
 static int longs(draft *d, int n, const int64_t *x)
 {
-    int v = 0;
-    tgi_err e = {0};
-    const tgi_desc desc = {TG_DTYPE_I64, 1, {n}};
-    CHECK_OK(tgi_graph_add_const(d->g, "n", &desc, x, 0, &v, &e), e);
-    return v;
+    return graph_longs(d->g, 1, n, x);
 }
 
 /* Append an operator of d->at and up to three more; its attributes. */
