@@ -17,44 +17,68 @@
 
 #define BAND 64
 
+/* What one operand of a node reads along the stream axis. */
+typedef struct operand_read {
+    const tgi_net_node *n;
+    int j;
+    tgi_along how;
+    tgi_slide at;
+    tgi_rule rule;
+} operand_read;
+
 /* The op's own rule where the kernel's would round to blocks that are to be placed first. */
-static void plain_need(const tgi_net_node *n, const tgi_box *dst, int j, tgi_box *need)
+static void look_at(const tgi_net_node *n, int j, operand_read *r)
 {
-    if (n->variant && n->variant->rearranges && j < n->ctx.n_src)
-        tgi_op_need(n->node->op, &n->ctx, 0, dst, j, need);
-    else
-        tgi_net_need(n, dst, j, need);
+    const tgi_variant *v = n->variant && n->variant->rearranges ? NULL : n->variant;
+    r->n = n;
+    r->j = j;
+    r->how = tgi_along_of(n, v, j, TGI_STREAM_AXIS, &r->at, &r->rule);
 }
 
-/* Are the rows that row `row` of node n reads there, when value v has end[v]? */
-static int there(const tgi_net_node *n, int64_t row, const int64_t *end)
+static tgi_range need_of_row(const operand_read *r, int64_t row)
 {
-    tgi_box box = tgi_box_full(&n->net->values[n->node->dst[0]].ext), need;
-    box.ax[TGI_STREAM_AXIS] = (tgi_range){row, row + 1};
-    for (int j = 0; j < n->n_operands; j++) {
-        const tgi_net_operand *o = &n->operand[j];
-        if (o->n_seg == 0)
-            continue;
-        plain_need(n, &box, j, &need);
-        for (int s = 0; s < o->n_seg; s++)
-            if (tgi_read_part(o->doubled[s], need.ax[TGI_STREAM_AXIS]).hi > end[o->value[s]])
-                return 0;
-    }
+    const tgi_range one = {row, row + 1};
+    if (r->how == TGI_ALONG_EVENLY)
+        return tgi_slide_need(&r->at, one);
+    if (r->how == TGI_ALONG_RULE)
+        return tgi_rule_need(&r->rule, one);
+    tgi_box box = tgi_box_full(&r->n->net->values[r->n->node->dst[0]].ext), need;
+    box.ax[TGI_STREAM_AXIS] = one;
+    tgi_net_need(r->n, &box, r->j, &need);
+    return need.ax[TGI_STREAM_AXIS];
+}
+
+/* Are the rows that row `row` reads there, when value v has end[v]? */
+static int there(const operand_read *r, int64_t row, const int64_t *end)
+{
+    const tgi_net_operand *o = &r->n->operand[r->j];
+    const tgi_range need = need_of_row(r, row);
+    for (int s = 0; s < o->n_seg; s++)
+        if (tgi_read_part(o->doubled[s], need).hi > end[o->value[s]])
+            return 0;
     return 1;
 }
 
-/* Rows of node n that can be computed: `there` holds below and not above. */
+/* Rows of node n that can be computed: all that it reads is there below and not above. */
 static int64_t end_of(const tgi_net_node *n, const int64_t *end)
 {
-    int64_t good = 0, bad = tgi_net_dim(n->net, n->node->dst[0], TGI_STREAM_AXIS) + 1;
-    while (bad - good > 1) {
-        const int64_t mid = good + (bad - good) / 2;
-        if (there(n, mid - 1, end))
-            good = mid;
-        else
-            bad = mid;
+    int64_t most = tgi_net_dim(n->net, n->node->dst[0], TGI_STREAM_AXIS);
+    for (int j = 0; j < n->n_operands && most > 0; j++) {
+        operand_read r;
+        if (n->operand[j].n_seg == 0)
+            continue;
+        look_at(n, j, &r);
+        int64_t good = 0, bad = most + 1;
+        while (bad - good > 1) {
+            const int64_t mid = good + (bad - good) / 2;
+            if (there(&r, mid - 1, end))
+                good = mid;
+            else
+                bad = mid;
+        }
+        most = good;
     }
-    return good;
+    return most;
 }
 
 /* Are these numbers of the whole image, which a stage finds made (stage.h)? Behind such a read the

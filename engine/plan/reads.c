@@ -17,19 +17,6 @@ static int count_reads(const tgi_net *net)
     return n;
 }
 
-/* How operand j goes on along an axis; 0: unevenly. As tgi_net_need. */
-static int slide_of(const tgi_net_node *n, int j, int axis, tgi_slide *s)
-{
-    const tgi_net *net = n->net;
-    *s = TGI_SLIDE_SAME;
-    if (n->flat)
-        *s = tgi_slide_all(tgi_net_dim(net, n->operand[j].value[0], axis));
-    else if (j < n->ctx.n_src)
-        return n->src[j].rank == net->rank &&
-               tgi_variant_slide(n->variant, n->node->op, &n->ctx, j, axis + 3 - net->rank, s);
-    return 1;
-}
-
 /* Operands of node n that have a rule where they are not even. */
 static int count_rules(const tgi_net_node *n)
 {
@@ -39,14 +26,26 @@ static int count_rules(const tgi_net_node *n)
     return count;
 }
 
-/* Make the rule of operand j along an axis; 0: there is none. */
-static int make_rule(const tgi_net_node *n, int j, int axis, tgi_rule *out)
+/* As tgi_net_need. */
+tgi_along tgi_along_of(const tgi_net_node *n, const struct tgi_variant *variant, int j,
+                       int axis, tgi_slide *at, tgi_rule *rule)
 {
-    if (!n->node->op->rule || n->src[j].rank != n->net->rank ||
-        (n->variant && n->variant->slide))
-        return 0;
-    n->node->op->rule(&n->ctx, j, axis + 3 - n->net->rank, out);
-    return 1;
+    const tgi_net *net = n->net;
+    const tgi_op *op = n->node->op;
+    const int at_axis = axis + 3 - net->rank;
+    *at = TGI_SLIDE_SAME;
+    if (n->flat)
+        *at = tgi_slide_all(tgi_net_dim(net, n->operand[j].value[0], axis));
+    if (n->flat || j >= n->ctx.n_src)
+        return TGI_ALONG_EVENLY;
+    if (n->src[j].rank != net->rank)
+        return TGI_ALONG_UNKNOWN;
+    if (tgi_variant_slide(variant, op, &n->ctx, j, at_axis, at))
+        return TGI_ALONG_EVENLY;
+    if (!op->rule || (variant && variant->slide))
+        return TGI_ALONG_UNKNOWN;
+    op->rule(&n->ctx, j, at_axis, rule);
+    return TGI_ALONG_RULE;
 }
 
 static void fill_axis(const tgi_net *net, int i, int axis, tgi_reads *out)
@@ -59,9 +58,11 @@ static void fill_axis(const tgi_net *net, int i, int axis, tgi_reads *out)
     for (int j = 0; j < n->n_operands; j++) {
         const tgi_net_operand *o = &n->operand[j];
         tgi_slide at;
-        const int even = o->n_seg > 0 && slide_of(n, j, axis, &at);
-        const int ruled = o->n_seg > 0 && !even && make_rule(n, j, axis, &rules[next]);
-        all &= even || o->n_seg == 0 || (ruled && rules[next].ends);
+        if (o->n_seg == 0)
+            continue;
+        const tgi_along how = tgi_along_of(n, n->variant, j, axis, &at, &rules[next]);
+        const int even = how == TGI_ALONG_EVENLY, ruled = how == TGI_ALONG_RULE;
+        all &= even || (ruled && rules[next].ends);
         for (int s = 0; s < o->n_seg; s++) {
             *r = (tgi_read){.value = o->value[s],
                             .operand = (short)j,

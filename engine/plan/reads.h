@@ -12,6 +12,8 @@
 #include "engine/base/status.h"
 
 struct tgi_net;
+struct tgi_net_node;
+struct tgi_variant;
 
 #define TGI_STREAM_AXIS 2 /* along which images are fed band by band: the first after N and C */
 
@@ -55,6 +57,12 @@ static inline const tgi_read *tgi_reads_of(const tgi_reads *r, int i, int axis,
     *end = read + r->node[i + 1].first;
     return read + r->node[i].first;
 }
+
+/* Who says how operand j of a node goes on along an axis, by the word of `variant` (NULL: the
+ * operator's): *at, *rule, or, where neither is set, tgi_net_need alone. */
+typedef enum tgi_along { TGI_ALONG_EVENLY, TGI_ALONG_RULE, TGI_ALONG_UNKNOWN } tgi_along;
+tgi_along tgi_along_of(const struct tgi_net_node *n, const struct tgi_variant *variant, int j,
+                       int axis, tgi_slide *at, tgi_rule *rule);
 
 /* Of the net as it is. */
 tg_status tgi_reads_make(const struct tgi_net *net, tgi_reads *out, tgi_err *err);

@@ -231,9 +231,9 @@ static int64_t down(double v)
     return i - (v < (double)i);
 }
 
-static int64_t nearest_of(const tgi_resize_axis *ax, double v)
+static int64_t nearest_of(int rounding, double v)
 {
-    switch (ax->nearest) {
+    switch (rounding) {
     case TGI_NEAREST_ROUND_PREFER_CEIL:
         return down(snap(v) + 0.5);
     case TGI_NEAREST_FLOOR:
@@ -291,7 +291,7 @@ static void taps_at(const tgi_resize_axis *ax, double v, tgi_taps *t)
         cubic_taps(ax, v, t);
     } else {
         t->n = 1;
-        t->at[0] = tgi_clamp(nearest_of(ax, v), 0, ax->in - 1);
+        t->at[0] = tgi_clamp(nearest_of(ax->nearest, v), 0, ax->in - 1);
         t->w[0] = 1;
     }
 }
@@ -327,50 +327,6 @@ tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o)
     for (int64_t i = 0; i < f.n; i++)
         f.sum += tgi_resize_weight(ax, &f, f.first + i);
     return f;
-}
-
-/* What a pixel would read, also one that a crop leaves outside and that reads nothing: so ends
- * rise with pixels. */
-static tgi_range filter_width(const tgi_resize_axis *ax, int64_t o)
-{
-    int outside;
-    const double center = source_of(ax, o, &outside);
-    const double reach = (ax->mode == TGI_RESIZE_CUBIC ? 2 : 1) / ax->scale;
-    return (tgi_range){(int64_t)floor(center - reach) + 1, (int64_t)ceil(center + reach)};
-}
-
-static tgi_range filter_need(const tgi_resize_axis *ax, tgi_range r)
-{
-    const tgi_range a = filter_width(ax, r.lo), b = filter_width(ax, r.hi - 1);
-    const int64_t lo = tgi_min(a.lo, b.lo), hi = tgi_max(a.hi, b.hi);
-    return tgi_clip_nonempty((tgi_range){lo, tgi_max(hi, lo + 1)}, ax->in);
-}
-
-/* First and last tap at a coordinate, without their weights. */
-static inline tgi_range reach_at(const tgi_resize_axis *ax, double v)
-{
-    const int64_t last = ax->in - 1;
-    if (ax->mode == TGI_RESIZE_NEAREST) {
-        const int64_t at = tgi_clamp(nearest_of(ax, v), 0, last);
-        return (tgi_range){at, at + 1};
-    }
-    if (ax->mode == TGI_RESIZE_CUBIC) {
-        const int64_t first = down(v) - 1;
-        return (tgi_range){tgi_clamp(first, 0, last), tgi_clamp(first + 3, 0, last) + 1};
-    }
-    const int64_t at = down(v < 0 ? 0 : v > (double)last ? (double)last : v);
-    return (tgi_range){at, tgi_min(at + 1, last) + 1};
-}
-
-tgi_range tgi_resize_need(const tgi_resize_axis *ax, tgi_range r)
-{
-    int outside;
-    if (ax->antialias)
-        return filter_need(ax, r);
-    const tgi_range a = reach_at(ax, source_of(ax, r.lo, &outside));
-    if (r.hi - r.lo == 1)
-        return a;
-    return tgi_range_hull(a, reach_at(ax, source_of(ax, r.hi - 1, &outside)));
 }
 
 /* ---- Operator members -------------------------------------------------------------------- */
@@ -498,39 +454,90 @@ int tgi_resize_doubles(const tgi_op_ctx *ctx)
 
 /* ---- What is read, along one axis -------------------------------------------------------- */
 
-/* What the rule is given: the axis, and the inverse of the line on which its coordinates lie. */
-typedef struct reach_rule {
-    tgi_resize_axis ax;
+/* Of an axis what that takes, with the line on which its coordinates lie and its inverse: made
+ * once, asked a hundred million times. */
+typedef struct reach {
+    int mode, nearest, antialias;
+    int64_t in, out;
+    double scale;
+    source_line line;
     double first; /* coordinate of output 0 */
     double per;   /* outputs per pixel of coordinates */
-} reach_rule;
+} reach;
 
+static reach reach_of(const tgi_resize_axis *ax)
+{
+    reach r = {ax->mode, ax->nearest, ax->antialias, ax->in, ax->out, ax->scale, line_of(ax), 0,
+               0};
+    r.first = at_line(&r.line, 0);
+    r.per = (double)(r.out - 1) / (at_line(&r.line, r.out - 1) - r.first);
+    return r;
+}
+
+/* What a pixel would read, also one that a crop leaves outside and that reads nothing: so ends
+ * rise with pixels. */
+static tgi_range filter_width(const reach *r, int64_t o)
+{
+    const double center = at_line(&r->line, o);
+    const double wide = (r->mode == TGI_RESIZE_CUBIC ? 2 : 1) / r->scale;
+    return (tgi_range){(int64_t)floor(center - wide) + 1, (int64_t)ceil(center + wide)};
+}
+
+static tgi_range filter_need(const reach *r, tgi_range out)
+{
+    const tgi_range a = filter_width(r, out.lo), b = filter_width(r, out.hi - 1);
+    const int64_t lo = tgi_min(a.lo, b.lo), hi = tgi_max(a.hi, b.hi);
+    return tgi_clip_nonempty((tgi_range){lo, tgi_max(hi, lo + 1)}, r->in);
+}
+
+/* First and last tap at a coordinate, without their weights. */
+static inline tgi_range reach_at(const reach *r, double v)
+{
+    const int64_t last = r->in - 1;
+    if (r->mode == TGI_RESIZE_NEAREST) {
+        const int64_t at = tgi_clamp(nearest_of(r->nearest, v), 0, last);
+        return (tgi_range){at, at + 1};
+    }
+    if (r->mode == TGI_RESIZE_CUBIC) {
+        const int64_t first = down(v) - 1;
+        return (tgi_range){tgi_clamp(first, 0, last), tgi_clamp(first + 3, 0, last) + 1};
+    }
+    const int64_t at = down(v < 0 ? 0 : v > (double)last ? (double)last : v);
+    return (tgi_range){at, tgi_min(at + 1, last) + 1};
+}
+
+/* Exact, and never empty. */
 static tgi_range need_of_axis(const void *given, tgi_range out)
 {
-    return tgi_resize_need(&((const reach_rule *)given)->ax, out);
+    const reach *r = given;
+    if (r->antialias)
+        return filter_need(r, out);
+    const tgi_range a = reach_at(r, at_line(&r->line, out.lo));
+    if (out.hi - out.lo == 1)
+        return a;
+    return tgi_range_hull(a, reach_at(r, at_line(&r->line, out.hi - 1)));
 }
 
 static void begins_of_axis(const void *given, const int64_t *row, int64_t *out, int n)
 {
-    const tgi_resize_axis ax = ((const reach_rule *)given)->ax;
-    const source_line l = line_of(&ax);
-    const int64_t before = ax.mode == TGI_RESIZE_CUBIC ? 1 : 0, last = ax.in - 1;
-    if (ax.mode == TGI_RESIZE_NEAREST)
+    const reach r = *(const reach *)given;
+    const int64_t before = r.mode == TGI_RESIZE_CUBIC ? 1 : 0, last = r.in - 1;
+    if (r.mode == TGI_RESIZE_NEAREST)
         for (int i = 0; i < n; i++)
-            out[i] = reach_at(&ax, at_line(&l, row[i])).lo;
+            out[i] = reach_at(&r, at_line(&r.line, row[i])).lo;
     else
         for (int i = 0; i < n; i++)
-            out[i] = tgi_clamp(down(at_line(&l, row[i])) - before, 0, last);
+            out[i] = tgi_clamp(down(at_line(&r.line, row[i])) - before, 0, last);
 }
 
 /* Of linear and cubic: an output reads up to `end` at most where its coordinate is below end -
  * ahead: so many are on the line before it. The inverse of the line is rounded, so the nearest
  * output decides, by its own coordinate. To ask it always is sooner than to ask whether it is
  * in doubt: where the scale is 3, each end has such an output. */
-static void ends_of_line(const reach_rule *r, const int64_t *end, int64_t *out, int n)
+static void ends_of_line(const reach *r, const int64_t *end, int64_t *out, int n)
 {
-    const source_line l = line_of(&r->ax);
-    const int64_t ahead = r->ax.mode == TGI_RESIZE_LINEAR ? 1 : 2, rows = r->ax.out;
+    const source_line l = r->line;
+    const int64_t ahead = r->mode == TGI_RESIZE_LINEAR ? 1 : 2, rows = r->out;
     const int64_t least = ahead == 1 ? 2 : 1; /* what lies before the image reads so many */
     const double first = r->first, per = r->per, top = (double)rows;
     for (int i = 0; i < n; i++) {
@@ -542,17 +549,15 @@ static void ends_of_line(const reach_rule *r, const int64_t *end, int64_t *out, 
     }
 }
 
-static int64_t nearest_end(const reach_rule *r, int64_t end)
+static int64_t nearest_end(const reach *r, int64_t end)
 {
-    const tgi_resize_axis *ax = &r->ax;
-    const source_line l = line_of(ax);
     if (end < 1)
         return 0;
     const double line = ((double)end - r->first) * r->per;
-    int64_t b = (int64_t)(line < 0 ? 0 : line > (double)ax->out ? (double)ax->out : line);
-    while (b > 0 && reach_at(ax, at_line(&l, b - 1)).hi > end)
+    int64_t b = (int64_t)(line < 0 ? 0 : line > (double)r->out ? (double)r->out : line);
+    while (b > 0 && reach_at(r, at_line(&r->line, b - 1)).hi > end)
         b--;
-    while (b < ax->out && reach_at(ax, at_line(&l, b)).hi <= end)
+    while (b < r->out && reach_at(r, at_line(&r->line, b)).hi <= end)
         b++;
     return b;
 }
@@ -561,10 +566,10 @@ static void ends_of_axis(const void *given, int64_t from, const int64_t *end, in
                          int n)
 {
     (void)from;
-    const reach_rule r = *(const reach_rule *)given;
-    if (r.ax.mode != TGI_RESIZE_NEAREST)
+    const reach r = *(const reach *)given;
+    if (r.mode != TGI_RESIZE_NEAREST)
         ends_of_line(&r, end, out, n);
-    for (int i = 0; i < n && r.ax.mode == TGI_RESIZE_NEAREST; i++)
+    for (int i = 0; i < n && r.mode == TGI_RESIZE_NEAREST; i++)
         out[i] = nearest_end(&r, end[i]);
 }
 
@@ -574,14 +579,10 @@ void tgi_resize_rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *rule)
     tgi_rule_all(ctx, src_i, axis, rule);
     if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
         return;
-    reach_rule r = {.ax = ax[axis]};
-    const double last = (double)(r.ax.out - 1);
-    int outside;
-    r.first = source_of(&r.ax, 0, &outside);
-    r.per = last / (source_of(&r.ax, r.ax.out - 1, &outside) - r.first);
+    const reach r = reach_of(&ax[axis]);
     TGI_RULE(rule, need_of_axis, r);
-    rule->rising = r.ax.roi_lo <= r.ax.roi_hi; /* a crop may be reversed */
-    if (rule->rising && !r.ax.antialias && r.per > 0 && r.per <= 1e6)
+    rule->rising = ax[axis].roi_lo <= ax[axis].roi_hi; /* a crop may be reversed */
+    if (rule->rising && !r.antialias && r.per > 0 && r.per <= 1e6)
         rule->ends = ends_of_axis;
     if (rule->ends)
         rule->begins = begins_of_axis;

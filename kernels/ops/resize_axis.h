@@ -43,9 +43,6 @@ tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o);
 /* Weight of input `at` of [first, first + n), before division by the sum. */
 double tgi_resize_weight(const tgi_resize_axis *ax, const tgi_filter *f, int64_t at);
 
-/* Input interval that output interval r reads: never empty. */
-tgi_range tgi_resize_need(const tgi_resize_axis *ax, tgi_range r);
-
 /* infer, slide, rule and ref of both operators. */
 tg_status tgi_resize_infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err);
 tg_status tgi_resize_ref(const tgi_call *call, tgi_err *err);
