@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -229,6 +230,10 @@ int main(int argc, char **argv)
         return cli_exit_code(TG_E_ARG);
     }
     catch_signals();
+    /* Read by CUDA's driver at its first call: cuBLASLt's kernels are then loaded with the
+     * library, not in the midst of a run. The plugin sees to its own; a program that uses the
+     * library decides for itself. What somebody else chose stays. */
+    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     if (argc <= (int)(sizeof c.words / sizeof c.words[0]))
         while (c.n_words < argc) {
             c.words[c.n_words] = argv[c.n_words];

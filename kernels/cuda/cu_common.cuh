@@ -77,4 +77,6 @@ inline void cu_launch(const tgi_call *call, void (*kernel)(const A *), dim3 grid
     cu_put(call->recorder, (const void *)kernel, grid, block, shared_bytes, &args, sizeof args);
 }
 
+#include "kernels/cuda/cu_modules.cuh"
+
 #endif

@@ -264,6 +264,7 @@ static tg_status make_context(tgi_device *d, tgi_err *err)
     CU_TRY(d, cudaSetDevice(d->id), err);
     CU_TRY(d, cudaFree(NULL), err); /* makes the context with every toolkit */
     TGI_TRY(check_capability(d, err));
+    TGI_TRY(cu_modules_load(err));
     CU_TRY(d, cudaDeviceSetLimit(cudaLimitStackSize, CU_STACK_BYTES), err);
     for (int q = 0; q < TGI_QUEUE_COUNT; q++) {
         CU_TRY(d, cudaStreamCreateWithFlags(&d->queue[q], cudaStreamNonBlocking), err);
@@ -502,8 +503,5 @@ __attribute__((visibility("default"))) const tgi_device_ops *tgi_device_plugin(u
 
 const tgi_device_ops *tgi_device_plugin(uint32_t abi)
 {
-    /* Read by the driver at the process's first call: all kernels are loaded with the context,
-     * so that what is free afterwards stays free. What somebody else chose stays. */
-    (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     return abi == TGI_DEVICE_ABI ? &cuda_ops : NULL;
 }

@@ -1,7 +1,7 @@
 /* cu_device_library.cu - cuBLASLt as a device has it: opened, tried, closed.
  *
  * What the library takes on the device it takes when it is opened (its kernels, as
- * CUDA_MODULE_LOADING=EAGER asks; see tgi_device_plugin) or when it first multiplies: so each
+ * CUDA_MODULE_LOADING=EAGER asks; the command sets it) or when it first multiplies: so each
  * type of numbers is multiplied once here, and the memory that is free afterwards stays free.
  * The numbers are small and whole, so every order of their sums has the same result, and it is
  * known. */

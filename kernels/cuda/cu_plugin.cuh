@@ -2,6 +2,7 @@
  *
  *     cu_device.cu   a device: context, memory, queues, events; the table tgi_device_ops
  *     cu_program.cu  the steps of a band as one graph over a block of parameters
+ *     cu_modules.cu  all kernels, loaded when a device is opened
  *     cu_library.cu  cuBLASLt, opened at run time, and the products it computes
  *     cu_device_library.cu  the same as a device has it: opened, tried, closed
  *     cu_backend.cu  the variants, a table per element type
@@ -69,6 +70,9 @@ tg_status cu_program_run(tgi_device_program *p, const tgi_device_step *steps, tg
 int cu_program_loose(const tgi_device_program *p);
 tg_status cu_program_time(tgi_device_program *p, const tgi_device_step *steps, double *seconds,
                           tgi_err *err);
+
+/* cu_modules.cu: with the driver's help, where it has any; the device is the calling thread's. */
+tg_status cu_modules_load(tgi_err *err);
 
 /* cu_device_library.cu; as tgi_device_ops says. */
 tg_status cu_device_library(tgi_device *d, int open, tgi_err *err);

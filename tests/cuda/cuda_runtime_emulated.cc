@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <chrono>
 #include <deque>
@@ -504,6 +505,60 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *)
     a->maxThreadsPerBlock = 1024;
     a->numRegs = 32;
     return cudaSuccess;
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *f, const void *kernel)
+{
+    *f = (cudaFunction_t)kernel;
+    return tg_emulated.no_kernels ? cudaErrorNoKernelImageForDevice : cudaSuccess;
+}
+
+static int loaded_kernels;
+
+int tg_emulated_loaded(void)
+{
+    return loaded_kernels;
+}
+
+static int module_of(void **module, cudaFunction_t f)
+{
+    *module = f;
+    return 0;
+}
+
+static int count_of_module(unsigned *n, void *module)
+{
+    *n = module ? 2 : 0;
+    return 0;
+}
+
+static int list_of_module(cudaFunction_t *f, unsigned n, void *module)
+{
+    for (unsigned i = 0; i < n; i++)
+        f[i] = (cudaFunction_t)(void *)((char *)module + i);
+    return 0;
+}
+
+static int load_of_module(cudaFunction_t)
+{
+    loaded_kernels++;
+    return 0;
+}
+
+void *tg_emulated_driver_call(const char *name)
+{
+    static const struct {
+        const char *name;
+        int since;
+        void *call;
+    } calls[] = {{"cuFuncGetModule", 11000, (void *)module_of},
+                 {"cuModuleGetFunctionCount", 12040, (void *)count_of_module},
+                 {"cuModuleEnumerateFunctions", 12040, (void *)list_of_module},
+                 {"cuFuncLoad", 12040, (void *)load_of_module}};
+    for (const auto &c : calls)
+        if (strcmp(c.name, name) == 0 && tg_emulated.driver >= c.since)
+            return c.call;
+    return NULL;
 }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute what, int value)

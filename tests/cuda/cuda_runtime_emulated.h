@@ -58,6 +58,12 @@ void tg_emulated_fail_launch(int k, cudaError_t e);
  * a queue to work in and memory to take (fake_cublaslt.h). */
 void tgi_emulated_library(void *so);
 
+/* A call of the driver's own library by its name; NULL: this driver has none such. Each kernel
+ * that the runtime is asked for lies in a module with one more. */
+void *tg_emulated_driver_call(const char *name);
+/* How many kernels have been loaded by it. */
+int tg_emulated_loaded(void);
+
 /* ---- The runtime ------------------------------------------------------------------------- */
 
 typedef struct tg_emulated_stream *cudaStream_t;
@@ -65,6 +71,7 @@ typedef struct tg_emulated_event *cudaEvent_t;
 typedef struct tg_emulated_graph *cudaGraph_t;
 typedef struct tg_emulated_exec *cudaGraphExec_t;
 typedef struct tg_emulated_node *cudaGraphNode_t;
+typedef struct tg_emulated_kernel *cudaFunction_t;
 
 typedef struct cudaUUID_t {
     char bytes[16];
@@ -123,6 +130,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t q);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *kernel);
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *f, const void *kernel);
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute what, int value);
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **params,
                              size_t shared_bytes, cudaStream_t q);

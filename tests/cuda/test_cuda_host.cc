@@ -142,6 +142,29 @@ static void test_a_device_is_described_without_opening_it(void)
     CHECK_STATUS(ops->describe(3, &info, &err), TG_E_DEVICE, err);
 }
 
+static int count_modules(void)
+{
+    int n = 0;
+    for (const cu_module *m = cu_modules; m; m = m->next)
+        n++;
+    return n;
+}
+
+static void test_every_kernel_is_loaded_with_the_device(void)
+{
+    const int modules = count_modules();
+    CHECK(modules > 1);                       /* this source's, and those of the host side */
+    for (const int driver : {13000, 12030}) { /* the second has no such calls */
+        tg_emulated_begin();
+        tg_emulated.driver = driver;
+        tg_emulated.runtime = 12000;
+        const int before = tg_emulated_loaded();
+        tgi_device *d = open_device();
+        CHECK_EQ(tg_emulated_loaded() - before, driver == 13000 ? 2 * modules : 0);
+        end_device(&d);
+    }
+}
+
 static void test_devices_that_cannot_be_used_are_refused_with_the_reason(void)
 {
     tgi_device *d = NULL;
@@ -168,7 +191,7 @@ static void test_devices_that_cannot_be_used_are_refused_with_the_reason(void)
 static void test_a_plugin_of_another_abi_gives_no_table(void)
 {
     CHECK(tgi_device_plugin(TGI_DEVICE_ABI + 1) == NULL);
-    CHECK_STR(getenv("CUDA_MODULE_LOADING"), "EAGER");
+    CHECK(getenv("CUDA_MODULE_LOADING") == NULL); /* the environment is the program's */
     CHECK_STR(ops->name, "cuda");
     CHECK_EQ(ops->abi, TGI_DEVICE_ABI);
 }
@@ -563,12 +586,13 @@ static void test_any_call_can_fail_and_nothing_is_left_behind(void)
 
 static void test_any_request_for_host_memory_can_fail(void)
 {
-    for (int k = 1; k <= 7; k++) {
+    const int requests = 6 + count_modules();
+    for (int k = 1; k <= requests + 1; k++) {
         tg_emulated_begin();
         tgi_mem_fail_at((uint64_t)k);
         const tg_status st = small_job(&err);
         tgi_mem_fail_at(0);
-        CHECK_EQ(st, k <= 6 ? TG_E_NOMEM : TG_OK);
+        CHECK_EQ(st, k <= requests ? TG_E_NOMEM : TG_OK);
         err = {};
         CHECK_EQ(tg_emulated_alive(), 0);
     }
@@ -581,6 +605,7 @@ int main(void)
         return 1;
     RUN(test_a_missing_driver_an_old_one_and_no_device_are_told_apart);
     RUN(test_a_device_is_described_without_opening_it);
+    RUN(test_every_kernel_is_loaded_with_the_device);
     RUN(test_devices_that_cannot_be_used_are_refused_with_the_reason);
     RUN(test_a_plugin_of_another_abi_gives_no_table);
     RUN(test_no_memory_is_told_with_its_size_and_does_not_stick);

@@ -155,6 +155,7 @@ MONITOR = {
     "engine/memory/monitor_nvml.c",     # GPUs
     "engine/device/plugin.c",           # opens plugins, reads nothing
     "kernels/cuda/cu_library.cu",       # opens cuBLASLt, reads nothing
+    "kernels/cuda/cu_modules.cu",       # asks for the driver's library, which is open
 }
 # Lines that name such a path and read nothing about memory themselves, with the reason.
 NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
