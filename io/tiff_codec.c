@@ -24,6 +24,7 @@ struct tgi_unpack {
     void *state;
     uint8_t *turned; /* TURNED bytes, for FillOrder 2; else NULL */
     atomic_int *surplus;
+    size_t spare; /* tgi_unpack_spare */
 };
 
 /* ---- The table ---- */
@@ -73,7 +74,7 @@ bool tgi_unpack_is_native(uint32_t compression)
 bool tgi_unpack_is_sealed(uint32_t compression)
 {
     const tgi_codec *codec = codec_of(compression);
-    return codec && codec->sealed;
+    return codec && (codec->sealed || codec->marked);
 }
 
 static bool turns(const tgi_packing *p, const tgi_codec *codec)
@@ -249,9 +250,42 @@ static tg_status cut_off(const tgi_unpack *u, tgi_err *err)
                     u->codec->name);
 }
 
+void tgi_unpack_spare(tgi_unpack *u, size_t bytes)
+{
+    u->spare = bytes;
+}
+
+#define LEAST_CODES 3 /* bytes that hold more than one code of any width */
+
+/* Behind the last pixel there is the mark, or a byte or two that fill up a word. */
+static tg_status seal_marked(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last,
+                             tgi_err *err)
+{
+    uint8_t surplus[4096];
+    const size_t before = *seen, rest = io->n;
+    size_t n;
+    tg_status st;
+    do {
+        n = io->n;
+        io->dst = surplus;
+        io->room = sizeof surplus;
+        st = tgi_unpack_more(u, io, err);
+        *seen += sizeof surplus - io->room;
+        io->dst = NULL;
+    } while (st == TG_OK && !io->ended && *seen <= u->spare && (io->n < n || !io->room));
+    if (last && before == 0 && rest < LEAST_CODES && !io->ended)
+        return TG_OK;
+    if (st == TG_OK && *seen > u->spare)
+        return tgi_fail(err, TG_E_FORMAT, "%s data go on behind the last pixel",
+                        u->codec->name);
+    return st;
+}
+
 tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last, tgi_err *err)
 {
     uint8_t surplus[4096];
+    if (u->codec->marked)
+        return seal_marked(u, io, seen, last, err);
     while (u->codec->sealed && !io->ended && *seen < TGI_UNPACK_SURPLUS) {
         const size_t n = io->n;
         io->dst = surplus;

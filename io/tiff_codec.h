@@ -83,8 +83,11 @@ typedef struct tgi_codec {
      * far matches reach back, or what the library says). */
     size_t (*history)(const uint8_t *head, size_t n);
     tgi_history when;
-    bool sealed;  /* blocks end in an end mark, most with a checksum: read it behind the last
+    bool sealed; /* blocks end in an end mark, most with a checksum: read it behind the last
                      pixel, and count no row before that */
+    bool
+        marked; /* blocks end in an end mark, which some writers leave out: no pixel follows the
+                     last one, and no row counts before that is known */
     bool picture; /* gives pixels of 8 bits, whatever lies in the file: JPEG, WebP */
     bool native;  /* gives samples in this machine's order of bytes */
     bool turns;   /* the codec heeds FillOrder itself */
@@ -128,6 +131,9 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
 /* Streaming: begin a block, then call `more` as often as there is something to decode. */
 void tgi_unpack_begin(tgi_unpack *u);
 tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
+/* Bytes of pixels that may follow the last one of the next block: a strip cut off by the image
+ * that its writer wrote in full. */
+void tgi_unpack_spare(tgi_unpack *u, size_t bytes);
 /* After the last pixel of a block: decode the rest to its end mark and checksum. Does nothing
  * for codecs that have none. Stops where the rest claims far more pixels (*seen reaches
  * TGI_UNPACK_SURPLUS). Call it with piece after piece until io->ended: *seen is 0 at first,

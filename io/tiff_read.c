@@ -223,6 +223,7 @@ static tg_status decode_block(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_
     tg_status st = TG_OK;
     if (tgi_unpack_is_placed(p->codec))
         st = place_block(s, l, plane, block, err);
+    tgi_unpack_spare(l->unpack, ((size_t)p->block_h - rows) * p->stored_row);
     if (st == TG_OK)
         st = tgi_unpack_run(l->unpack, src, n, stored, cap, want, err);
     if (st != TG_OK) {
@@ -264,9 +265,13 @@ static tg_status copy_streamed(const tgi_tiff_source *s, tgi_tiff_lane *l, const
     const spot in = spot_of(p, block);
     tgi_tiff_place at;
     TGI_TRY(tgi_tiff_locate(s, l, q->plane, block, &at, err));
-    const tgi_stream_block b = {
-        (uint64_t)q->plane,           block, tgi_tiff_column_of(p, block), at.off, at.count,
-        tgi_tiff_block_rows(p, block)};
+    const tgi_stream_block b = {(uint64_t)q->plane,
+                                block,
+                                tgi_tiff_column_of(p, block),
+                                at.off,
+                                at.count,
+                                tgi_tiff_block_rows(p, block),
+                                p->block_h - tgi_tiff_block_rows(p, block)};
     const int64_t end = tgi_min(in.y + (int64_t)b.rows, (int64_t)p->height);
     const bool whole = y0 == in.y && y1 == end;
     tgi_stream *t = tgi_streams_take(s->streams, &b);

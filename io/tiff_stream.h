@@ -29,7 +29,7 @@ typedef struct tgi_stream_shape {
 typedef struct tgi_stream_block {
     uint64_t plane, block, column;
     uint64_t off, count;
-    uint64_t rows;
+    uint64_t rows, spare; /* of the image; behind them, in a strip that may be there in full */
 } tgi_stream_block;
 
 typedef struct tgi_streams tgi_streams;

@@ -214,7 +214,8 @@ static bool lzw_at_once(void *state, const uint8_t *src, size_t n, uint8_t *dst,
             return false;
         } else {
             len = t->bytes[code];
-            len = len < room ? len : room;
+            if (len > room) /* more than the block has */
+                return false;
             const size_t at = t->at[code], whole = at + len <= out ? len : out - at;
             copy_string(dst + out, dst + at, whole, room);
             if (whole < len) /* the string that this code has just made */
@@ -224,11 +225,15 @@ static bool lzw_at_once(void *state, const uint8_t *src, size_t n, uint8_t *dst,
         prev_n = len;
         out += len;
     }
-    return true;
+    /* The end mark comes next, or `more` looks at what does. */
+    for (; have < width && in < n; have += 8)
+        acc = acc << 8 | src[in++];
+    return have >= width && ((unsigned)(acc >> (have - width)) & ((1u << width) - 1)) == END;
 }
 
 const tgi_codec tgi_codec_lzw = {.name = "LZW",
                                  .fuzzed = true,
+                                 .marked = true,
                                  .open = lzw_open,
                                  .close = tgi_free,
                                  .bytes = lzw_bytes,

@@ -270,12 +270,13 @@ def entry(case):
 
 
 def readers():
-    """Of every format and codec: (name, a fuzz target reads it, its data end in a checksum)."""
+    """Of every format and codec: (name, a fuzz target reads it, what its data end in: "sealed", "marked" or "")."""
     for text in sources(("io",)):
         for kind, body in re.findall(r"const (tgi_codec|tgi_source_ops) \w+ = \{([^;]*?)\};", text):
             name = re.search(r"\.(?:name|format) = \"(\w[^\"]*)\"", body)
             if name and name.group(1) != "stack":  # what its files' readers are
-                yield name.group(1), ".fuzzed" in body, ".sealed" in body, kind == "tgi_codec"
+                end = re.search(r"\.(sealed|marked) = true", body)
+                yield name.group(1), ".fuzzed" in body, end.group(1) if end else "", kind == "tgi_codec"
 
 
 def words(names):
@@ -291,12 +292,13 @@ def fuzzed_list():
 
 def checksum_list():
     codecs = [(n, s) for n, _, s, codec in readers() if codec]
-    sealed = {n for n, s in codecs if s}
+    sealed, marked = ({n for n, s in codecs if s == end} for end in ("sealed", "marked"))
     return ("Damage inside of pixels is seen where the compressed data end in a mark or a checksum: " + words(sealed) +
             ". Deflate has a checksum of its pixels always, zstd and LZMA where the writer put one: zstd that tegula writes has "
             "it, zstd and LZMA by libtiff have none, and a changed byte in them may go unseen. No row of a block counts before "
-            "that mark: `--roi` and a small `--ram` see what reading all of it sees. Of the others, " +
-            words(n for n, s in codecs if n not in sealed) + ", a changed byte may be a changed "
+            "that mark: `--roi` and a small `--ram` see what reading all of it sees. The same holds for " + words(marked) +
+            " where a changed byte makes a block longer or shorter than its pixels, as most do; where it keeps the length, it goes unseen. Of the others, " +
+            words(n for n, s in codecs if not s) + ", a changed byte may be a changed "
             "pixel and nothing else: no reader can tell. Keep checksums of such files beside them.\n\n")
 
 

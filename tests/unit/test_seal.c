@@ -14,7 +14,7 @@ enum { W = 520, H = 5000, TW = 256, TH = 4096, ACROSS = 3, TILES = 6, BOXES = 20
 static char path[256];
 static uint8_t pixels[H][W];
 
-typedef enum damage { WRONG_PIXEL, CUT } damage;
+typedef enum damage { WRONG_PIXEL, CUT, LONG, NO_MARK } damage;
 
 typedef struct made_file {
     uint16_t compression;
@@ -47,11 +47,11 @@ static size_t pack(unsigned compression, const uint8_t *src, size_t n, uint8_t *
     return got;
 }
 
-/* The packed tile k. A wrong pixel is packed as if it were right, with the checksum of before.
- */
+/* The packed tile k. A wrong pixel is packed as if it were right, with the checksum of before;
+ * what is too long by a pixel has its end mark. */
 static size_t pack_tile(const made_file *m, int k, uint8_t *dst)
 {
-    const size_t n = (size_t)TW * TH;
+    const size_t n = (size_t)TW * TH + (k == m->bad && m->how == LONG);
     uint8_t *raw = calloc(1, n), *bent = malloc(bound_of(m->compression, n));
     for (int y = 0; y < TH && k / ACROSS * TH + y < H; y++)
         for (int x = 0; x < TW && k % ACROSS * TW + x < W; x++)
@@ -59,6 +59,8 @@ static size_t pack_tile(const made_file *m, int k, uint8_t *dst)
     size_t got = pack(m->compression, raw, n, dst);
     if (k == m->bad && m->how == CUT)
         got = got / 2;
+    if (k == m->bad && m->how == NO_MARK)
+        got--; /* a mark is longer than a byte */
     if (k == m->bad && m->how == WRONG_PIXEL) {
         uint8_t seal[4];
         memcpy(seal, dst + got - 4, 4);
@@ -83,7 +85,7 @@ static void put(FILE *f, unsigned tag, unsigned type, uint32_t n, uint32_t value
 static void write_file(const made_file *m)
 {
     FILE *f = fopen(path, "wb");
-    uint8_t *packed = malloc(bound_of(m->compression, (size_t)TW * TH));
+    uint8_t *packed = malloc(bound_of(m->compression, (size_t)TW * TH + 1));
     uint32_t at[TILES], count[TILES], arrays, directory;
     const uint16_t n_tags = 10;
     CHECK(f != NULL);
@@ -214,6 +216,29 @@ static void test_a_wrong_pixel_under_the_old_checksum_is_seen_in_every_budget(vo
             no_box_of_a_bad_tile_is_handed_out(&(made_file){sealed[c], bad, WRONG_PIXEL});
 }
 
+static void test_a_tile_with_more_than_its_pixels_is_seen_in_every_budget(void)
+{
+    no_box_of_a_bad_tile_is_handed_out(&(made_file){TGI_TIFF_LZW, 1, LONG});
+    no_box_of_a_bad_tile_is_handed_out(&(made_file){TGI_TIFF_LZW, 5, LONG});
+}
+
+/* Some writers leave it out. */
+static void test_a_tile_without_an_end_mark_is_read(void)
+{
+    const made_file m = {TGI_TIFF_LZW, 4, NO_MARK};
+    const box all = {0, H, 0, W};
+    uint8_t *got = malloc(sizeof pixels);
+    write_file(&m);
+    for (int way = 0; way < WAYS; way++) {
+        tgi_err err = {0};
+        tgi_source *s = opened(way, NULL, NULL);
+        CHECK_OK(read_box(s, 0, &all, got, &err), err);
+        CHECK(is_right(&all, got, -1));
+        tgi_source_close(&s);
+    }
+    free(got);
+}
+
 typedef struct told {
     int64_t y0, y1, x0, x1;
     int n, differ;
@@ -271,7 +296,9 @@ static void test_a_bad_tile_counts_as_zeros_all_of_it_in_every_budget(void)
                                       {TGI_TIFF_ZSTD, 4, WRONG_PIXEL},
                                       {TGI_TIFF_ZSTD, 4, CUT},
                                       {TGI_TIFF_LZW, 1, CUT},
-                                      {TGI_TIFF_LZW, 4, CUT}};
+                                      {TGI_TIFF_LZW, 4, CUT},
+                                      {TGI_TIFF_LZW, 1, LONG},
+                                      {TGI_TIFF_LZW, 4, LONG}};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         a_bad_tile_is_zeros(&files[i]);
 }
@@ -284,6 +311,8 @@ int main(void)
         for (int x = 0; x < W; x++)
             pixels[y][x] = (uint8_t)(x * 3 + y + (int)(tg_rand(&seed) & 7));
     RUN(test_a_wrong_pixel_under_the_old_checksum_is_seen_in_every_budget);
+    RUN(test_a_tile_with_more_than_its_pixels_is_seen_in_every_budget);
+    RUN(test_a_tile_without_an_end_mark_is_read);
     RUN(test_a_bad_tile_counts_as_zeros_all_of_it_in_every_budget);
     unlink(path);
     return TEST_END();
