@@ -336,13 +336,15 @@ static tg_status say_why(const tgi_graph *g, int k, const tgi_node *whole, tgi_p
 {
     tgi_shapes s;
     TGI_TRY(infer_at(g, k, g->base[k], &s, err));
+    out->whole = whole != NULL;
     for (int i = 0; i < g->n_nodes && !whole; i++)
         if (reads_all(g, &s, &g->nodes[i], axis_of(g, k)))
             whole = &g->nodes[i];
-    out->whole = whole != NULL;
     if (whole)
-        snprintf(out->why, sizeof out->why, "%s \"%.100s\" reads the whole image",
-                 whole->op->name, whole->name);
+        snprintf(out->why, sizeof out->why, "%s \"%.100s\" %s", whole->op->name, whole->name,
+                 out->whole ? "reads the whole image"
+                            : "has a window as large as the image, at the size that the "
+                              "network takes");
     else
         snprintf(out->why, sizeof out->why,
                  "the network reads as far as its size, or not in even steps");

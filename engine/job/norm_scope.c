@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int asks_for_tiles(const tg_job *job)
 {
@@ -29,6 +30,12 @@ static tg_status whole_text(const tg_job *job, char *text, size_t cap, tgi_err *
     return TG_OK;
 }
 
+static int has_statistics(const tg_job *job)
+{
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
+    return path && access(path, F_OK) == 0;
+}
+
 tg_status tgi_norm_scope_ask(tg_job *job, tgi_mapping_opts *how, tgi_err *err)
 {
     const tgi_tile_spec *tile = &job->set.tile;
@@ -41,6 +48,10 @@ tg_status tgi_norm_scope_ask(tg_job *job, tgi_mapping_opts *how, tgi_err *err)
                      "--roi: %s reads the whole image, here the region alone: its pixels "
                      "are not those of a run over the whole image",
                      whole);
+    if (how->roi && tgi_normalize_needs_stats(&job->set.normalize) && !has_statistics(job))
+        tgi_job_warn(job,
+                     "--roi: the statistics of --normalize are of the region; --stats FILE "
+                     "of a run, or preview, without --roi has those of the whole image");
     if (!asks_for_tiles(job))
         return TG_OK;
     if (!whole[0]) {

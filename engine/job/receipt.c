@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/fingerprint_text.h"
+#include "engine/job/methods.h"
 #include "engine/job/stats_file.h"
 #include "io/text_file.h"
 
@@ -30,27 +31,13 @@ static void put_fingerprint(tgi_jw *w, const char *text)
     tgi_jw_end(w, '}');
 }
 
-static void put_methods(tgi_jw *w, const tg_job *job)
+static void put_methods(tgi_jw *w, const tg_job *job, const tg_run_result *res)
 {
-    char text[800];
-    const tgi_descriptor *d = &job->set.descriptor;
-    snprintf(
-        text, sizeof text,
-        "Images were processed with the network %s%s%s using tegula %s (%s kernels, %s "
-        "products); input "
-        "normalisation: %s, statistics over the whole image; %s.%s",
-        d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
-        TG_VERSION_STRING, job->dev.ops ? job->dev.ops->name : job->set.backend->name,
-        tgi_job_precision(job), job->set.normalize_text,
-        job->set.norm_tiles
-            ? "layers of the network that read the whole image (norms, means, attention) "
-              "read tiles with their surroundings instead, each on its own, so that seams "
-              "between tiles are possible"
-            : "the tiled computation is bit-identical to processing the whole image at once",
-        job->set.labels ? " Each pixel of the result is the number, from 0, of the "
-                          "network's largest output channel there."
-                        : "");
-    tgi_jw_str(w, "methods", text);
+    char *text = tgi_job_methods(job, res, job->given && !job->stats_made);
+    w->failed |= !text;
+    if (text)
+        tgi_jw_str(w, "methods", text);
+    tgi_free(text);
 }
 
 static void put_files(tgi_jw *w, const tgi_receipt_files *f)
@@ -105,7 +92,7 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     for (int i = 0; i < job->n_warnings; i++)
         tgi_jw_str(&w, NULL, job->warning[i]);
     tgi_jw_end(&w, ']');
-    put_methods(&w, job);
+    put_methods(&w, job, res);
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, &text, err));
     tg_status st = TG_OK;

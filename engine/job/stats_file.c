@@ -53,6 +53,21 @@ static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *pa
     return TG_OK;
 }
 
+/* Statistics are there for what the job reads: a run over some planes has none of the others. */
+static tg_status check_used(const tg_job *job, const tgi_stats *sets, const char *path,
+                            tgi_err *err)
+{
+    for (int64_t item = 0; item < job->map.n_items; item++) {
+        const int64_t i = tgi_mapping_stats_of(&job->map, item);
+        if (sets[i].count == 0 && sets[i].nans == 0)
+            return tgi_fail(err, TG_E_ARG,
+                            "%s holds no statistics of channel %lld, which the job reads: it "
+                            "was written by one that left it out; give --stats another name",
+                            path, (long long)i);
+    }
+    return TG_OK;
+}
+
 /* What --stats named, read once: a pipe gives it only once. */
 typedef struct tgi_given_stats {
     int64_t n;
@@ -77,6 +92,8 @@ static tg_status load_given(tg_job *job, const char *path, tgi_err *err)
     tg_status st = new_given(job, &g, err);
     if (st == TG_OK)
         st = read_doc(job, doc, path, g->set, err);
+    if (st == TG_OK)
+        st = check_used(job, g->set, path, err);
     tgi_json_free(&doc);
     if (st == TG_OK)
         job->given = g;
@@ -235,7 +252,6 @@ static tg_status tell(void *user, double fraction)
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
                                 tgi_stats *sets, tgi_err *err)
 {
-    int found = 0;
     tgi_stats_args a = {.source = job->source,
                         .ops = job->source->ops,
                         .map = &job->map,
@@ -244,12 +260,20 @@ tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_
                         .rows_bytes = rows_bytes,
                         .tick = tell,
                         .user = job};
-    TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
-    if (found)
-        return TG_OK;
     TGI_TRY(tgi_reserve_take(mem, "statistics", TGI_STATS_SCRATCH, &a.scratch, err));
     const tg_status st = tgi_stats_collect(&a, sets, err);
     return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped by %s", tgi_cancel_by()) : st;
+}
+
+tg_status tgi_job_stats_get(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
+                            tgi_stats *sets, tgi_err *err)
+{
+    int found = 0;
+    TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
+    if (found)
+        return TG_OK;
+    TGI_TRY(tgi_job_stats_collect(job, mem, rows, rows_bytes, sets, err));
+    return tgi_job_stats_write(job, sets, err);
 }
 
 tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)

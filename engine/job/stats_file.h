@@ -18,9 +18,12 @@ int tgi_job_stats_kept(const tg_job *job, const struct tgi_journal *j, tgi_stats
 /* TG_E_CHANGED when an interrupted output used others than the file that is there holds, or
  * those of a file, and none is there now. */
 tg_status tgi_job_stats_same(tg_job *job, const struct tgi_journal *j, tgi_err *err);
-/* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
+/* For passes without a journal, with scratch from `mem`. */
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
                                 tgi_stats *sets, tgi_err *err);
+/* Read, or collected and written: verify and preview. */
+tg_status tgi_job_stats_get(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
+                            tgi_stats *sets, tgi_err *err);
 tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err);
 void tgi_job_stats_forget(tg_job *job); /* of an input that was changed: what it wrote goes */
 void tgi_stats_json(tgi_jw *w, const tgi_stats *sets, int64_t n); /* member "channels" */

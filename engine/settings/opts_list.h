@@ -62,10 +62,11 @@ TGI_OPT(KEY_C, "c", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL
         "the same for channels, which may have names: '_(DAPI|GFP)'")
 TGI_OPT(KEY_T, "t", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
         "the same for time")
-TGI_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
-        TGI_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
-        "map pixels to what the network expects, with statistics of the whole image; scale is "
-        "x*a+b, a may be 1/255 (default: the descriptor's, else none)")
+TGI_OPT(
+    NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
+    TGI_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
+    "map pixels to what the network expects, with statistics of the whole image, or of --roi; "
+    "scale is x*a+b, a may be 1/255 (default: the descriptor's, else none)")
 TGI_OPT(STATS, "stats", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL, 2,
         "save the statistics of --normalize there, or use them when the file exists")
 TGI_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL,

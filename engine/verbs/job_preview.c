@@ -510,8 +510,8 @@ static tg_status draw(preview *v, tgi_err *err)
     tg_job *job = v->job;
     tgi_affine in, out;
     if (tgi_normalize_needs_stats(&job->set.normalize))
-        TGI_TRY(tgi_job_stats_collect(job, v->pass.reserve, v->pass.staging[0],
-                                      v->staging_bytes, v->pass.sets, err));
+        TGI_TRY(tgi_job_stats_get(job, v->pass.reserve, v->pass.staging[0], v->staging_bytes,
+                                  v->pass.sets, err));
     if (!v->n_places)
         TGI_TRY(densest_places(v, err));
     tgi_picture *p = &v->picture;

@@ -97,7 +97,7 @@ static tg_status load_plane(verify *v, tgi_err *err)
     if (st == TG_OK)
         st = tgi_pass_open(&p, job->source, &none, err);
     if (st == TG_OK && tgi_normalize_needs_stats(&job->set.normalize))
-        st = tgi_job_stats_collect(job, p.reserve, p.staging[0], bytes, p.sets, err);
+        st = tgi_job_stats_get(job, p.reserve, p.staging[0], bytes, p.sets, err);
     if (st == TG_OK) {
         const tgi_view view = tgi_dense_view(net, net->in[0], v->values.in[0]);
         const tgi_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);

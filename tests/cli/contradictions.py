@@ -16,6 +16,9 @@ PLUGIN = sys.argv[3] if len(sys.argv) > 3 else None
 sys.path.insert(0, os.path.join(SOURCE, "tests", "memory"))
 from tiffmade import Made  # noqa: E402
 
+sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
+from seeds import model, node, port  # noqa: E402
+
 MODEL = os.path.join(SOURCE, "models", "tegula_denoise.onnx")
 JOB = ["-m", MODEL, "x.tif"]
 GIB = 1 << 30
@@ -233,6 +236,16 @@ def axes_that_are_missing_are_named_with_their_cure():
     expect(len(results) == 1 and b"(1, 1, 32, 40)" in results.pop(), "shapes of one array give different results")
 
 
+def a_window_as_large_as_the_image_is_no_norm():
+    nodes = [node("AveragePool", ["x"], ["p"], kernel_shape=[16, 16]), node("Add", ["x", "p"], ["y"])]
+    with open("window.onnx", "wb") as f:
+        f.write(model(nodes, [], [port("x", [1, 1, 16, 16])]))
+    said = tegula("plan", "-m", "window.onnx", "x.tif", code=65)
+    expect("has a window as large as the image" in said and "--norm-scope" not in said, said)
+    info = tegula("info", "window.onnx")
+    expect("reads the whole image" not in info and "has a window as large as the image" in info, info)
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="tegula-contradictions-")
     home = os.getcwd()
@@ -244,7 +257,7 @@ def main():
                       a_disk_that_nobody_named_is_not_full, images_that_are_not_held_are_not_preloaded,
                       what_was_tried_is_not_advised, every_member_of_a_plan_has_its_line, every_member_of_a_receipt_has_its_line,
                       a_timeline_is_drawn, a_descriptor_says_what_is_read,
-                      axes_that_are_missing_are_named_with_their_cure):
+                      axes_that_are_missing_are_named_with_their_cure, a_window_as_large_as_the_image_is_no_norm):
             before = failures
             try:
                 check()

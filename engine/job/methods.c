@@ -1,0 +1,97 @@
+/* methods.c - writes the paragraph sentence by sentence. */
+#include "engine/job/methods.h"
+
+#include "engine/base/mem.h"
+#include "engine/job/device_kinds.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct paragraph {
+    char *text;
+    size_t n;
+    int failed;
+} paragraph;
+
+static void say(paragraph *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(paragraph *p, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    const int more = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *text = more < 0 || p->failed
+                     ? NULL
+                     : tgi_realloc_n(TGI_TAG_MISC, p->text, p->n + (size_t)more + 1, 1);
+    p->failed |= !text;
+    if (text) {
+        vsnprintf(text + p->n, (size_t)more + 1, fmt, again);
+        p->text = text;
+        p->n += (size_t)more;
+    }
+    va_end(again);
+}
+
+static const char *image(const tg_job *job)
+{
+    tgi_roi_spec roi;
+    return tgi_opts_roi(job->opts, &roi) ? "a region" : "the whole image";
+}
+
+static void say_network(paragraph *p, const tg_job *job)
+{
+    const tgi_descriptor *d = &job->set.descriptor;
+    say(p,
+        "Images were processed with the network %s%s%s using tegula %s (%s kernels, %s "
+        "products)",
+        d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
+        TG_VERSION_STRING, job->dev.ops ? job->dev.ops->name : job->set.backend->name,
+        tgi_job_precision(job));
+}
+
+static void say_normalisation(paragraph *p, const tg_job *job, int stats_of_file)
+{
+    const int needs = tgi_normalize_needs_stats(&job->set.normalize);
+    say(p, "; input normalisation: %s", job->set.normalize_text);
+    if (needs && stats_of_file)
+        say(p, ", statistics given in a file (%s)", tgi_opts_str(job->opts, TGI_OPT_STATS));
+    else if (needs)
+        say(p, ", statistics over %s", image(job));
+    if (job->set.invert)
+        say(p, ", whose inverse maps the result back");
+}
+
+static void say_tiling(paragraph *p, const tg_job *job)
+{
+    if (job->set.norm_tiles)
+        say(p, "; layers of the network that read the whole image (norms, means, attention) "
+               "read tiles with their surroundings instead, each on its own, so that seams "
+               "between tiles are possible.");
+    else
+        say(p, "; the tiled computation is bit-identical to processing %s at once.",
+            image(job));
+}
+
+char *tgi_job_methods(const tg_job *job, const tg_run_result *res, int stats_of_file)
+{
+    paragraph p = {0};
+    say_network(&p, job);
+    say_normalisation(&p, job, stats_of_file);
+    say_tiling(&p, job);
+    if (job->set.labels)
+        say(&p, " Each pixel of the result is the number, from 0, of the network's largest "
+                "output channel there.");
+    if (res->bad_regions > 0)
+        say(&p,
+            " %" PRId64 " regions of the input could not be decoded and were read as zeros.",
+            (int64_t)res->bad_regions);
+    if (p.failed) {
+        tgi_free(p.text);
+        return NULL;
+    }
+    return p.text;
+}

@@ -1,0 +1,110 @@
+"""Statistics of --normalize: whose they are, where they are kept, and what a receipt says of them.
+
+    pixel_statistics.py TEGULA SOURCE"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+tegula, root = (os.path.abspath(p) for p in sys.argv[1:3])
+sys.path.insert(0, os.path.join(root, "tests", "gallery"))
+from gallery_files import GREY, Tiff, floats, model, node  # noqa: E402
+
+failed = 0
+W, H, PAGES = 96, 64, 3
+WORDS = ["-m", "net.onnx", "in.tif", "--normalize", "minmax", "-y"]
+
+
+def expect(good, what):
+    global failed
+    if not good:
+        failed += 1
+        print("FAILED:", what)
+
+
+def tegula_run(*words, code=0):
+    r = subprocess.run([tegula, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100)
+    expect(r.returncode == code, f"{words}: exit {r.returncode}: {r.stderr}")
+    return r
+
+
+def sets(name):
+    with open(name) as f:
+        return json.load(f)["channels"]
+
+
+def methods(name):
+    with open(name + ".tegula.json") as f:
+        return json.load(f)["methods"]
+
+
+def page(i):
+    return bytes(min(255, i * 3 + x + (y > H // 2) * 100) for y in range(H) for x in range(W))
+
+
+def write_image(name, channels):
+    """PAGES planes, of one channel each or all of one."""
+    t = Tiff()
+    for i in range(PAGES):
+        said = {270: (2, b'{"axes": "CYX", "shape": [%d, %d, %d]}\0' % (PAGES, H, W))} if channels and i == 0 else {}
+        t.directory({256: (4, W), 257: (4, H), 258: (3, 8), 259: (3, 1), **said, 262: (3, 1), 273: (4, t.add(page(i))), 277: (3, 1),
+                     278: (4, H), 279: (4, W * H)})
+    with open(name, "wb") as f:
+        f.write(bytes(t.out))
+
+
+def verbs_write_what_a_run_writes():
+    tegula_run("run", *WORDS, "-o", "a.tif", "--stats", "run.json")
+    tegula_run("preview", *WORDS, "-o", "a.png", "--stats", "preview.json")
+    tegula_run("verify", *[w for w in WORDS if w != "-y"], "--stats", "verify.json")
+    for name in ("preview.json", "verify.json"):
+        expect(os.path.exists(name) and sets(name) == sets("run.json"), f"{name} is that of a run")
+    expect("statistics over the whole image" in methods("a.tif"), methods("a.tif"))
+
+
+def a_region_says_that_it_is_one():
+    r = tegula_run("run", *WORDS, "-o", "b.tif", "--roi", "0:32,0:40", "--stats", "region.json")
+    expect("the statistics of --normalize are of the region" in r.stderr, r.stderr)
+    expect(sets("region.json")[0]["count"] == 32 * 40 * PAGES, "statistics of the region")
+    text = methods("b.tif")
+    expect("statistics over a region" in text and "whole image" not in text, text)
+    r = tegula_run("run", *WORDS, "-o", "c.tif", "--roi", "0:32,0:40", "--stats", "run.json")
+    expect("are of the region" not in r.stderr and "statistics given in a file (run.json)" in methods("c.tif"), r.stderr)
+
+
+def what_has_none_names_none():
+    tegula_run("run", "-m", "net.onnx", "in.tif", "-o", "d.tif", "--normalize", "scale:1/255", "--dtype", "uint8")
+    text = methods("d.tif")
+    expect("statistics" not in text and "whose inverse maps the result back" in text, text)
+
+
+def planes_that_were_left_out_have_none():
+    words = ["-m", "net.onnx", "channels.tif", "--normalize", "minmax", "-y"]
+    tegula_run("run", *words, "-o", "e.tif", "--planes", "1", "--stats", "one.json")
+    tegula_run("run", *words, "-o", "f.tif", "--planes", "1", "--stats", "one.json")
+    r = tegula_run("run", *words, "-o", "g.tif", "--stats", "one.json", code=64)
+    expect("one.json holds no statistics of channel 0" in r.stderr, r.stderr)
+
+
+def filled_regions_are_said():
+    tegula_run("run", "-m", "net.onnx", "lzw.tif", "-o", "h.tif", "--on-bad-tile", "fill", code=65)
+    expect("1 regions of the input could not be decoded" in methods("h.tif"), methods("h.tif"))
+
+
+with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
+    os.chdir(folder)
+    os.environ["TEGULA_CACHE"] = folder  # no lessons of others
+    with open("net.onnx", "wb") as f:
+        f.write(model([node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], pads=[1] * 4)], [floats("w", [1, 1, 3, 3])], GREY))
+    write_image("in.tif", 0)
+    write_image("channels.tif", 1)
+    t = Tiff()
+    t.directory({256: (4, W), 257: (4, H), 258: (3, 8), 259: (3, 5), 262: (3, 1), 273: (4, t.add(bytes(16))), 277: (3, 1), 278: (4, H),
+                 279: (4, 16)})
+    with open("lzw.tif", "wb") as f:
+        f.write(bytes(t.out))
+    for check in (verbs_write_what_a_run_writes, a_region_says_that_it_is_one, what_has_none_names_none,
+                  planes_that_were_left_out_have_none, filled_regions_are_said):
+        check()
+sys.exit(1 if failed else 0)
