@@ -1,6 +1,7 @@
 /* text_file.c - small files, whole or not at all (text_file.h). */
 #include "io/text_file.h"
 
+#include "engine/base/input.h"
 #include "io/part.h"
 #include "io/side_file.h"
 
@@ -93,7 +94,10 @@ tg_status tgi_cache_path(const char *name, char *out, size_t size, tgi_err *err)
         return tgi_fail(err, TG_E_NOT_FOUND,
                         "no folder for what was measured: set HOME, XDG_CACHE_HOME or "
                         "TEGULA_CACHE");
-    return n > 0 && (size_t)n < size
-               ? TG_OK
-               : tgi_fail(err, TG_E_ARG, "the name of the cache folder is too long");
+    if (n <= 0 || (size_t)n >= size)
+        return tgi_fail(err, TG_E_ARG, "the name of the cache folder is too long");
+    if (tgi_input_is_stream(out)) /* nobody named it: nobody waits for it */
+        return tgi_fail(err, TG_E_FORMAT, "%s: no file, but a pipe or a device: move it away",
+                        out);
+    return TG_OK;
 }

@@ -12,7 +12,8 @@ tg_status tgi_make_folders(char *path, tgi_err *err);
 tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err);
 
 /* The path of a file of ours in the user's cache folder: TEGULA_CACHE, or tegula in
- * XDG_CACHE_HOME or ~/.cache. TG_E_NOT_FOUND when none of them is set. */
+ * XDG_CACHE_HOME or ~/.cache. TG_E_NOT_FOUND when none of them is set; TG_E_FORMAT: a pipe or a
+ * device has that name. */
 tg_status tgi_cache_path(const char *name, char *out, size_t size, tgi_err *err);
 
 #endif

@@ -305,9 +305,9 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
 {
     const size_t codec = c->source->ops->codec_bytes(c->source), now = tgi_mem_held();
     const size_t counted = c->row_bytes + (c->source_bytes < codec ? c->source_bytes : codec);
-    uint64_t program = 0;
+    uint64_t program = 0, more;
     const uint64_t held =
-        tgi_machine_process(c->machine, now > counted ? now - counted : 0, &program);
+        tgi_machine_process(c->machine, now > counted ? now - counted : 0, &program, &more);
     const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
                                 ? tgi_machine_budget(c->machine, c->opts, NULL)
                                 : tgi_sat_add(tgi_mem_available(NULL), held);

@@ -2,6 +2,7 @@
  * back (docs/reference/json.md). A key that is not known is refused: a slip of the pen must not
  * become another normalisation. What people say to people goes into "about". */
 #include "engine/job/descriptor.h"
+#include "engine/base/input.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
@@ -78,6 +79,11 @@ static tg_status load_beside(const char *model, tgi_descriptor *d, tgi_err *err)
     snprintf(path, sizeof path, "%.*s.json", (int)(n - 5), model);
     if (access(path, R_OK) != 0)
         return TG_OK;
+    if (tgi_input_is_stream(path)) /* nobody named it: nobody waits for it */
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s, which would describe the model, is a pipe or a device: name it "
+                        "with --descriptor, or move it away",
+                        path);
     TGI_TRY(tgi_json_load(path, &doc, err));
     const tg_status st = read_descriptor(doc, path, d, err);
     tgi_json_free(&doc);

@@ -87,7 +87,7 @@ int tgi_plan_fits(tg_job *job, const int64_t fixed[3]);
 /* What the smallest plan takes here; SIZE_MAX: it could not be counted. */
 size_t tgi_plan_least_bytes(const tg_job *job);
 /* "6MiB": the smallest such number that is enough. Returns buf. */
-const char *tgi_plan_ram_text(size_t least, char *buf, size_t cap);
+const char *tgi_plan_ram_text(const tg_job *job, size_t least, char *buf, size_t cap);
 /* Write the plan's lines of the network: weights and arena here, or the buffers on the way to
  * the device that holds them. */
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena);

@@ -207,7 +207,10 @@ struct tg_job {
     size_t planned_held; /* of them, when the job was planned last */
     /* It is planned as an interrupted run was: what was opened since is in lines of the plan. */
     int goes_on;
-    uint64_t program_bytes; /* tgi_machine_process */
+    /* tgi_machine_process, which measures when a plan begins: what planning itself touches
+     * depends on the budget. */
+    uint64_t program_bytes, program_more;
+    int program_measured;
     size_t source_bytes;    /* what opening the source took of the library's memory */
     int spare;              /* opened so that it holds as little as possible */
     tg_verify_output verified[TGI_MAX_PORTS]; /* results of the last verify */

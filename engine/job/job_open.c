@@ -472,7 +472,10 @@ size_t tgi_job_process_bytes(tg_job *job)
     if (job->goes_on && job->planned_held)
         return tgi_machine_process_of(job->program_bytes, job->planned_held);
     job->planned_held = held;
-    return tgi_machine_process(&job->machine, held, &job->program_bytes);
+    if (job->program_measured)
+        return tgi_machine_process_of(job->program_bytes, held);
+    job->program_measured = 1;
+    return tgi_machine_process(&job->machine, held, &job->program_bytes, &job->program_more);
 }
 
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err)

@@ -291,8 +291,9 @@ tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err)
 
 /* ---- Refusals ---------------------------------------------------------------------------- */
 
-const char *tgi_plan_ram_text(size_t least, char *buf, size_t cap)
+const char *tgi_plan_ram_text(const tg_job *job, size_t least, char *buf, size_t cap)
 {
+    least = tgi_sat_add(least, (size_t)job->program_more);
     const int large = least >> 30 >= 100; /* nobody types seven digits of MiB */
     const size_t round = (size_t)1 << (large ? 30 : 20);
     snprintf(buf, cap, "%zu%s", least / round + (least % round != 0), large ? "GiB" : "MiB");
@@ -351,7 +352,7 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, 
     tgi_size_below(job->plan.budget, have, sizeof have);
     if (job->purpose != TGI_AS_PART) {
         memcpy(must, "--ram ", 6);
-        tgi_plan_ram_text(least, must + 6, sizeof must - 6);
+        tgi_plan_ram_text(job, least, must + 6, sizeof must - 6);
     }
     if (job->dev.ops) {
         tgi_job_device_keep_refused(job);
@@ -577,6 +578,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     if (p->valid)
         return TG_OK;
     p->scratch.no_room = 0;
+    job->program_measured = 0;
     tgi_machine_look_again(&job->machine);
     TGI_TRY(job->ends->begin(job, err));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);

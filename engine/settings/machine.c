@@ -100,7 +100,8 @@ static uint64_t whole_mib(uint64_t bytes)
     return tgi_sat_add(bytes, PROGRAM_STEP + PROGRAM_SPREAD - 1) / PROGRAM_STEP * PROGRAM_STEP;
 }
 
-size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program)
+size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program,
+                           uint64_t *more)
 {
     uint64_t own = m->own_bytes;
     if (m->here) {
@@ -109,6 +110,7 @@ size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program)
         const uint64_t ours = touched + touched / TABLE_PART;
         own = now > ours ? now - ours : 0;
     }
+    *more = whole_mib(tgi_sat_add(own, PROGRAM_SPREAD / 2)) - whole_mib(own);
     own = whole_mib(own);
     *program = own > *program ? own : *program;
     return tgi_machine_process_of(*program, held);

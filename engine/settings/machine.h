@@ -90,8 +90,10 @@ size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin
  * start (where the system puts things is drawn by lot), so it is rounded up to whole MiB: the
  * same command has the same plan each time, but where it lies within those pages of a step.
  * *program (0 at first) keeps it, so that it is the same for all plans of a job, and never
- * shrinks. */
-size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program);
+ * shrinks. *more: what the next start may count beyond it, where it lies near a step; a budget
+ * that is named to the user leaves room for it. */
+size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program,
+                           uint64_t *more);
 /* Of a program whose share is known. */
 size_t tgi_machine_process_of(uint64_t program, size_t held);
 /* Room of the filesystem at a folder, or a file in one; NULL: the current folder. 0: unknown.

@@ -302,7 +302,8 @@ static void try_more_ram(asking *a, uint64_t bytes, uint64_t most, tg_remedy *le
  * that; `loses` says what it costs. */
 static int try_ram(asking *a, uint64_t most, const char *loses)
 {
-    uint64_t bytes = tgi_sat_add(a->err->tried_bytes, MIB - 1) / MIB * MIB;
+    uint64_t bytes = tgi_sat_add(a->err->tried_bytes, a->job ? a->job->program_more : 0);
+    bytes = tgi_sat_add(bytes, MIB - 1) / MIB * MIB;
     if (a->out->budget_bytes >= bytes) /* of a part only, such as a decoder */
         bytes = tgi_sat_mul(2, a->out->budget_bytes) / MIB * MIB;
     for (int i = 0; i < 12 && bytes <= most && !time_is_up(a); i++) {

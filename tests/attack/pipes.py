@@ -132,11 +132,28 @@ def test_silence_ends(lab):
     check(not left, "left %s" % left)
 
 
+def test_nobody_named_it(lab):
+    """A pipe where a file of ours, or the model's descriptor, would be is not waited for."""
+    d = Desk(lab)
+    cache, folder = lab.path("cache"), lab.path("beside")
+    for name in (cache, folder):
+        os.mkdir(name)
+    for name in ("lessons.json", "calibration.json", "devices.json"):
+        os.mkfifo(os.path.join(cache, name))
+    for words in ("plan -m '%s' '%s'" % (d.model, d.image), "run -m '%s' '%s' -o '%s'" % (d.model, d.image, d.out), "doctor"):
+        r = d.shell("TEGULA_LEARN=yes TEGULA_CACHE='%s' T %s" % (cache, words), SOON)
+        check(r.returncode == 0, "%s: %s" % (words, r.stderr))
+    shutil.copy(d.model, os.path.join(folder, "net.onnx"))
+    os.mkfifo(os.path.join(folder, "net.json"))
+    r = d.shell("T plan -m '%s/net.onnx' '%s'" % (folder, d.image), SOON)
+    check(r.returncode == 65 and "is a pipe" in r.stderr, "descriptor: %d, %s" % (r.returncode, r.stderr))
+
+
 def test(lab, rest):
     if not shutil.which("bash"):
         print("skipped: there is no bash")
         return 77
-    tests = [test_substitution, test_no_end, test_silence_is_stopped]
+    tests = [test_substitution, test_no_end, test_silence_is_stopped, test_nobody_named_it]
     if "--slow" in rest:
         tests = [test_silence_ends]
     for one in [globals()[n] for n in rest if n.startswith("test")] or tests:

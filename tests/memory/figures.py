@@ -142,7 +142,8 @@ class Check:
                     self.stands(verb, args, f"{less / 1024:.10f}KiB", r)
         if ram:
             self.taken(verb, args, "".join(ram), "told")
-            self.stands(verb, args, f"{int(ram[0]) - 1}{ram[1]}", r)
+            if (int(ram[0]) - 1) * UNITS[ram[1]] < need:  # else a start with some pages more would need what was told
+                self.stands(verb, args, f"{int(ram[0]) - 1}{ram[1]}", r)
         for _ in range(2):
             more = need * draw.choice([1.003, 1.01, 1.1, 1.5, 2.5, 6]) / MIB + 0.01
             self.taken(verb, args, f"{more:.2f}MiB", f"more than {r.need}")

@@ -87,20 +87,30 @@ static void the_process_is_the_program_there_and_what_is_held_here(void)
 {
     tgi_machine m;
     tgi_err e = {0};
-    uint64_t program = 0;
+    uint64_t program = 0, more = 7;
     const uint64_t mib = 1 << 20;
     CHECK_OK(parse(SMALL, &m, &e), e);
     m.own_bytes = mib / 2; /* a few pages more or less are the same */
-    CHECK_EQ(tgi_machine_process(&m, 0, &program), mib);
+    CHECK_EQ(tgi_machine_process(&m, 0, &program, &more), mib);
     CHECK_EQ(program, mib);
+    CHECK_EQ(more, 0);
     m.own_bytes += 20 * 4096;
-    CHECK_EQ(tgi_machine_process(&m, 0, &program), mib);
-    CHECK_EQ(tgi_machine_process(&m, 512 * 1000, &program), mib + 513 * 1000);
+    CHECK_EQ(tgi_machine_process(&m, 0, &program, &more), mib);
+    CHECK_EQ(tgi_machine_process(&m, 512 * 1000, &program, &more), mib + 513 * 1000);
     m.own_bytes = mib;
-    CHECK_EQ(tgi_machine_process(&m, 0, &program), 2 * mib);
+    CHECK_EQ(tgi_machine_process(&m, 0, &program, &more), 2 * mib);
     m.own_bytes = mib / 2; /* of one job it never shrinks */
-    CHECK_EQ(tgi_machine_process(&m, 0, &program), 2 * mib);
-    CHECK(tgi_machine_process(&m, SIZE_MAX, &program) == SIZE_MAX);
+    CHECK_EQ(tgi_machine_process(&m, 0, &program, &more), 2 * mib);
+    CHECK(tgi_machine_process(&m, SIZE_MAX, &program, &more) == SIZE_MAX);
+    for (int pages = -40; pages < 40;
+         pages++) { /* what another start counts is told beforehand */
+        uint64_t now = 0, then = 0, told;
+        m.own_bytes = mib + 4096 * (uint64_t)(int64_t)pages;
+        (void)tgi_machine_process(&m, 0, &now, &told);
+        m.own_bytes += 15 * 4096;
+        (void)tgi_machine_process(&m, 0, &then, &more);
+        CHECK(then <= now + told);
+    }
 }
 
 /* What other parts of the program hold is the program's, and what the library holds is not
@@ -108,22 +118,22 @@ static void the_process_is_the_program_there_and_what_is_held_here(void)
 static void the_process_here_is_measured(void)
 {
     tgi_machine m;
-    uint64_t before = 0, after = 0;
+    uint64_t before = 0, after = 0, near;
     const size_t more = 64 << 20;
     tgi_machine_here(&m);
-    (void)tgi_machine_process(&m, 0, &before);
+    (void)tgi_machine_process(&m, 0, &before, &near);
     char *ours = tgi_malloc(TGI_TAG_IO, more);
     CHECK(ours != NULL);
     for (size_t i = 0; ours && i < more; i += 4096)
         ours[i] = 1;
-    (void)tgi_machine_process(&m, 0, &after);
+    (void)tgi_machine_process(&m, 0, &after, &near);
     CHECK(after <= before + (1 << 20));
     tgi_free(ours);
     ours = tgi_malloc(TGI_TAG_IO, more); /* and not touched: it hides nothing */
     char *theirs = malloc(more);
     for (size_t i = 0; theirs && i < more; i += 4096)
         ((volatile char *)theirs)[i] = 1;
-    (void)tgi_machine_process(&m, 0, &after);
+    (void)tgi_machine_process(&m, 0, &after, &near);
     CHECK(after >= before + more - (1 << 20));
     free(theirs);
     tgi_free(ours);
