@@ -254,7 +254,7 @@ static void count(tg_job *job)
 
 static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 {
-    return tgi_job_refuse_host(job, least, "", err);
+    return tgi_job_refuse_host(job, least, err);
 }
 
 static int makes_images(const tg_job *job)

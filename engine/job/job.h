@@ -211,8 +211,8 @@ struct tg_job {
      * depends on the budget. */
     uint64_t program_bytes, program_more;
     int program_measured;
-    size_t source_bytes;    /* what opening the source took of the library's memory */
-    int spare;              /* opened so that it holds as little as possible */
+    size_t source_bytes; /* what opening the source took of the library's memory */
+    int spare;           /* opened so that it holds as little as possible */
     tg_verify_output verified[TGI_MAX_PORTS]; /* results of the last verify */
     char warning[8][256];                     /* also sent to the log when they came up */
     int n_warnings;
@@ -224,6 +224,8 @@ struct tg_job {
     struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
     double *node_seconds;          /* of the stage's nodes in this run; NULL: not timed */
     double processor_before;       /* processor seconds of this process when the bands began */
+    double
+        undisturbed; /* share of the last run's time that its threads did not wait for a processor */
 };
 
 #endif

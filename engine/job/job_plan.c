@@ -311,30 +311,31 @@ static tg_status no_figure(const tg_job *job, tgi_err *err)
                     "image, or --roi");
 }
 
-/* What the plan would keep on disk if it might; 0: that does not make it fit. */
-static uint64_t wanted_on_disk(tg_job *job)
+/* What --scratch would change, where it was not given: how much it would hold, or that less
+ * memory would do with it; "" where it changes nothing. */
+static void say_of_disk(tg_job *job, char *out, size_t cap)
 {
     tgi_choose_args a;
     tgi_choice c = {.staged = NULL};
-    uint64_t bytes = 0;
-    if (keeps_on_disk(job))
-        return 0; /* it was tried */
+    char size[32];
+    out[0] = 0;
+    if (keeps_on_disk(job)) /* it was tried */
+        return;
     fill_args(job, job->plan.fixed, &a);
     if (stages_with(job, &a, UINT64_MAX, &c) == TG_OK) {
-        bytes = c.staged->disk_bytes;
+        snprintf(out, cap, ", or --scratch DIR on a disk with %s free",
+                 tgi_size_above(c.staged->disk_bytes, size, sizeof size));
         tgi_choice_free(&c);
+    } else if (c.smallest_bytes < job->plan.choice.smallest_bytes) {
+        snprintf(out, cap, ", less with --scratch DIR");
     }
-    return bytes;
 }
 
 static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
                                const char *must, tgi_err *err)
 {
-    char size[32], disk[96] = "";
-    const uint64_t wanted = wanted_on_disk(job);
-    if (wanted)
-        snprintf(disk, sizeof disk, ", or --scratch DIR on a disk with %s free",
-                 tgi_size_above(wanted, size, sizeof size));
+    char disk[96];
+    say_of_disk(job, disk, sizeof disk);
     return tgi_fail(err, TG_E_BUDGET,
                     "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s",
                     need, job->plan.stages->n,
@@ -342,7 +343,7 @@ static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
                     must, disk, job->source ? ", or a smaller --roi" : ", or a smaller array");
 }
 
-tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, tgi_err *err)
+tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err)
 {
     const char *whole = job->plan.stages->one.whole_op;
     char need[32], have[32], must[32] = "a larger --ram";
@@ -375,8 +376,8 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, 
                         "%s: give %s%s",
                         whole, need, have, must,
                         job->source ? ", or a smaller --roi" : ", or a smaller array");
-    return tgi_fail(err, TG_E_BUDGET, "the smallest plan needs %s, the budget is %s: give %s%s",
-                    need, have, must, other_way);
+    return tgi_fail(err, TG_E_BUDGET, "the smallest plan needs %s, the budget is %s: give %s",
+                    need, have, must);
 }
 
 /* What an interrupted output has decided is not what a plan without it would choose. */

@@ -22,8 +22,8 @@ void tgi_job_adopt(tg_job *job, const tgi_decided *d);
 /* Forget what was adopted, and the plan made with it. */
 void tgi_job_adopt_none(tg_job *job);
 /* The answer when nothing fits this machine's memory: `least` bytes would do, SIZE_MAX: that
- * could not be counted; `or` is another remedy, or "". */
-tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, tgi_err *err);
+ * could not be counted. */
+tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err);
 /* A round figure for all threads of a usual processor. */
 double tgi_flops_per_second(tgi_isa isa, int threads);
 

@@ -299,7 +299,8 @@ void tgi_job_learn_drop(tg_job *job)
     job->node_seconds = NULL;
 }
 
-/* One thread's own time is disturbed less by other programs; several wait for each other. */
+/* One thread's own time is disturbed less by other programs; several wait for each other, and what
+ * they waited for a processor is taken off (tgi_turns). */
 void tgi_job_learn_stage(tg_job *job, int k, tgi_exec *exec)
 {
     if (job->node_seconds)
@@ -332,15 +333,16 @@ static size_t sum_by_key(const tg_job *job, const tgi_speeds *s, taken *of)
     return n;
 }
 
-/* Seconds of the kernels, taken and said, key by key into `l`. */
-static int learn_kernels(const tg_job *job, const tgi_speeds *s, tgi_lessons *l, double *took,
-                         double *said)
+/* Seconds of the kernels, taken and said, key by key into `l`. `alone`: of the time taken, the share
+ * that they would have taken, had no other program been there. */
+static int learn_kernels(const tg_job *job, const tgi_speeds *s, double alone, tgi_lessons *l,
+                         double *took, double *said)
 {
     taken *of = tgi_calloc(TGI_TAG_PLAN, nodes_before(job, n_passes(job)) + 1, sizeof *of);
     const size_t n = of ? sum_by_key(job, s, of) : 0;
     for (size_t i = 0; i < n; i++) {
-        tgi_lessons_add(l, of[i].key, of[i].took, of[i].said);
-        *took += of[i].took;
+        tgi_lessons_add(l, of[i].key, alone * of[i].took, of[i].said);
+        *took += alone * of[i].took;
         *said += of[i].said;
     }
     tgi_free(of);
@@ -356,6 +358,7 @@ static void learn(tg_job *job, double seconds)
         return;
     if (job->set.threads == 1)
         seconds = tgi_processor_seconds() - job->processor_before;
+    const double alone = job->set.threads == 1 ? 1 : job->undisturbed;
     const int calibrated = job->plan.calibrated;
     speeds_of(job, calibrated, &s);
     if (kernel_seconds(job, NULL, &s, job->set.threads) < 0)
@@ -364,8 +367,8 @@ static void learn(tg_job *job, double seconds)
     if (!l)
         return;
     tgi_lessons_load(&s, calibrated, l); /* others may have finished meanwhile */
-    if (learn_kernels(job, &s, l, &took, &said)) {
-        tgi_lessons_add(l, rest_key(job), seconds - took, rest_of(job, &s, said));
+    if (learn_kernels(job, &s, alone, l, &took, &said)) {
+        tgi_lessons_add(l, rest_key(job), alone * seconds - took, rest_of(job, &s, said));
         l->runs++;
         if (tgi_lessons_save(&s, calibrated, l, &e) != TG_OK)
             tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "nothing was learned of this run: %s", e.text);

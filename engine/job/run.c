@@ -49,12 +49,17 @@ void tgi_run_bands_begin(tgi_run *r)
 {
     r->bands_seconds = -tgi_seconds();
     r->processor_seconds = -tgi_processor_seconds();
+    tgi_turns_read("", &r->turns);
 }
 
 void tgi_run_bands_end(tgi_run *r)
 {
     r->bands_seconds += tgi_seconds();
     r->processor_seconds += tgi_processor_seconds();
+    tgi_turns now;
+    tgi_turns_read("", &now);
+    const double ran = now.ran - r->turns.ran, waited = now.waited - r->turns.waited;
+    r->job->undisturbed = ran > 0 && waited > 0 ? ran / (ran + waited) : 1;
 }
 
 tg_status tgi_run_input_holds(tgi_run *r, tgi_err *err)

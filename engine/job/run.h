@@ -9,6 +9,7 @@
 
 #include "engine/ends/input_hash.h"
 #include "engine/job/pass.h"
+#include "engine/memory/monitor_machine.h"
 
 typedef struct tgi_run {
     tg_job *job;
@@ -26,6 +27,7 @@ typedef struct tgi_run {
     double write_wait, flush_wait; /* seconds; flush_wait: of write_wait, after the bands */
     double bands_seconds;          /* all of them, to the last row that is written */
     double processor_seconds;
+    tgi_turns turns; /* when they begin */
 } tgi_run;
 
 /* ---- Before the bands -------------------------------------------------------------------- */

@@ -181,11 +181,12 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tg
     TGI_TRY(tgi_stage_log_read(s->log, part, n, &found, err));
     const int ours = found && s->now.plan == plan_check(p->stages.plan);
     TGI_TRY(open_kept(p, ours, err));
-    if (found && !s->goes_on)
-        tgi_ctx_log(
-            p->job->ctx, TG_LOG_DEBUG,
-            "stages: what was written down is of another plan%s; they begin with the first",
-            ours ? ", or its values are gone" : "");
+    if (found && !s->goes_on && s->now.stage > 0)
+        tgi_job_warn(p->job,
+                     "stopped in stage %d of %d; %s, so the stages begin with the first again",
+                     s->now.stage + 1, s->now.stages,
+                     ours ? "what they had made is no more in --scratch"
+                          : "this plan is another (--ram, --scratch and --threads decide it)");
     s->now.process = getpid();
     s->now.began = tgi_day_seconds();
     return s->goes_on ? TG_OK : begin_anew(p, err);

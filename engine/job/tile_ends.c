@@ -338,9 +338,7 @@ static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
                         tgi_size_above(least, need, sizeof need),
                         tgi_size_below(job->plan.budget, have, sizeof have), (long long)t,
                         tgi_plan_ram_text(job, least, must, sizeof must));
-    return tgi_job_refuse_host(
-        job, least, job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "",
-        err);
+    return tgi_job_refuse_host(job, least, err);
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */

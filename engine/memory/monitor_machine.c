@@ -7,6 +7,7 @@
 #include "engine/memory/monitor_nvml.h"
 #include "kernels/backend.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sched.h>
@@ -40,6 +41,35 @@ const char *tgi_system_word(const char *root, const char *path, char *buf, size_
 }
 
 /* ---- Processors -------------------------------------------------------------------------- */
+
+/* ---- Turns on processors ----------------------------------------------------------------- */
+
+/* @source Linux, Documentation/scheduler/sched-stats.rst: /proc/<pid>/schedstat, nanoseconds on a
+ * processor and on a run queue. */
+static void add_turns(const char *folder, const char *thread, tgi_turns *sum)
+{
+    char name[64], text[128], *rest;
+    if (snprintf(name, sizeof name, "/%.32s/schedstat", thread) >= (int)sizeof name)
+        return;
+    tgi_system_word(folder, name, text, sizeof text);
+    sum->ran += 1e-9 * (double)strtoull(text, &rest, 10);
+    sum->waited += 1e-9 * (double)strtoull(rest, NULL, 10);
+}
+
+void tgi_turns_read(const char *root, tgi_turns *out)
+{
+    char folder[256];
+    const struct dirent *e;
+    *out = (tgi_turns){0};
+    if (snprintf(folder, sizeof folder, "%s/proc/self/task", root) >= (int)sizeof folder)
+        return;
+    DIR *d = opendir(folder);
+    while (d && (e = readdir(d)) != NULL)
+        if (e->d_name[0] != '.')
+            add_turns(folder, e->d_name, out);
+    if (d)
+        closedir(d);
+}
 
 /* Value of the first "key : value" line; /proc/cpuinfo may be long, its first page will do. */
 static void cpu_model(const char *root, char *out, size_t cap)

@@ -34,6 +34,13 @@ int tgi_usable_processors(void);
 /* From /proc/cpuinfo and /sys/devices/system/cpu below `root`. */
 void tgi_processors_read(const char *root, tgi_processors *out);
 
+/* Seconds that the threads of this process have had a processor, and have waited for one that
+ * others had. Zero where the kernel does not say. From /proc/self/task below `root`. */
+typedef struct tgi_turns {
+    double ran, waited;
+} tgi_turns;
+void tgi_turns_read(const char *root, tgi_turns *out);
+
 /* Room of the filesystem at `path`, but for `size`; 0 when there is none (errno tells). */
 int tgi_disk_look(const char *path, tg_disk *out);
 /* Where temporary files go: TMPDIR, else /tmp. */

@@ -100,8 +100,7 @@ static uint64_t whole_mib(uint64_t bytes)
     return tgi_sat_add(bytes, PROGRAM_STEP + PROGRAM_SPREAD - 1) / PROGRAM_STEP * PROGRAM_STEP;
 }
 
-size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program,
-                           uint64_t *more)
+size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program, uint64_t *more)
 {
     uint64_t own = m->own_bytes;
     if (m->here) {

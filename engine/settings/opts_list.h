@@ -44,7 +44,8 @@ TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RU
         NULL, 2, "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
 TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy", RULE_PLANES, 0, 0, NULL,
         2,
-        "only these planes of a stack, numbered from 0 in file order: 0,2,5-9 or 10- (default: "
+        "only these planes of a stack, numbered from 0 in file order (for a network that takes "
+        "channels together, these images of several channels): 0,2,5-9 or 10- (default: "
         "all)")
 TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
@@ -75,8 +76,11 @@ TGI_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_T
 TGI_OPT(
     DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" TGI_EST_, RULE_DTYPE,
     0, 0, NULL, 1,
-    "element type of the output; integers are rounded half to even and clipped (default: the "
-    "descriptor's, else float32; copy: same); estimate: of the data set's pixels (float32)")
+    "element type of the output; integers are rounded half to even and clipped, and, but for "
+    "what "
+    "a descriptor says, the normalisation is taken back (default: the descriptor's, else what "
+    "the output's format holds: float32 in a TIFF; copy: same); estimate: of the data set's "
+    "pixels (float32)")
 TGI_OPT(LABELS, "labels", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
         "of a network whose channels are classes write the number of the largest, from 0, as "
         "uint8 (of more than 256: uint16) instead of the channels")

@@ -1,5 +1,6 @@
 /* The truth about memory, read from made-up machines: /proc and cgroup trees in a folder. */
 #include "engine/memory/monitor.h"
+#include "engine/memory/monitor_machine.h"
 #include "tests/made_machine.h"
 
 #include <tegula_memory.h>
@@ -34,6 +35,22 @@ static void test_without_limits_the_machine_decides(void)
     put("/sys/fs/cgroup/memory/user/memory.limit_in_bytes", "9223372036854771712\n");
     f = look();
     CHECK(f.cgroup == TGI_UNLIMITED);
+}
+
+static void test_turns_of_all_threads_are_summed(void)
+{
+    tgi_turns t;
+    begin_machine(MEMINFO, NULL);
+    put("/proc/self/task/7/schedstat", "2000000000 500000000 12\n");
+    put("/proc/self/task/8/schedstat", "1000000000 250000000 3\n");
+    put("/proc/self/task/9/schedstat", "rubbish\n");
+    tgi_turns_read(machine, &t);
+    CHECK(t.ran > 2.999 && t.ran < 3.001 && t.waited > 0.749 && t.waited < 0.751);
+    end_machine();
+    begin_machine(MEMINFO, NULL);
+    tgi_turns_read(machine, &t);
+    CHECK(t.ran == 0 && t.waited == 0);
+    end_machine();
 }
 
 static void test_v2_counts_what_is_used_and_gives_inactive_file_pages_back(void)
@@ -213,6 +230,7 @@ static void test_the_public_readers_say_bytes_of_a_root(void)
 
 int main(void)
 {
+    RUN(test_turns_of_all_threads_are_summed);
     RUN(test_without_limits_the_machine_decides);
     RUN(test_v2_counts_what_is_used_and_gives_inactive_file_pages_back);
     RUN(test_a_group_above_may_be_the_narrower_one);
