@@ -268,7 +268,7 @@ tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_output: the job makes an image: give it a sink");
     if (i < 0 || i >= job->graph->n_out)
         return tgi_fail(err, TG_E_NOT_FOUND, "the network has %d outputs", job->graph->n_out);
-    TGI_TRY(tgi_tensors_shape(job, err));
+    TGI_TRY(tgi_tensors_shape(job->tensors, err));
     const tgi_desc *d = &job->tensors->out[i].file;
     own.dtype = d->dtype;
     own.rank = d->rank;

@@ -10,6 +10,7 @@
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/job_tensor.h"
 #include "engine/job/tensors.h"
 #include "io/onnx.h"
 
