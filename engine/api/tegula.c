@@ -1,12 +1,12 @@
 /* tegula.c - the public door: check arguments, call down, nothing else. */
 #include "tegula.h"
 #include "engine/base/sized.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/copy.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
-#include "engine/job/tensors.h"
 #include "engine/verbs/describe.h"
 #include "engine/verbs/job_preview.h"
 #include "engine/verbs/job_verify.h"

@@ -1,14 +1,14 @@
 /* array_ends.c - ends of a job that reads arrays, or the planes of an image, and writes arrays:
  * their files, and what they take of a plan. */
 #include "engine/base/size.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensor_rows.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_tensor.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensor_rows.h"
-#include "engine/job/tensors.h"
 
 #include <stdio.h>
 #include <string.h>

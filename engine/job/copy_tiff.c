@@ -5,10 +5,10 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job_picture.h"
-#include "engine/job/tensors.h"
 #include "engine/out/pyramid.h"
 #include <string.h>
 

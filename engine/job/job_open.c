@@ -3,6 +3,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensor_memory.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
 #include "engine/job/go_on.h"
@@ -14,7 +15,6 @@
 #include "engine/job/plan_scratch.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
-#include "engine/job/tensor_memory.h"
 #include "engine/settings/lent.h"
 
 #include <stdarg.h>

@@ -10,6 +10,8 @@
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/copy.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_gate.h"
@@ -20,8 +22,6 @@
 #include "engine/job/plan_seconds.h"
 #include "engine/job/run.h"
 #include "engine/job/stats_file.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensors.h"
 
 #include <string.h>
 #include <unistd.h>

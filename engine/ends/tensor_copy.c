@@ -1,6 +1,6 @@
 /* tensor_copy.c - elements between arrays in files, in any order of axes, and views. */
 #include "engine/base/arith.h"
-#include "engine/job/tensors.h"
+#include "engine/ends/tensors.h"
 #include "kernels/pixels.h"
 
 #include <stdint.h>

@@ -10,8 +10,8 @@
 #define TGI_TENSORS_H
 
 #include "engine/ends/stats.h"
+#include "engine/ends/tensor_names.h"
 #include "engine/ends/tensor_pieces.h"
-#include "engine/job/tensor_names.h"
 #include "engine/out/bad_tiles.h"
 #include "engine/plan/mapping.h"
 #include "engine/plan/stage.h"

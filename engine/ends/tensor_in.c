@@ -1,8 +1,8 @@
 /* tensor_in.c - arrays as inputs: which file or source each input has, and whether it is as the
  * network declares it. */
 #include "engine/base/mem.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensors.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensors.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  * run that writes nothing else. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensors.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensors.h"
 #include "engine/out/fingerprint_text.h"
 #include "engine/out/journal.h"
 #include "engine/plan/stream.h"

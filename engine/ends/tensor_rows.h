@@ -11,8 +11,8 @@
 #ifndef TGI_TENSOR_ROWS_H
 #define TGI_TENSOR_ROWS_H
 
+#include "engine/ends/tensors.h"
 #include "engine/exec/device_exec.h"
-#include "engine/job/tensors.h"
 #include "engine/plan/tiling.h"
 
 /* What arrays are like for a tiling on a device; planned, files need not be there yet. Of an

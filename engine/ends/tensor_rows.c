@@ -1,6 +1,6 @@
 /* tensor_rows.c - moves rows between array files and pinned memory, in the form the device
  * takes. */
-#include "engine/job/tensor_rows.h"
+#include "engine/ends/tensor_rows.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"

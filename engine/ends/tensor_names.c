@@ -3,13 +3,13 @@
  * last change of its file, which a rename leaves as they are. The device is not among them, it
  * may have another number after a start of the machine. A list that did not come to the disk
  * whole misses lines, and no output had its name by then. */
-#include "engine/job/tensor_names.h"
+#include "engine/ends/tensor_names.h"
 
 #include "engine/out/gate.h"
 
 #include "engine/base/held.h"
 #include "engine/base/mem.h"
-#include "engine/job/tensors.h"
+#include "engine/ends/tensors.h"
 #include "engine/out/journal.h"
 #include "io/file_ops.h"
 

@@ -1,6 +1,6 @@
 /* tensor_memory.c - arrays in the caller's memory: which input or output each is of,
  * how its elements lie, and what is refused before pixels move. */
-#include "engine/job/tensor_memory.h"
+#include "engine/ends/tensor_memory.h"
 
 #include "engine/settings/lent.h"
 

@@ -2,7 +2,7 @@
 #ifndef TGI_TENSOR_MEMORY_H
 #define TGI_TENSOR_MEMORY_H
 
-#include "engine/job/tensors.h"
+#include "engine/ends/tensors.h"
 
 /* 1: outputs go to memory, and no files are written. */
 int tgi_memory_has_sinks(const tg_opts *o);
