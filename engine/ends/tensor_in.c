@@ -87,6 +87,13 @@ static tg_status check_names(const tgi_tensor_set *set, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status open_inputs(tgi_tensors *t, tgi_err *err)
+{
+    for (int i = 0; i < t->set.graph->n_in; i++)
+        TGI_TRY(open_input(t, i, err));
+    return TG_OK;
+}
+
 tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err *err)
 {
     if (!set->map) { /* a preview of arrays has a name for a picture, and another refusal */
@@ -97,7 +104,6 @@ tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err
     tgi_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
-    *out = t;
     t->set = *set;
     t->names = TGI_NAMES_CLOSED;
     for (int i = 0; i < TGI_MAX_PORTS; i++) {
@@ -107,11 +113,12 @@ tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err
     if (set->map) {
         t->in_desc[0] = *set->image;
         t->batch = set->map->n_items;
-        return TG_OK;
     }
-    for (int i = 0; i < set->graph->n_in; i++)
-        TGI_TRY(open_input(t, i, err));
-    return TG_OK;
+    const tg_status st = set->map ? TG_OK : open_inputs(t, err);
+    if (st != TG_OK)
+        tgi_tensors_close(&t);
+    *out = t;
+    return st;
 }
 
 void tgi_tensors_close(tgi_tensors **tp)

@@ -73,7 +73,7 @@ typedef struct tgi_tensors {
 } tgi_tensors;
 
 /* tensor_in.c: look at the sources and open the files of what goes in. TG_E_ARG: something is
- * missing, or is not as the network declares it. *out is there even then; close it. */
+ * missing, or is not as the network declares it. */
 tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err *err);
 void tgi_tensors_close(tgi_tensors **t);
 
@@ -113,10 +113,11 @@ tg_status tgi_tensors_shape(tgi_tensors *all, tgi_err *err);
 tg_status tgi_tensors_name(tgi_tensors *all, tgi_err *err);
 /* Lock and create them. TG_E_BUSY: another run writes one of them. */
 tg_status tgi_tensors_create(tgi_tensors *all, tgi_err *err);
-/* All samples are stored: arrays are complete and on the disk. What shall be an image has to be
- * made of its array then, by who can; tgi_tensor_meta says what is known of the image that went
- * in, as far as it holds for output o: as for the only output of a run, at this one's scale. */
+/* All samples are stored: arrays are complete and on the disk. Images are then made of theirs by
+ * a copy, which is the job's. */
 tg_status tgi_tensors_seal(tgi_tensors *all, tgi_err *err);
+/* What is known of the image that went in, as far as it holds for output o: as for the only
+ * output of a run, at this one's scale. Plan made. */
 void tgi_tensor_meta(const tgi_tensors *all, int o, tgi_image_meta *out);
 /* The end of a run, also of one that failed: what has no name yet goes, since there is no
  * journal that says how far it is, unless it is complete and listed. Safe where nothing was
