@@ -125,23 +125,23 @@ static int take_lines(const tgi_tensors *all, const char *at, found *f)
 }
 
 /* 1 in *ours: the list is of this job. */
-static tg_status read_list(const tgi_tensors *all, tgi_lines *job, int *ours, found *f,
+static tg_status read_list(const tgi_tensors *all, tgi_lines *front, int *ours, found *f,
                            tgi_err *err)
 {
     const tgi_names *n = &all->names;
-    const size_t front = job->n, most = front + (TGI_MAX_PORTS + 1) * LINE_BYTES;
+    const size_t front_n = front->n, most = front_n + (TGI_MAX_PORTS + 1) * LINE_BYTES;
     char *mine = NULL;
     uint64_t size = 0;
     *ours = 0;
-    tg_status st = tgi_lines_take(job, &mine, err);
+    tg_status st = tgi_lines_take(front, &mine, err);
     if (st == TG_OK)
         st = tgi_file_size(n->fd, n->path, &size, err);
-    if (st == TG_OK && size > front && size <= most) {
+    if (st == TG_OK && size > front_n && size <= most) {
         f->text = tgi_calloc(TGI_TAG_IO, (size_t)size + 1, 1);
         st = f->text ? tgi_file_pread(n->fd, n->path, f->text, (size_t)size, 0, err)
                      : tgi_fail(err, TG_E_NOMEM, "no memory for a list of outputs");
-        *ours = st == TG_OK && memcmp(f->text, mine, front) == 0 &&
-                take_lines(all, f->text + front, f);
+        *ours = st == TG_OK && memcmp(f->text, mine, front_n) == 0 &&
+                take_lines(all, f->text + front_n, f);
     }
     tgi_free(mine);
     return st;
@@ -282,9 +282,9 @@ static tg_status write_list(tgi_tensors *all, tgi_lines *t, tgi_err *err)
     return st;
 }
 
-tg_status tgi_names_list(tgi_tensors *all, tgi_lines *job, tgi_err *err)
+tg_status tgi_names_list(tgi_tensors *all, tgi_lines *front, tgi_err *err)
 {
-    TGI_TRY(write_list(all, job, err));
+    TGI_TRY(write_list(all, front, err));
     all->names.listed = 1;
     for (int o = 0; o < all->set.graph->n_out; o++)
         all->out[o].npy.part.keep = 1;
@@ -298,11 +298,11 @@ tg_status tgi_names_find(tgi_tensors *all, int *there, tgi_err *err)
     return *there ? open_list(out, &all->names, err) : TG_OK;
 }
 
-tg_status tgi_names_go_on(tgi_tensors *all, tgi_lines *job, int *named, int64_t *bad,
+tg_status tgi_names_go_on(tgi_tensors *all, tgi_lines *front, int *named, int64_t *bad,
                           tgi_err *err)
 {
     found f = {0};
-    tg_status st = read_list(all, job, named, &f, err);
+    tg_status st = read_list(all, front, named, &f, err);
     if (st == TG_OK && *named)
         st = take_all(all, f.file, named, err);
     *bad = f.filled;
