@@ -1,12 +1,12 @@
 /* tegula.c - the public door: check arguments, call down, nothing else. */
 #include "tegula.h"
 #include "engine/base/sized.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/copy.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
-#include "engine/job/tensors.h"
 #include "engine/verbs/describe.h"
 #include "engine/verbs/job_preview.h"
 #include "engine/verbs/job_verify.h"
@@ -268,7 +268,7 @@ tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_output: the job makes an image: give it a sink");
     if (i < 0 || i >= job->graph->n_out)
         return tgi_fail(err, TG_E_NOT_FOUND, "the network has %d outputs", job->graph->n_out);
-    TGI_TRY(tgi_tensors_shape(job, err));
+    TGI_TRY(tgi_tensors_shape(job->tensors, err));
     const tgi_desc *d = &job->tensors->out[i].file;
     own.dtype = d->dtype;
     own.rank = d->rank;

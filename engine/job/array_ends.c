@@ -1,146 +1,39 @@
 /* array_ends.c - ends of a job that reads arrays, or the planes of an image, and writes arrays:
  * their files, and what they take of a plan. */
-#include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensor_rows.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_tensor.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensor_rows.h"
-#include "engine/job/tensors.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- Inputs ------------------------------------------------------------------------------ */
-
-static const char *file_of_port(const tg_job *job, int i)
-{
-    const char *file;
-    char name[256];
-    for (int k = 0; tgi_opts_tensor(job->opts, k, name, sizeof name, &file); k++)
-        if (strcmp(name, job->graph->in[i].name) == 0)
-            return file;
-    return i == 0 ? job->set.input : NULL;
-}
-
-static tg_status open_file(const char *path, tgi_tensor_in *in, tgi_err *err)
-{
-    int64_t step = 1;
-    TGI_TRY(tgi_npy_open(path, &in->npy, err));
-    in->path = path;
-    in->desc = in->npy.head.desc;
-    for (int a = in->desc.rank - 1; a >= 0; step *= in->desc.dim[a--])
-        in->step[a] = step;
-    return TG_OK;
-}
-
-static tg_status open_input(tg_job *job, struct tgi_tensors *t, int i, tgi_err *err)
-{
-    const tgi_port *p = &job->graph->in[i];
-    const char *path = file_of_port(job, i);
-    const tg_array *lent = tgi_memory_source(job, i);
-    char text[96];
-    if (path && lent)
-        return tgi_fail(err, TG_E_ARG, "the network's input \"%s\" has a source and a file: %s",
-                        p->name, path);
-    if (!path && !lent)
-        return tgi_fail(err, TG_E_ARG,
-                        "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
-                        p->name);
-    if (lent)
-        TGI_TRY(tgi_memory_open_source(lent, p->name, &t->in[i], err));
-    else
-        TGI_TRY(open_file(path, &t->in[i], err));
-    path = t->in[i].path;
-    const tgi_desc *f = &t->in[i].desc;
-    if (!tgi_tensor_widen(p, &t->in[i].desc, t->in[i].step))
-        return tgi_tensor_wrong_rank(p, path, f, err);
-    tgi_desc *d = &t->in_desc[i], want_desc[TGI_MAX_PORTS];
-    tgi_graph_input_descs(job->graph, job->graph->base, want_desc);
-    *d = (tgi_desc){TG_DTYPE_F32, want_desc[i].rank, {0}};
-    for (int a = 0; a < d->rank; a++) {
-        d->dim[a] = p->perm[a] >= 0 ? f->dim[p->perm[a]] : 1;
-        const int64_t want = p->perm[a] >= 0 ? p->file_dim[p->perm[a]] : -1;
-        if (a > 0 && want >= 0 && d->dim[a] != want)
-            return tgi_fail(err, TG_E_ARG,
-                            "%s holds %s, the network's input \"%s\" wants %lld on axis %d",
-                            path, tgi_desc_text(f, text, sizeof text), p->name, (long long)want,
-                            p->perm[a]);
-    }
-    if (i > 0 && d->dim[0] != t->batch)
-        return tgi_fail(err, TG_E_ARG, "%s holds %lld samples, the first input %lld", path,
-                        (long long)d->dim[0], (long long)t->batch);
-    t->batch = d->dim[0];
-    d->dim[0] = 1;
-    return TG_OK;
-}
-
-void tgi_tensors_close(struct tgi_tensors **tp)
-{
-    if (!tp || !*tp)
-        return;
-    struct tgi_tensors *t = *tp;
-    tgi_tensors_drop(t);
-    for (int i = 0; i < TGI_MAX_PORTS; i++)
-        tgi_npy_close(&t->in[i].npy);
-    tgi_free(t);
-    *tp = NULL;
-}
-
-/* Every name given is an input of the network. */
-static tg_status check_names(const tg_job *job, tgi_err *err)
-{
-    const tgi_graph *g = job->graph;
-    const char *file;
-    char name[256];
-    for (int k = 0; tgi_opts_tensor(job->opts, k, name, sizeof name, &file); k++) {
-        int i = 0;
-        while (i < g->n_in && strcmp(name, g->in[i].name) != 0)
-            i++;
-        if (i == g->n_in)
-            return tgi_fail(err, TG_E_ARG,
-                            "--input %s=%s: the network has no such input; its first is \"%s\"",
-                            name, file, g->in[0].name);
-    }
-    return TG_OK;
-}
-
-static tg_status open_inputs(tg_job *job, tgi_err *err)
-{
-    if (!job->source) { /* a preview of arrays has a name for a picture, and another refusal */
-        TGI_TRY(tgi_check_output_name(job->set.output, 1, err));
-        TGI_TRY(check_names(job, err));
-    }
-    TGI_TRY(tgi_memory_check_names(job, err));
-    struct tgi_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
-    if (!t)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
-    job->tensors = t;
-    t->names = TGI_NAMES_CLOSED;
-    for (int i = 0; i < TGI_MAX_PORTS; i++) {
-        t->in[i].npy.file.fd = -1;
-        t->out[i].npy.part = TGI_PART_CLOSED;
-    }
-    t->from_image = job->source != NULL;
-    if (t->from_image) {
-        t->in_desc[0] = job->in_desc;
-        t->batch = job->map.n_items;
-        return TG_OK;
-    }
-    for (int i = 0; i < job->graph->n_in; i++)
-        TGI_TRY(open_input(job, t, i, err));
-    return TG_OK;
-}
-
 /* ---- Plan -------------------------------------------------------------------------------- */
+
+static tg_status open_tensors(tg_job *job, tgi_err *err)
+{
+    const tgi_tensor_set set = {.graph = job->graph,
+                                .opts = job->opts,
+                                .input = job->set.input,
+                                .output = job->set.output,
+                                .overwrite = job->set.overwrite,
+                                .labels = job->set.dtype,
+                                .compress = job->set.compress,
+                                .bad = job->bad,
+                                .map = job->source ? &job->map : NULL,
+                                .image = &job->in_desc};
+    return tgi_tensors_open(&set, &job->tensors, err);
+}
 
 static tg_status begin(tg_job *job, tgi_err *err)
 {
-    return job->tensors ? TG_OK : open_inputs(job, err);
+    return job->tensors ? TG_OK : open_tensors(job, err);
 }
 
 static int64_t items_of(const tg_job *job)
@@ -167,9 +60,15 @@ static void unit_of(const tg_job *job, int64_t unit[3])
     unit[2] = 16;
 }
 
+/* One staging buffer of what goes in. */
+static size_t band_bytes(const tg_job *job, const tgi_tiling *t)
+{
+    return job->source ? tgi_job_staging_bytes(job, t) : tgi_tensor_band_bytes(job->tensors, t);
+}
+
 static size_t device_beside(const tg_job *job, const tgi_tiling *t)
 {
-    return tgi_sat_mul(2, tgi_tensor_band_bytes(job, t));
+    return tgi_sat_mul(2, band_bytes(job, t));
 }
 
 /* Rows of an image, or on their way to a device, one buffer filled, one read ahead; for the
@@ -228,8 +127,8 @@ static void count_disk(tg_job *job)
     uint64_t array, image;
     char path[4096];
     b->output_disk = b->output_packs = b->output_held = 0;
-    for (int o = 0; o < job->graph->n_out && !tgi_job_has_sinks(job); o++) {
-        tgi_tensor_disk(job, o, &array, &image);
+    for (int o = 0; o < job->graph->n_out && !tgi_memory_has_sinks(job->opts); o++) {
+        tgi_tensor_disk(job->tensors, o, &array, &image);
         b->output_disk = tgi_sat_add(b->output_disk, tgi_sat_add(array, image));
         b->output_packs = tgi_sat_add(b->output_packs, image);
         tgi_err none = {0};
@@ -246,8 +145,11 @@ static void count_disk(tg_job *job)
     b->output_free = tgi_machine_disk_free(&job->machine, in_output(out, path, sizeof path));
 }
 
+/* Arrays learn what was planned here, and nowhere else. An image may be open anew since. */
 static void count(tg_job *job)
 {
+    job->tensors->stage = &job->plan.stages->one;
+    job->tensors->info = job->info;
     job->plan.bytes.staging = beside(job, &job->plan.choice.tiling);
     count_disk(job);
 }
@@ -259,9 +161,10 @@ static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 
 static int makes_images(const tg_job *job)
 {
+    const tgi_net *net = job->plan.net;
     int any = 0;
-    for (int o = 0; o < job->graph->n_out; o++)
-        any |= tgi_tensor_makes_image(job, o);
+    for (int o = 0; o < net->n_out; o++)
+        any |= tgi_tensor_makes_image(job->tensors, o, &net->shapes.desc[net->out[o]]);
     return any;
 }
 
@@ -289,7 +192,7 @@ static void write_lines(tg_job *job)
     tgi_job_add_line(p, "journal", 0, TG_PLAN_MEMORY, 0, "%s",
                      "none: arrays are written in place, so a stopped run starts over");
     tgi_job_add_margin(p);
-    if (tgi_job_has_sinks(job))
+    if (tgi_memory_has_sinks(job->opts))
         return;
     tgi_job_add_line(p, "output", p->bytes.output_disk, TG_PLAN_DISK, p->bytes.output_free,
                      makes_images(job) ? "%s: arrays, and the images made of them" : "%s",
@@ -298,19 +201,29 @@ static void write_lines(tg_job *job)
 
 /* ---- On a device, and time --------------------------------------------------------------- */
 
+static void form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out)
+{
+    tgi_tensor_form(job->tensors, t, out);
+    if (job->source)
+        out->in[0] =
+            (tgi_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+}
+
 static double band_pixels(const tg_job *job, const tgi_tiling *t)
 {
-    return 2 * (double)tgi_tensor_band_bytes(job, t);
+    return 2 * (double)band_bytes(job, t);
 }
 
 static void add_outputs(const tg_job *job, double items, tgi_traffic *t)
 {
     const tgi_net *net = job->plan.net;
     for (int o = 0; o < net->n_out; o++) {
+        const tgi_desc *d = &net->shapes.desc[net->out[o]];
+        const tg_dtype type = tgi_tensor_out_type(job->tensors, o, d);
         int64_t n = 0;
-        (void)tgi_desc_count(&net->shapes.desc[net->out[o]], &n);
+        (void)tgi_desc_count(d, &n);
         t->samples_out += items * (double)n;
-        t->bytes_out += items * (double)n * (double)tgi_dtype_size(tgi_tensor_out_type(job, o));
+        t->bytes_out += items * (double)n * (double)tgi_dtype_size(type);
     }
 }
 
@@ -337,7 +250,7 @@ const tgi_ends tgi_array_ends = {.after_stop = "starts over",
                                  .first_pass = first_pass,
                                  .refuse = refuse,
                                  .device_beside = device_beside,
-                                 .form = tgi_tensor_form,
+                                 .form = form,
                                  .band_pixels = band_pixels,
                                  .add_outputs = add_outputs,
                                  .output_codec = output_codec,

@@ -11,8 +11,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/job_picture.h"
-#include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/out/gate.h"
 #include "engine/out/pyramid.h"

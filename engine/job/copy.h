@@ -13,8 +13,6 @@ typedef struct tgi_copy_part {
 
 /* `part` NULL: a job of its own. */
 tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi_err *err);
-/* Does the journal tell of such a part? Then nobody goes on with it. */
-int tgi_copy_was_part(const struct tgi_journal *j);
 /* What a copy holds at most, as tgi_job_plan says it for a run. TG_E_BUDGET: that is above the
  * budget. No pixel is touched. */
 tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err);

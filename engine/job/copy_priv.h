@@ -13,9 +13,6 @@
 #define HASH_BYTES ((size_t)16 << 10)         /* of the allowance */
 #define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
 
-/* The program in the fingerprint of a copy that is part of a job. */
-#define PART "array " TG_VERSION_STRING
-
 typedef struct tgi_copying {
     tg_ctx *ctx;
     const tg_opts *opts;

@@ -5,11 +5,15 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job_picture.h"
 #include "engine/out/pyramid.h"
 #include <string.h>
+
+/* The program in the fingerprint of a copy that is part of a job: nobody goes on with it. */
+#define PART TGI_ARRAY_IMAGE " " TG_VERSION_STRING
 
 /* ---- TIFF -------------------------------------------------------------------------------- */
 
@@ -245,15 +249,6 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
     if (st == TG_OK)
         st = c->part ? tgi_journal_seal(j, err) : tgi_journal_finish(j, err);
     return st == TG_OK ? tgi_copy_verdict(c, err) : st;
-}
-
-int tgi_copy_was_part(const tgi_journal *j)
-{
-    size_t n;
-    char program[64];
-    const char *stored = tgi_journal_job(j, &n);
-    return n && tgi_fingerprint_get(stored, n, "tegula", program, sizeof program) &&
-           strncmp(program, PART, strcspn(PART, " ")) == 0;
 }
 
 /* Begin, or go on with, or find finished. */

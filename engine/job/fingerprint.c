@@ -6,11 +6,12 @@
 #include "engine/base/fnv.h"
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
+#include "engine/ends/tensors.h"
 #include "engine/graph/graph.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
-#include "engine/job/tensors.h"
+#include "engine/job/job_tensor.h"
 #include "io/onnx.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
 #ifndef TGI_FINGERPRINT_H
 #define TGI_FINGERPRINT_H
 
-#include "engine/job/fingerprint_text.h"
 #include "engine/job/job.h"
+#include "engine/out/fingerprint_text.h"
 
 /* Text for the job as planned (input identity, model, kernels, settings, plan). tgi_free. */
 tg_status tgi_fingerprint_make(const tg_job *job, char **text, tgi_err *err);

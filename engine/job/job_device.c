@@ -16,7 +16,6 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_report.h"
-#include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
 #include "engine/plan/device_time.h"
 

@@ -2,8 +2,8 @@
  * options' files, the files that its input stands for, the model's external data, and what an
  * output folder will hold. And its side files that are there already. */
 #include "engine/job/job_gate.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/job.h"
-#include "engine/job/tensors.h"
 #include "engine/out/gate.h"
 
 #include <stdio.h>

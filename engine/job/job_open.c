@@ -3,6 +3,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensor_memory.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
 #include "engine/job/go_on.h"
@@ -14,7 +15,6 @@
 #include "engine/job/plan_scratch.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
-#include "engine/job/tensor_memory.h"
 #include "engine/settings/lent.h"
 
 #include <stdarg.h>
@@ -233,7 +233,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     char text[96];
     const tgi_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
-              arrays = tgi_names_arrays(job->set.output) || tgi_job_has_sinks(job);
+              arrays = tgi_names_arrays(job->set.output) || tgi_memory_has_sinks(job->opts);
     if (arrays || (!image && !job->set.output))
         job->ends = &tgi_array_ends;
     const int tiled = job->ends->tiled;
@@ -434,7 +434,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
     TGI_TRY(tgi_check_output_name(job->set.output, 0, err));
-    if (job->set.output && tgi_job_has_sinks(job))
+    if (job->set.output && tgi_memory_has_sinks(job->opts))
         return tgi_fail(err, TG_E_ARG,
                         "the job has a sink and an output file: %s; it writes no files",
                         job->set.output);

@@ -9,6 +9,11 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensors.h"
+#include "engine/job/copy.h"
+#include "engine/job/fingerprint.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
@@ -17,8 +22,6 @@
 #include "engine/job/plan_seconds.h"
 #include "engine/job/run.h"
 #include "engine/job/stats_file.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensors.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -45,15 +48,15 @@ static tg_status load_input(void *user, int i, const tgi_view *view, const tgi_b
                             tgi_err *err)
 {
     const tgi_run *r = user;
-    return tgi_tensor_load(r->job, i, r->pass.item, view, box, r->pass.rows, err);
+    return tgi_tensor_load(r->job->tensors, i, r->pass.item, view, box, r->pass.rows, err);
 }
 
 static tg_status store_output(void *user, int o, const tgi_view *view, const tgi_box *box,
                               tgi_err *err)
 {
     const tgi_run *r = user;
-    return tgi_tensor_store(r->job, o, r->pass.item, &r->pass.out, view, box, r->pass.rows,
-                            err);
+    return tgi_tensor_store(r->job->tensors, o, r->pass.item, &r->pass.out, view, box,
+                            r->pass.rows, err);
 }
 
 static tg_status hash_tick(void *user, double fraction, tgi_err *err)
@@ -143,11 +146,82 @@ static void warn(tg_job *job, const tg_run_result *res)
     tgi_job_warn_of_surplus(job);
 }
 
+/* ---- Outputs ----------------------------------------------------------------------------- */
+
+/* What a list of outputs begins with: which job they are of. */
+static tg_status list_front(const tg_job *job, tgi_lines *out, tgi_err *err)
+{
+    *out = (tgi_lines){0};
+    tgi_names_begin(job->tensors, out);
+    const tg_status st = tgi_fingerprint_tensors(job, out, err);
+    if (st != TG_OK)
+        tgi_free(out->p);
+    return st;
+}
+
+/* *named: an earlier run completed the outputs, and they have their names now. */
+static tg_status go_on(tg_job *job, int *named, int64_t *bad, tgi_err *err)
+{
+    int there;
+    tgi_lines front;
+    *named = 0;
+    TGI_TRY(tgi_names_find(job->tensors, &there, err));
+    if (!there)
+        return TG_OK;
+    TGI_TRY(list_front(job, &front, err));
+    return tgi_names_go_on(job->tensors, &front, named, bad, err);
+}
+
+/* The array is complete: what remains is another format. */
+static tg_status make_image(const tg_job *job, int index, tgi_err *err)
+{
+    static const struct {
+        tgi_opt id;
+        const char *name;
+    } handed_on[] = {{TGI_OPT_COMPRESS, "compress"}, {TGI_OPT_FORMAT, "format"}};
+    const tgi_tensor_out *t = &job->tensors->out[index];
+    tgi_image_meta meta;
+    tg_opts *o = NULL;
+    tgi_tensor_meta(job->tensors, index, &meta);
+    TGI_TRY(tgi_opts_new(&o, err));
+    tg_status st = tgi_opts_set(o, "input", t->npy.part.partial, err);
+    if (st == TG_OK)
+        st = tgi_opts_set(o, "output", t->tiff, err);
+    if (st == TG_OK)
+        st = tgi_opts_set(o, "axes", t->axes, err);
+    for (size_t i = 0; i < sizeof handed_on / sizeof handed_on[0] && st == TG_OK; i++)
+        if (tgi_opts_str(job->opts, handed_on[i].id))
+            st = tgi_opts_set(o, handed_on[i].name, tgi_opts_str(job->opts, handed_on[i].id),
+                              err);
+    const tgi_copy_part part = {&meta, t->journal};
+    if (st == TG_OK)
+        st = tgi_copy(job->ctx, o, &part, err);
+    tgi_opts_free(&o);
+    return st;
+}
+
+/* First all of them are complete and on the disk, then they get their names: a kill before that
+ * leaves none, and the same command starts over. */
+static tg_status finish(tg_job *job, tgi_err *err)
+{
+    const int n = job->graph->n_out;
+    tgi_lines front;
+    TGI_TRY(tgi_tensors_seal(job->tensors, err));
+    for (int o = 0; o < n; o++)
+        if (job->tensors->out[o].tiff)
+            TGI_TRY(make_image(job, o, err));
+    if (n > 1) {
+        TGI_TRY(list_front(job, &front, err));
+        TGI_TRY(tgi_names_list(job->tensors, &front, err));
+    }
+    return tgi_names_give(job->tensors, err);
+}
+
 /* Into the caller's memory: no names, no disk. */
 static tg_status fill_sinks(tg_job *job, tg_run_result *res, tgi_err *err)
 {
-    TGI_TRY(tgi_tensors_shape(job, err));
-    TGI_TRY(tgi_memory_begin(job, err));
+    TGI_TRY(tgi_tensors_shape(job->tensors, err));
+    TGI_TRY(tgi_memory_begin(job->tensors, err));
     if (job->bad)
         tgi_bad_tiles_only_count(job->bad);
     TGI_TRY(tgi_run_attempts(job, compute, res, err));
@@ -163,21 +237,21 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_e
     const int there = access(job->set.output ? job->set.output : "", F_OK) == 0;
     if (!there) /* then nothing was completed, and a refusal makes no folder */
         TGI_TRY(tgi_job_check_disk(job, err));
-    TGI_TRY(tgi_tensors_name(job, err));
-    TGI_TRY(tgi_names_go_on(job, named, &res->bad_regions, err));
+    TGI_TRY(tgi_tensors_name(job->tensors, err));
+    TGI_TRY(go_on(job, named, &res->bad_regions, err));
     if (*named)
         return TG_OK;
     if (there)
         TGI_TRY(tgi_job_check_disk(job, err));
-    TGI_TRY(tgi_memory_begin(job, err));
-    TGI_TRY(tgi_tensors_create(job, err));
+    TGI_TRY(tgi_memory_begin(job->tensors, err));
+    TGI_TRY(tgi_tensors_create(job->tensors, err));
     TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
     TGI_TRY(tgi_run_attempts(job, compute, res, err));
     TGI_TRY(tgi_net_unchanged(job->plan.net, err));
     warn(job, res);
     if (job->bad)
         TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
-    TGI_TRY(tgi_tensors_finish(job, err));
+    TGI_TRY(finish(job, err));
     res->bad_regions = tgi_bad_tiles_count(job->bad);
     return TG_OK;
 }
@@ -191,7 +265,7 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     TGI_TRY(tgi_job_sides_look(job, err));
     job->purpose = TGI_TO_RUN;
     TGI_TRY(tgi_job_plan_output(job, err));
-    const int sinks = tgi_job_has_sinks(job);
+    const int sinks = tgi_memory_has_sinks(job->opts);
     const tg_status st =
         sinks ? fill_sinks(job, &res, err) : fill_outputs(job, &res, &named, err);
     tgi_tensors_drop(job->tensors);

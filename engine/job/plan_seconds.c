@@ -6,10 +6,10 @@
 #include "engine/base/clock.h"
 #include "engine/base/ctx.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensors.h"
 #include "engine/exec/exec.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
-#include "engine/job/tensors.h"
 #include "engine/plan/lessons.h"
 #include "engine/plan/staged.h"
 

@@ -3,9 +3,9 @@
 
 #include "engine/base/mem.h"
 #include "engine/job/device_kinds.h"
-#include "engine/job/fingerprint_text.h"
 #include "engine/job/methods.h"
 #include "engine/job/stats_file.h"
+#include "engine/out/fingerprint_text.h"
 #include "io/text_file.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_open.h"
-#include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 
 #include <string.h>

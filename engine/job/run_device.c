@@ -62,7 +62,8 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
 {
     tgi_run_device *r = user;
     if (!r->store) {
-        TGI_TRY(tgi_tensor_take(r->job, o, cell->item, box, pixels, r->rows, err));
+        TGI_TRY(tgi_tensor_take(r->job->tensors, o, &r->job->dev.form.out[o], cell->item, box,
+                                pixels, r->rows, err));
         count_nonfinite(r, box, counts);
         return TG_OK;
     }
@@ -83,7 +84,7 @@ static tg_status open_reader(tgi_run_device *r, tgi_err *err)
     const tg_job *job = r->job;
     if (!job->tensors || job->source)
         return TG_OK;
-    return tgi_tensor_reader_open(job, r->tiling, staging, r->rows + TGI_TENSOR_ROWS,
+    return tgi_tensor_reader_open(job->tensors, r->tiling, staging, r->rows + TGI_TENSOR_ROWS,
                                   &r->reader, err);
 }
 

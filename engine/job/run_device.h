@@ -7,9 +7,9 @@
 #include "engine/device/pinned.h"
 #include "engine/ends/load.h"
 #include "engine/ends/store.h"
+#include "engine/ends/tensor_rows.h"
 #include "engine/exec/device_exec.h"
 #include "engine/job/job.h"
-#include "engine/job/tensor_rows.h"
 
 typedef struct tgi_run_device {
     tg_job *job;

@@ -57,7 +57,7 @@ typedef struct tgi_gate {
 tg_status tgi_gate_writes(tgi_gate *g, const char *path, const char *what, tgi_gate_how how,
                           tgi_err *err);
 /* An output, and every name that is made from its own; a folder of outputs has the list of what
- * could not be decoded, and that of outputs which get their names (engine/job/tensor_names.h).
+ * could not be decoded, and that of outputs which get their names (engine/ends/tensor_names.h).
  * What stands at such a name and is not ours is TG_E_EXISTS: with -y a report is replaced, but
  * nothing that the user never named. */
 tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err);

@@ -11,6 +11,8 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/ends/input_hash.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensors.h"
 #include "engine/exec/dense.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
@@ -23,8 +25,6 @@
 #include "engine/job/pass.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/verify_device.h"
 #include "engine/verbs/verify_picture.h"
@@ -113,7 +113,7 @@ static tg_status load_sample(verify *v, tgi_err *err)
 {
     const tgi_net *net = v->job->plan.net;
     void *rows = tgi_malloc(TGI_TAG_IO, TGI_TENSOR_ROWS);
-    tg_status st = rows ? tgi_memory_begin_sources(v->job, err)
+    tg_status st = rows ? tgi_memory_begin_sources(v->job->tensors, err)
                         : tgi_fail(err, TG_E_NOMEM, "no memory for rows of the input");
     for (int i = 0; st == TG_OK && i < net->n_in; i++) {
         const tgi_desc *d = &v->job->tensors->in_desc[i];
@@ -121,7 +121,7 @@ static tg_status load_sample(verify *v, tgi_err *err)
         const tgi_view view = net->values[net->in[i]].flat
                                   ? (tgi_view){.base = v->values.in[i]}
                                   : tgi_dense_view(net, net->in[i], v->values.in[i]);
-        st = tgi_tensor_load(v->job, i, 0, &view, &box, rows, err);
+        st = tgi_tensor_load(v->job->tensors, i, 0, &view, &box, rows, err);
     }
     tgi_free(rows);
     return st;

@@ -2,7 +2,6 @@
 #include "engine/verbs/verify_values.h"
 
 #include "engine/base/arith.h"
-#include "engine/job/tensors.h"
 #include "kernels/pixels.h"
 
 #include <math.h>

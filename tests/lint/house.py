@@ -170,7 +170,7 @@ MAKERS = {
     "io/file_ops.c",                      # files that take another's place: no links, no devices
     "io/side_file.c",                     # what is written through: logs, traces, pipes
     "engine/verbs/calibrate_pipeline.c",  # inside a folder that it has made for itself
-    "engine/job/tensor_out.c",            # arrays, in OUT.partial
+    "engine/ends/tensor_out.c",           # arrays, in OUT.partial
     "engine/job/copy_npy.c",            # the same
     "io/npy.c",                           # the same
 }

@@ -458,6 +458,30 @@ static void test_refusals_say_why(void)
     refused(&good, &bad, "memory of a source");
 }
 
+/* What was opened in vain is no input for who asks again. */
+static void test_a_refused_input_is_refused_again(void)
+{
+    tg_plan_info plan = {.size = sizeof plan};
+    for (int k = 0; k < 2; k++) {
+        tg_array in = batch_of(pixels);
+        tg_opts *o = options();
+        tg_job *job = NULL;
+        char first[256];
+        if (k == 0)
+            in.shape[1] = 2;
+        else
+            tg_opts_set(o, "input", in_folder("in.npy"));
+        CHECK_EQ(tg_opts_set_source(o, NULL, &in), TG_OK);
+        CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+        CHECK_EQ(tg_job_plan(job, &plan), TG_E_ARG);
+        snprintf(first, sizeof first, "%s", tg_ctx_detail(ctx));
+        CHECK_EQ(tg_job_plan(job, &plan), TG_E_ARG);
+        CHECK(strcmp(first, tg_ctx_detail(ctx)) == 0);
+        tg_job_close(&job);
+        tg_opts_free(&o);
+    }
+}
+
 static void test_strides_out_of_any_memory(void)
 {
     const tg_array good = batch_of(pixels), to = batch_of(got);
@@ -514,6 +538,7 @@ int main(void)
     RUN(test_verify_reads_what_is_there_now);
     RUN(test_damage_of_an_image_is_counted_and_nothing_written);
     RUN(test_refusals_say_why);
+    RUN(test_a_refused_input_is_refused_again);
     RUN(test_strides_out_of_any_memory);
     RUN(test_refusals_of_names_and_files);
     help_close();

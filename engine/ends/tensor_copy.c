@@ -1,6 +1,6 @@
 /* tensor_copy.c - elements between arrays in files, in any order of axes, and views. */
 #include "engine/base/arith.h"
-#include "engine/job/tensors.h"
+#include "engine/ends/tensors.h"
 #include "kernels/pixels.h"
 
 #include <stdint.h>
@@ -206,17 +206,16 @@ static void clear_lanes(const tgi_view *view, const tgi_range q[3])
             }
 }
 
-tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tgi_view *view,
+tg_status tgi_tensor_load(const tgi_tensors *all, int i, int64_t sample, const tgi_view *view,
                           const tgi_box *box, void *rows, tgi_err *err)
 {
     static const int64_t zero[3];
-    const struct tgi_tensors *t = job->tensors;
-    const tgi_tensor_in *in = &t->in[i];
-    const tgi_desc *d = &t->in_desc[i];
+    const tgi_tensor_in *in = &all->in[i];
+    const tgi_desc *d = &all->in_desc[i];
     int64_t stride[TGI_MAX_RANK] = {0}, first;
     tgi_range q[3];
-    tgi_tensor_strides(&job->graph->in[i], in, d->rank, stride);
-    if (!tgi_is_image(job->graph, d))
+    tgi_tensor_strides(&all->set.graph->in[i], in, d->rank, stride);
+    if (!tgi_is_image(all->set.graph, d))
         return load_flat(in, d, stride, sample * stride[0], view, rows, err);
     box_zyx(box, q);
     const tgi_file_box b = image_box(stride, d->rank, view->c, q, zero, &first);
@@ -274,11 +273,11 @@ static void store_piece(tg_dtype type, const tgi_file_box *box, const tgi_file_p
             }
 }
 
-tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_affine *map,
+tg_status tgi_tensor_store(tgi_tensors *all, int o, int64_t sample, const tgi_affine *map,
                            const tgi_view *view, const tgi_box *box, void *rows, tgi_err *err)
 {
-    tgi_tensor_out *t = &job->tensors->out[o];
-    const tgi_net *net = job->plan.net;
+    tgi_tensor_out *t = &all->out[o];
+    const tgi_net *net = all->stage->net;
     const tgi_desc *d = &net->shapes.desc[net->out[o]];
     const int r = d->rank;
     int64_t first = sample * t->sample_stride, corner;

@@ -3,14 +3,13 @@
  * last change of its file, which a rename leaves as they are. The device is not among them, it
  * may have another number after a start of the machine. A list that did not come to the disk
  * whole misses lines, and no output had its name by then. */
-#include "engine/job/tensor_names.h"
+#include "engine/ends/tensor_names.h"
 
 #include "engine/out/gate.h"
 
 #include "engine/base/held.h"
 #include "engine/base/mem.h"
-#include "engine/job/fingerprint.h"
-#include "engine/job/tensors.h"
+#include "engine/ends/tensors.h"
 #include "engine/out/journal.h"
 #include "io/file_ops.h"
 
@@ -32,9 +31,8 @@ static int exists(const char *path)
 
 /* ---- The file ---------------------------------------------------------------------------- */
 
-static tg_status open_list(const tg_job *job, tgi_names *n, tgi_err *err)
+static tg_status open_list(const char *folder, tgi_names *n, tgi_err *err)
 {
-    const char *folder = job->set.output;
     const size_t cap = strlen(folder) + sizeof TGI_NAMES_FILE;
     if (!n->path && !(n->path = tgi_malloc(TGI_TAG_IO, cap)))
         return tgi_fail(err, TG_E_NOMEM, "no memory for a path");
@@ -43,11 +41,10 @@ static tg_status open_list(const tg_job *job, tgi_names *n, tgi_err *err)
     return tgi_file_open_locked(&left, &n->fd, err);
 }
 
-static int is_there(const tg_job *job)
+static int is_there(const char *folder)
 {
     char path[4096];
-    return snprintf(path, sizeof path, "%s%s", job->set.output, TGI_NAMES_FILE) <
-               (int)sizeof path &&
+    return snprintf(path, sizeof path, "%s%s", folder, TGI_NAMES_FILE) < (int)sizeof path &&
            exists(path);
 }
 
@@ -76,10 +73,9 @@ static const char *complete_file(const tgi_tensor_out *t)
     return t->tiff ? tgi_journal_complete(t->journal) : t->npy.part.partial;
 }
 
-static tg_status job_lines(const tg_job *job, tgi_lines *t, tgi_err *err)
+void tgi_names_begin(const tgi_tensors *all, tgi_lines *out)
 {
-    tgi_lines_add(t, "tegula: names", "%d", job->graph->n_out);
-    return tgi_fingerprint_tensors(job, t, err);
+    tgi_lines_add(out, "tegula: names", "%d", all->set.graph->n_out);
 }
 
 /* What tells the file, whatever its name. */
@@ -89,13 +85,13 @@ static void put_file(const tgi_stamp *is, char *buf, size_t cap)
              (unsigned long long)is->size, (long long)is->sec, (long long)is->nsec);
 }
 
-static tg_status add_outputs(const tg_job *job, tgi_lines *t, tgi_err *err)
+static tg_status add_outputs(const tgi_tensors *all, tgi_lines *t, tgi_err *err)
 {
     tgi_stamp is;
     char which[LINE_BYTES];
-    tgi_lines_add(t, FILLED, "%lld", (long long)tgi_bad_tiles_count(job->bad));
-    for (int o = 0; o < job->graph->n_out; o++) {
-        const char *file = complete_file(&job->tensors->out[o]);
+    tgi_lines_add(t, FILLED, "%lld", (long long)tgi_bad_tiles_count(all->set.bad));
+    for (int o = 0; o < all->set.graph->n_out; o++) {
+        const char *file = complete_file(&all->out[o]);
         if (tgi_stamp_path(file, &is) != 0)
             return tgi_fail(err, TG_E_IO, "%s: cannot be looked at", file);
         put_file(&is, which, sizeof which);
@@ -112,7 +108,7 @@ typedef struct found {
 } found;
 
 /* What stands behind the fingerprint; 0: it is not whole. */
-static int take_lines(const tg_job *job, const char *at, found *f)
+static int take_lines(const tgi_tensors *all, const char *at, found *f)
 {
     const char *end = at + strlen(at);
     char *stop;
@@ -122,34 +118,30 @@ static int take_lines(const tg_job *job, const char *at, found *f)
     f->filled = strtoll(l.value, &stop, 10);
     if (stop != l.value + l.value_n || !l.value_n)
         return 0;
-    for (int o = 0; o < job->graph->n_out; o++)
+    for (int o = 0; o < all->set.graph->n_out; o++)
         if (!tgi_lines_next(&at, end, &f->file[o]))
             return 0;
     return at == end && end[-1] == '\n';
 }
 
 /* 1 in *ours: the list is of this job. */
-static tg_status read_list(const tg_job *job, const tgi_names *n, int *ours, found *f,
+static tg_status read_list(const tgi_tensors *all, tgi_lines *front, int *ours, found *f,
                            tgi_err *err)
 {
+    const tgi_names *n = &all->names;
+    const size_t front_n = front->n, most = front_n + (TGI_MAX_PORTS + 1) * LINE_BYTES;
     char *mine = NULL;
     uint64_t size = 0;
-    tgi_lines t = {0};
     *ours = 0;
-    tg_status st = job_lines(job, &t, err);
-    const size_t front = t.n, most = front + (TGI_MAX_PORTS + 1) * LINE_BYTES;
-    if (st != TG_OK)
-        tgi_free(t.p);
-    else
-        st = tgi_lines_take(&t, &mine, err);
+    tg_status st = tgi_lines_take(front, &mine, err);
     if (st == TG_OK)
         st = tgi_file_size(n->fd, n->path, &size, err);
-    if (st == TG_OK && size > front && size <= most) {
+    if (st == TG_OK && size > front_n && size <= most) {
         f->text = tgi_calloc(TGI_TAG_IO, (size_t)size + 1, 1);
         st = f->text ? tgi_file_pread(n->fd, n->path, f->text, (size_t)size, 0, err)
                      : tgi_fail(err, TG_E_NOMEM, "no memory for a list of outputs");
-        *ours = st == TG_OK && memcmp(f->text, mine, front) == 0 &&
-                take_lines(job, f->text + front, f);
+        *ours = st == TG_OK && memcmp(f->text, mine, front_n) == 0 &&
+                take_lines(all, f->text + front_n, f);
     }
     tgi_free(mine);
     return st;
@@ -165,14 +157,14 @@ static int is_same(const tgi_stamp *is, const tgi_line *was)
 }
 
 /* An array that waits: open, locked and as the list has it. */
-static tg_status take_array(const tg_job *job, tgi_tensor_out *t, const tgi_line *was, int *yes,
-                            tgi_err *err)
+static tg_status take_array(const tgi_tensors *all, tgi_tensor_out *t, const tgi_line *was,
+                            int *yes, tgi_err *err)
 {
     tgi_stamp is;
     tgi_err why = {0};
     const tgi_part_spec spec = {.path = t->path,
                                 .ending = ".partial",
-                                .replace = job->set.overwrite,
+                                .replace = all->set.overwrite,
                                 .head = NPY,
                                 .head_bytes = sizeof NPY - 1};
     const tg_status st = tgi_part_open_complete(&spec, &t->npy.part, &why);
@@ -183,13 +175,13 @@ static tg_status take_array(const tg_job *job, tgi_tensor_out *t, const tgi_line
 }
 
 /* An image's journal knows whether it waits, or has its name and left the journal. */
-static tg_status take_image(const tg_job *job, tgi_tensor_out *t, const tgi_line *was,
+static tg_status take_image(const tgi_tensors *all, tgi_tensor_out *t, const tgi_line *was,
                             int named, int *yes, tgi_err *err)
 {
     tgi_stamp is;
     tgi_err why = {0};
     *yes = 0;
-    tg_status st = tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, &why);
+    tg_status st = tgi_journal_open(t->tiff, all->set.overwrite, NULL, &t->journal, &why);
     if (st == TG_OK && named)
         *yes = tgi_journal_state(t->journal) == TGI_JOURNAL_FINISHED;
     else if (st == TG_OK)
@@ -209,30 +201,30 @@ static int has_journal(const tgi_tensor_out *t)
 }
 
 /* 1 in *yes: it has its name, or can have it; what it takes is locked. */
-static tg_status take_one(const tg_job *job, tgi_tensor_out *t, const tgi_line *was, int *yes,
-                          tgi_err *err)
+static tg_status take_one(const tgi_tensors *all, tgi_tensor_out *t, const tgi_line *was,
+                          int *yes, tgi_err *err)
 {
     tgi_stamp is;
     const char *name = t->tiff ? t->tiff : t->path;
     const int there = exists(name);
     const int named = there && tgi_stamp_path(name, &is) == 0 && is_same(&is, was);
     *yes = named;
-    if (there && !named && !job->set.overwrite)
+    if (there && !named && !all->set.overwrite)
         return TG_OK;
     if (has_journal(t))
-        return take_image(job, t, was, named, yes, err);
-    return named || t->tiff ? TG_OK : take_array(job, t, was, yes, err);
+        return take_image(all, t, was, named, yes, err);
+    return named || t->tiff ? TG_OK : take_array(all, t, was, yes, err);
 }
 
 /* All of them, or none. */
-static tg_status take_all(const tg_job *job, const tgi_line *was, int *yes, tgi_err *err)
+static tg_status take_all(tgi_tensors *all, const tgi_line *was, int *yes, tgi_err *err)
 {
-    tgi_tensor_out *out = job->tensors->out;
+    tgi_tensor_out *out = all->out;
     tg_status st = TG_OK;
     *yes = 1;
-    for (int o = 0; o < job->graph->n_out && st == TG_OK && *yes; o++)
-        st = take_one(job, &out[o], &was[o], yes, err);
-    for (int o = 0; o < job->graph->n_out && (st != TG_OK || !*yes); o++) {
+    for (int o = 0; o < all->set.graph->n_out && st == TG_OK && *yes; o++)
+        st = take_one(all, &out[o], &was[o], yes, err);
+    for (int o = 0; o < all->set.graph->n_out && (st != TG_OK || !*yes); o++) {
         tgi_journal_close(&out[o].journal);
         tgi_part_drop(&out[o].npy.part);
     }
@@ -251,31 +243,29 @@ static tg_status give_one(tgi_tensor_out *t, tgi_err *err)
 }
 
 /* Those that have none yet; behind that nothing is left but to say so. */
-static tg_status give_all(tg_job *job, tgi_err *err)
+tg_status tgi_names_give(tgi_tensors *all, tgi_err *err)
 {
-    struct tgi_tensors *t = job->tensors;
-    if (job->bad) /* its list is written, and behind the last name nobody would know it */
-        tgi_bad_tiles_clear(job->bad);
-    for (int o = 0; o < job->graph->n_out; o++)
-        TGI_TRY(give_one(&t->out[o], err));
-    TGI_TRY(tgi_file_sync_dir(t->out[0].path, err));
-    return t->names.listed ? remove_list(&t->names, err) : TG_OK;
+    tgi_names *n = &all->names;
+    if (all->set.bad) /* its list is written, and behind the last name nobody would know it */
+        tgi_bad_tiles_clear(all->set.bad);
+    for (int o = 0; o < all->set.graph->n_out; o++)
+        TGI_TRY(give_one(&all->out[o], err));
+    TGI_TRY(tgi_file_sync_dir(all->out[0].path, err));
+    return n->listed ? remove_list(n, err) : TG_OK;
 }
 
-static tg_status write_list(const tg_job *job, tgi_names *n, tgi_err *err)
+static tg_status write_list(tgi_tensors *all, tgi_lines *t, tgi_err *err)
 {
+    tgi_names *n = &all->names;
     char *text = NULL;
-    tgi_lines t = {0};
-    tg_status st = job_lines(job, &t, err);
-    if (st == TG_OK)
-        st = add_outputs(job, &t, err);
-    const size_t bytes = t.n;
+    tg_status st = add_outputs(all, t, err);
+    const size_t bytes = t->n;
     if (st != TG_OK)
-        tgi_free(t.p);
+        tgi_free(t->p);
     else
-        st = tgi_lines_take(&t, &text, err);
+        st = tgi_lines_take(t, &text, err);
     if (st == TG_OK)
-        st = open_list(job, n, err);
+        st = open_list(all->set.output, n, err);
     if (st == TG_OK)
         st = tgi_file_truncate(n->fd, n->path, 0, err);
     if (st == TG_OK)
@@ -292,39 +282,38 @@ static tg_status write_list(const tg_job *job, tgi_names *n, tgi_err *err)
     return st;
 }
 
-tg_status tgi_names_give(tg_job *job, tgi_err *err)
+tg_status tgi_names_list(tgi_tensors *all, tgi_lines *front, tgi_err *err)
 {
-    struct tgi_tensors *t = job->tensors;
-    if (job->graph->n_out == 1) /* there is no time between its name and the last one's */
-        return give_all(job, err);
-    TGI_TRY(write_list(job, &t->names, err));
-    t->names.listed = 1;
-    for (int o = 0; o < job->graph->n_out; o++)
-        t->out[o].npy.part.keep = 1;
-    return give_all(job, err);
+    TGI_TRY(write_list(all, front, err));
+    all->names.listed = 1;
+    for (int o = 0; o < all->set.graph->n_out; o++)
+        all->out[o].npy.part.keep = 1;
+    return TG_OK;
 }
 
-tg_status tgi_names_go_on(tg_job *job, int *named, int64_t *bad, tgi_err *err)
+tg_status tgi_names_find(tgi_tensors *all, int *there, tgi_err *err)
+{
+    const char *out = all->set.output;
+    *there = tgi_names_folder(out) && is_there(out);
+    return *there ? open_list(out, &all->names, err) : TG_OK;
+}
+
+tg_status tgi_names_go_on(tgi_tensors *all, tgi_lines *front, int *named, int64_t *bad,
+                          tgi_err *err)
 {
     found f = {0};
-    struct tgi_tensors *t = job->tensors;
-    *named = 0;
-    if (!tgi_names_folder(job->set.output) || !is_there(job))
-        return TG_OK;
-    TGI_TRY(open_list(job, &t->names, err));
-    tg_status st = read_list(job, &t->names, named, &f, err);
+    tg_status st = read_list(all, front, named, &f, err);
     if (st == TG_OK && *named)
-        st = take_all(job, f.file, named, err);
+        st = take_all(all, f.file, named, err);
     *bad = f.filled;
     tgi_free(f.text);
     if (st != TG_OK || !*named)
         return st;
-    t->names.listed = 1;
-    return give_all(job, err);
+    all->names.listed = 1;
+    return tgi_names_give(all, err);
 }
 
-tg_status tgi_names_forget(tg_job *job, tgi_err *err)
+tg_status tgi_names_forget(tgi_names *n, tgi_err *err)
 {
-    tgi_names *n = &job->tensors->names;
     return n->fd < 0 ? TG_OK : remove_list(n, err);
 }

@@ -1,17 +1,42 @@
-/* tensors.h - the files of a job whose outputs are arrays. Inputs are arrays, as the model
- * declares them, or one image, whose planes are samples; outputs are NAME.npy, or, of an image
- * and in a folder, NAME.tif where the output is an image too. */
+/* tensors.h - arrays as the ends of a run: what feeds it and what takes its results.
+ *
+ * Inputs are arrays, as the model declares them, or one image, whose planes are samples (then
+ * load.h reads it). Outputs are NAME.npy, or, of an image and in a folder, NAME.tif where the
+ * output is an image too. Sources and sinks in the caller's memory take the place of files.
+ *
+ * All of it stands in one tgi_tensors. Who has one says once what is wanted (`set`), and with
+ * each plan what was planned (`stage`, `info`): nothing here knows a job. */
 #ifndef TGI_TENSORS_H
 #define TGI_TENSORS_H
 
+#include "engine/ends/stats.h"
+#include "engine/ends/tensor_names.h"
 #include "engine/ends/tensor_pieces.h"
-#include "engine/job/job.h"
-#include "engine/job/tensor_names.h"
+#include "engine/out/bad_tiles.h"
+#include "engine/plan/mapping.h"
+#include "engine/plan/stage.h"
+#include "engine/settings/opts.h"
 #include "io/npy.h"
 #include "tegula_array.h"
 
+/* The program in the fingerprint of an image that is made of an array begins with it. */
+#define TGI_ARRAY_IMAGE "array"
+
+/* What is wanted of them; views, constant. */
+typedef struct tgi_tensor_set {
+    const tgi_graph *graph;
+    const tg_opts *opts;        /* --input NAME=FILE, --format, arrays in memory (lent.h) */
+    const char *input, *output; /* NULL: all inputs are named; a plan names no output */
+    int overwrite;
+    tg_dtype labels;            /* of an image of classes */
+    tgi_compress_spec compress; /* of images */
+    tgi_bad_tiles *bad;         /* or NULL */
+    const tgi_mapping *map;     /* of the image that goes in; NULL: arrays do */
+    const tgi_desc *image;      /* its shape as the network's input */
+} tgi_tensor_set;
+
 typedef struct tgi_tensor_in {
-    const char *path;           /* a view of the job's options */
+    const char *path;           /* a view of the options */
     tgi_npy_in npy;             /* .file.fd -1: not open */
     tgi_desc desc;              /* as it lies there, of the input's rank (tgi_tensor_widen) */
     int64_t step[TGI_MAX_RANK]; /* elements from one to the next along each axis of it */
@@ -36,14 +61,21 @@ typedef struct tgi_tensor_out {
     int dropped; /* nobody takes it */
 } tgi_tensor_out;
 
-struct tgi_tensors {
-    int from_image;
+typedef struct tgi_tensors {
+    tgi_tensor_set set;
+    const tgi_stage *stage;     /* the whole network, of the plan that holds; set with each */
+    const tgi_image_info *info; /* of the image that goes in, as it is open for that plan */
     tgi_tensor_in in[TGI_MAX_PORTS];
     tgi_desc in_desc[TGI_MAX_PORTS]; /* graph order, N = 1 */
     int64_t batch;                   /* samples, looped over */
     tgi_tensor_out out[TGI_MAX_PORTS];
     tgi_names names;
-};
+} tgi_tensors;
+
+/* tensor_in.c: look at the sources and open the files of what goes in. TG_E_ARG: something is
+ * missing, or is not as the network declares it. */
+tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err *err);
+void tgi_tensors_close(tgi_tensors **t);
 
 /* Does this -o name arrays (NAME.npy, a folder)? */
 int tgi_names_arrays(const char *output);
@@ -68,29 +100,29 @@ tg_status tgi_tensor_wrong_rank(const tgi_port *p, const char *path, const tgi_d
  * x? */
 int tgi_output_is_image(const tgi_graph *g, int o, const tgi_desc *d);
 
-/* tensor_out.c: is output o written as an image, and which type do its elements have in the
- * file? Plan made. */
-int tgi_tensor_makes_image(const tg_job *job, int o);
-tg_dtype tgi_tensor_out_type(const tg_job *job, int o);
+/* tensor_out.c: is output o, of this shape in the graph, written as an image, and which type do
+ * its elements have in the file? */
+int tgi_tensor_makes_image(const tgi_tensors *all, int o, const tgi_desc *d);
+tg_dtype tgi_tensor_out_type(const tgi_tensors *all, int o, const tgi_desc *d);
 /* Bytes of output o while the run writes it, and of the image that is made of it, beside it; 0
  * for what cannot be told. Plan made. */
-void tgi_tensor_disk(const tg_job *job, int o, uint64_t *array, uint64_t *image);
+void tgi_tensor_disk(tgi_tensors *all, int o, uint64_t *array, uint64_t *image);
 /* Their shapes; plan made. */
-tg_status tgi_tensors_shape(tg_job *job, tgi_err *err);
+tg_status tgi_tensors_shape(tgi_tensors *all, tgi_err *err);
 /* Name the outputs, and their shapes; plan made. Their folder is created. */
-tg_status tgi_tensors_name(tg_job *job, tgi_err *err);
+tg_status tgi_tensors_name(tgi_tensors *all, tgi_err *err);
 /* Lock and create them. TG_E_BUSY: another run writes one of them. */
-tg_status tgi_tensors_create(tg_job *job, tgi_err *err);
-/* All samples are stored: make images of those that shall be, and give the others their names.
- */
-tg_status tgi_tensors_finish(tg_job *job, tgi_err *err);
+tg_status tgi_tensors_create(tgi_tensors *all, tgi_err *err);
+/* All samples are stored: arrays are complete and on the disk. Images are then made of theirs by
+ * a copy, which is the job's. */
+tg_status tgi_tensors_seal(tgi_tensors *all, tgi_err *err);
+/* What is known of the image that went in, as far as it holds for output o: as for the only
+ * output of a run, at this one's scale. Plan made. */
+void tgi_tensor_meta(const tgi_tensors *all, int o, tgi_image_meta *out);
 /* The end of a run, also of one that failed: what has no name yet goes, since there is no
  * journal that says how far it is, unless it is complete and listed. Safe where nothing was
  * created. */
-void tgi_tensors_drop(struct tgi_tensors *t);
-
-/* job_tensor.c: the files of all inputs (tgi_held_files); `of` is the job. */
-int tgi_tensor_files(const void *of, int64_t i, tgi_held *out);
+void tgi_tensors_drop(tgi_tensors *t);
 
 /* tensor_copy.c: element strides of an input along the graph's axes. */
 void tgi_tensor_strides(const tgi_port *p, const tgi_tensor_in *in, int rank, int64_t *stride);
@@ -100,12 +132,9 @@ tg_status tgi_tensor_read(const tgi_tensor_in *in, int64_t element, void *dst, i
 tg_status tgi_tensor_write(tgi_tensor_out *out, int64_t element, const void *src, int64_t n,
                            tgi_err *err);
 /* Input i of a sample into a view; a view into output o. `rows`: TGI_TENSOR_ROWS bytes. */
-tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tgi_view *view,
+tg_status tgi_tensor_load(const tgi_tensors *all, int i, int64_t sample, const tgi_view *view,
                           const tgi_box *box, void *rows, tgi_err *err);
-tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_affine *map,
+tg_status tgi_tensor_store(tgi_tensors *all, int o, int64_t sample, const tgi_affine *map,
                            const tgi_view *view, const tgi_box *box, void *rows, tgi_err *err);
-
-/* Arrays, or an image, in; arrays out, as the model declares them. */
-void tgi_tensors_close(struct tgi_tensors **t);
 
 #endif

@@ -1,6 +1,6 @@
 /* tensor_rank.c - an array whose axes are not as many as the network's input has: what would
  * do. */
-#include "engine/job/tensors.h"
+#include "engine/ends/tensors.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,16 +1,17 @@
 /* tensor_out.c - arrays as outputs: their names, shapes and files.
  *
  * They grow in NAME.npy.partial, locked against a second run (io/part.h), and get their names
- * when all of them are complete. A job that reads an image and writes into a folder turns those
- * that are images into NAME.tif then, planes in the order of the image's own; their arrays
- * never have a name, and NAME.tif is locked by its journal from the beginning, as by a run that
- * writes nothing else. */
+ * when all of them are complete. Where an image goes in and a folder comes out, the job turns
+ * those that are images into NAME.tif then, planes in the order of the image's own; their
+ * arrays never have a name, and NAME.tif is locked by its journal from the beginning, as by a
+ * run that writes nothing else. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
-#include "engine/job/copy.h"
-#include "engine/job/tensor_memory.h"
-#include "engine/job/tensors.h"
+#include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensors.h"
+#include "engine/out/fingerprint_text.h"
 #include "engine/out/journal.h"
+#include "engine/plan/stream.h"
 #include "io/file_ops.h"
 #include "io/picture_out.h"
 
@@ -67,22 +68,27 @@ int tgi_output_is_image(const tgi_graph *g, int o, const tgi_desc *d)
     return tgi_is_image(g, d) && perm[d->rank - 1] >= 0 && perm[d->rank - 2] >= 0;
 }
 
-int tgi_tensor_makes_image(const tg_job *job, int o)
+int tgi_tensor_makes_image(const tgi_tensors *all, int o, const tgi_desc *d)
 {
-    const tgi_net *net = job->plan.net;
-    return job->tensors->from_image && job->set.output && tgi_names_folder(job->set.output) &&
-           tgi_output_is_image(job->graph, o, &net->shapes.desc[net->out[o]]);
+    const char *out = all->set.output;
+    return all->set.map && out && tgi_names_folder(out) &&
+           tgi_output_is_image(all->set.graph, o, d);
 }
 
-tg_dtype tgi_tensor_out_type(const tg_job *job, int o)
+tg_dtype tgi_tensor_out_type(const tgi_tensors *all, int o, const tgi_desc *d)
 {
-    const tgi_net *net = job->plan.net;
-    const tg_dtype type = net->shapes.desc[net->out[o]].dtype;
-    if (!tgi_tensor_makes_image(job, o))
-        return type;
-    return type == TG_DTYPE_BOOL            ? TG_DTYPE_U8
-           : o == 0 && type == TG_DTYPE_I64 ? job->set.dtype /* labels */
-                                            : TG_DTYPE_F32;
+    if (!tgi_tensor_makes_image(all, o, d))
+        return d->dtype;
+    return d->dtype == TG_DTYPE_BOOL            ? TG_DTYPE_U8
+           : o == 0 && d->dtype == TG_DTYPE_I64 ? all->set.labels
+                                                : TG_DTYPE_F32;
+}
+
+/* Output o in the graph, as planned. */
+static const tgi_desc *desc_of(const tgi_tensors *all, int o)
+{
+    const tgi_net *net = all->stage->net;
+    return &net->shapes.desc[net->out[o]];
 }
 
 /* ---- Names ------------------------------------------------------------------------------- */
@@ -110,17 +116,17 @@ tg_status tgi_name_in_folder(const char *folder, const char *name, const char *s
     return TG_OK;
 }
 
-static tg_status name_output(const tg_job *job, int o, tgi_err *err)
+static tg_status name_output(tgi_tensors *all, int o, tgi_err *err)
 {
-    tgi_tensor_out *t = &job->tensors->out[o];
-    const char *out = job->set.output, *name = job->graph->out[o].name;
+    tgi_tensor_out *t = &all->out[o];
+    const char *out = all->set.output, *name = all->set.graph->out[o].name;
     char path[4096];
     if (!out || !*out)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.npy or -o DIR/) is missing");
     if (!tgi_names_folder(out)) {
-        if (job->graph->n_out > 1)
+        if (all->set.graph->n_out > 1)
             return tgi_fail(err, TG_E_ARG, "the network has %d outputs: give a folder, -o DIR/",
-                            job->graph->n_out);
+                            all->set.graph->n_out);
         return copy_name(out, &t->path, err);
     }
     if (mkdir(out, 0777) != 0 && errno != EEXIST)
@@ -128,9 +134,9 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
     TGI_TRY(tgi_name_in_folder(out, name, ".npy", path, sizeof path, err));
     TGI_TRY(copy_name(path, &t->path, err));
     for (int k = 0; k < o; k++)
-        if (strcmp(job->tensors->out[k].path, path) == 0)
+        if (strcmp(all->out[k].path, path) == 0)
             return tgi_fail(err, TG_E_UNSUPPORTED, "two outputs would be written to %s", path);
-    if (!tgi_tensor_makes_image(job, o))
+    if (!tgi_tensor_makes_image(all, o, desc_of(all, o)))
         return TG_OK;
     TGI_TRY(tgi_name_in_folder(out, name, ".tif", path, sizeof path, err));
     return copy_name(path, &t->tiff, err);
@@ -138,11 +144,11 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
 
 /* ---- Shapes ------------------------------------------------------------------------------ */
 
-/* What of an image's axes the job wants: the share of output 0's. */
-static void set_keep(const tg_job *job, int o, const tgi_desc *d)
+/* What of an image's axes is wanted: the share of output 0's. */
+static void set_keep(tgi_tensors *all, int o, const tgi_desc *d)
 {
-    const tgi_stage *s = &job->plan.stages->one;
-    tgi_tensor_out *t = &job->tensors->out[o];
+    const tgi_stage *s = all->stage;
+    tgi_tensor_out *t = &all->out[o];
     for (int a = 0; a < d->rank; a++)
         t->keep[a] = (tgi_range){0, d->dim[a]};
     for (int a = TGI_STREAM_AXIS; a < d->rank && !s->net->values[s->net->out[o]].flat; a++) {
@@ -152,11 +158,10 @@ static void set_keep(const tg_job *job, int o, const tgi_desc *d)
 }
 
 /* The file has the axes of the model's own output; samples follow each other on the first. */
-static tg_status shape_array(const tg_job *job, int o, const tgi_desc *d, tgi_err *err)
+static tg_status shape_array(tgi_tensors *all, int o, const tgi_desc *d, tgi_err *err)
 {
-    struct tgi_tensors *all = job->tensors;
     tgi_tensor_out *t = &all->out[o];
-    const tgi_port *p = &job->graph->out[o];
+    const tgi_port *p = &all->set.graph->out[o];
     int64_t step[TGI_MAX_RANK], n = 1;
     t->file = (tgi_desc){d->dtype, p->file_rank, {0}};
     for (int i = 0; i < p->file_rank; i++)
@@ -180,17 +185,17 @@ static tg_status shape_array(const tg_job *job, int o, const tgi_desc *d, tgi_er
     return TG_OK;
 }
 
-/* The file is a stack: the axes that the job loops over, channels, then z, y and x. */
-static tg_status shape_stack(const tg_job *job, int o, const tgi_desc *d, tgi_err *err)
+/* The file is a stack: the axes that the run loops over, channels, then z, y and x. */
+static tg_status shape_stack(tgi_tensors *all, int o, const tgi_desc *d, tgi_err *err)
 {
-    const tgi_mapping *m = &job->map;
-    tgi_tensor_out *t = &job->tensors->out[o];
+    const tgi_mapping *m = all->set.map;
+    tgi_tensor_out *t = &all->out[o];
     int n = 0, has_c = 0;
     memset(t->axes, 0, sizeof t->axes);
     if (m->n_loop + d->rank > TGI_IMAGE_MAX_AXES || m->n_loop + d->rank > TGI_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "the output \"%s\" would have more than %d axes",
-                        job->graph->out[o].name, TGI_IMAGE_MAX_AXES);
-    t->file.dtype = tgi_tensor_out_type(job, o);
+                        all->set.graph->out[o].name, TGI_IMAGE_MAX_AXES);
+    t->file.dtype = tgi_tensor_out_type(all, o, d);
     for (int i = 0; i < m->n_loop && m->planes.n == 0; i++) {
         has_c |= m->loop[i].letter == 'C';
         t->axes[n] = m->loop[i].letter;
@@ -214,56 +219,53 @@ static tg_status shape_stack(const tg_job *job, int o, const tgi_desc *d, tgi_er
     return TG_OK;
 }
 
-static tg_status shape_output(const tg_job *job, int o, tgi_err *err)
+static tg_status shape_output(tgi_tensors *all, int o, tgi_err *err)
 {
-    const tgi_net *net = job->plan.net;
-    const tgi_desc *d = &net->shapes.desc[net->out[o]];
-    set_keep(job, o, d);
-    return tgi_tensor_makes_image(job, o) ? shape_stack(job, o, d, err)
-                                          : shape_array(job, o, d, err);
+    const tgi_desc *d = desc_of(all, o);
+    set_keep(all, o, d);
+    return tgi_tensor_makes_image(all, o, d) ? shape_stack(all, o, d, err)
+                                             : shape_array(all, o, d, err);
 }
 
 /* ---- The image that is made of an array -------------------------------------------------- */
 
-/* What is known of the image, as far as it holds for output o: as for the only output of a run,
- * at this one's scale. */
-static void meta_of(const tg_job *job, int o, tgi_image_meta *out)
+void tgi_tensor_meta(const tgi_tensors *all, int o, tgi_image_meta *out)
 {
-    const tgi_net *net = job->plan.net;
-    const tgi_desc *d = &net->shapes.desc[net->out[o]];
-    const tgi_tensor_out *first = &job->tensors->out[0], *t = &job->tensors->out[o];
-    tgi_mapping m = job->map;
+    const tgi_desc *d = desc_of(all, o);
+    const tgi_tensor_out *first = &all->out[0], *t = &all->out[o];
+    tgi_mapping m = *all->set.map;
     m.out_channels = d->dim[1];
     m.out_samples = 0;
     memcpy(m.out_axes, t->axes, sizeof m.out_axes);
-    for (int a = TGI_STREAM_AXIS; a < d->rank && d->rank == job->in_desc.rank; a++) {
+    for (int a = TGI_STREAM_AXIS; a < d->rank && d->rank == all->in_desc[0].rank; a++) {
         tgi_place *p = &m.fit[3 - d->rank + a].place;
         p->up *= tgi_range_len(t->keep[a]); /* shares of output 0's: set_keep */
         p->down *= tgi_range_len(first->keep[a]);
     }
-    tgi_mapping_meta(&m, job->info, out);
+    tgi_mapping_meta(&m, all->info, out);
 }
 
 /* A picture is made of the tiles. */
-static int is_picture(const tg_job *job)
+static int is_picture(const tgi_tensors *all)
 {
-    return tgi_opts_choice(job->opts, TGI_OPT_FORMAT) == 1;
+    return tgi_opts_choice(all->set.opts, TGI_OPT_FORMAT) == 1;
 }
 
-/* As the copy will lay it out (make_image, tgi_copy_make_layout). */
-static tg_status lay_out_image(const tg_job *job, int o, tgi_sink_layout **out, tgi_err *err)
+/* As the copy will lay it out that makes the image (tgi_copy_make_layout). */
+static tg_status lay_out_image(const tgi_tensors *all, int o, tgi_sink_layout **out,
+                               tgi_err *err)
 {
-    const tgi_tensor_out *t = &job->tensors->out[o];
-    const tgi_compress_spec *z = &job->set.compress;
+    const tgi_tensor_out *t = &all->out[o];
+    const tgi_compress_spec *z = &all->set.compress;
     tgi_image_meta meta;
     tgi_sink_spec spec = {.dtype = t->file.dtype, .meta = &meta};
-    if (!is_picture(job)) {
+    if (!is_picture(all)) {
         spec.compression = (tgi_compression)z->kind;
         spec.level = z->level > 0 ? z->level : 0;
     }
     if (spec.compression != TGI_COMPRESSION_NONE)
         spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
-    meta_of(job, o, &meta);
+    tgi_tensor_meta(all, o, &meta);
     memcpy(spec.axes, t->axes, sizeof t->axes);
     memcpy(spec.shape, t->file.dim, (size_t)t->file.rank * sizeof spec.shape[0]);
     return tgi_sink_layout_make(&spec, out, err);
@@ -280,20 +282,30 @@ static tg_status refuse_folder(const char *path, tgi_err *err)
                : TG_OK;
 }
 
-static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *err)
+static tg_status refuse_existing(const tgi_tensors *all, const char *path, tgi_err *err)
 {
-    return path && access(path, F_OK) == 0 && !job->set.overwrite
+    return path && access(path, F_OK) == 0 && !all->set.overwrite
                ? tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", path)
                : TG_OK;
 }
 
+/* It tells of an image that is made of an array: nobody goes on with it. */
+static int is_such_image(const tgi_journal *j)
+{
+    size_t n;
+    char program[64];
+    const char *stored = tgi_journal_job(j, &n);
+    return n && tgi_fingerprint_get(stored, n, "tegula", program, sizeof program) &&
+           strncmp(program, TGI_ARRAY_IMAGE, strlen(TGI_ARRAY_IMAGE)) == 0;
+}
+
 /* What is there of this image, if anything: only what such a run left may go without -y. */
-static tg_status may_begin(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
+static tg_status may_begin(const tgi_tensors *all, tgi_tensor_out *t, tgi_err *err)
 {
     const tgi_journal_kind state = tgi_journal_state(t->journal);
     if (state == TGI_JOURNAL_FRESH)
         return TG_OK;
-    if (!tgi_copy_was_part(t->journal) && !job->set.overwrite)
+    if (!is_such_image(t->journal) && !all->set.overwrite)
         return tgi_fail(err, TG_E_CHANGED,
                         "%s.partial is the interrupted output of another job: finish that one, "
                         "or give -y to discard it",
@@ -301,132 +313,96 @@ static tg_status may_begin(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
     if (state != TGI_JOURNAL_FINISHED)
         return TG_OK;
     TGI_TRY(tgi_journal_clear_finished(t->journal, err)); /* all but its name was done */
-    TGI_TRY(refuse_existing(job, t->tiff, err));
+    TGI_TRY(refuse_existing(all, t->tiff, err));
     tgi_journal_close(&t->journal);
-    return tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err);
+    return tgi_journal_open(t->tiff, all->set.overwrite, NULL, &t->journal, err);
 }
 
 /* The log comes before it begins. */
-static tg_status claim(const tg_job *job, int o, tgi_err *err)
+static tg_status claim(const tgi_tensors *all, int o, tgi_err *err)
 {
     tgi_sink_layout *l = NULL;
-    TGI_TRY(lay_out_image(job, o, &l, err));
-    const tg_status st = tgi_journal_claim(job->tensors->out[o].journal, l, err);
+    TGI_TRY(lay_out_image(all, o, &l, err));
+    const tg_status st = tgi_journal_claim(all->out[o].journal, l, err);
     tgi_sink_layout_free(&l);
     return st;
 }
 
-static tg_status create_one(const tg_job *job, int o, tgi_err *err)
+static tg_status create_one(tgi_tensors *all, int o, tgi_err *err)
 {
-    tgi_tensor_out *t = &job->tensors->out[o];
+    tgi_tensor_out *t = &all->out[o];
     if (!t->tiff)
-        return tgi_npy_create(t->path, &t->file, job->set.overwrite, &t->npy, err);
-    TGI_TRY(tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err));
-    TGI_TRY(may_begin(job, t, err));
-    TGI_TRY(claim(job, o, err));
-    return tgi_npy_create_unnamed(job->set.output, t->tiff, &t->file, &t->npy, err);
+        return tgi_npy_create(t->path, &t->file, all->set.overwrite, &t->npy, err);
+    TGI_TRY(tgi_journal_open(t->tiff, all->set.overwrite, NULL, &t->journal, err));
+    TGI_TRY(may_begin(all, t, err));
+    TGI_TRY(claim(all, o, err));
+    return tgi_npy_create_unnamed(all->set.output, t->tiff, &t->file, &t->npy, err);
 }
 
-tg_status tgi_tensors_shape(tg_job *job, tgi_err *err)
+tg_status tgi_tensors_shape(tgi_tensors *all, tgi_err *err)
 {
-    const int sinks = tgi_job_has_sinks(job);
-    for (int o = 0; o < job->plan.net->n_out; o++) {
-        TGI_TRY(shape_output(job, o, err));
-        job->tensors->out[o].dropped = sinks && !tgi_memory_sink(job, o);
+    const int sinks = tgi_memory_has_sinks(all->set.opts);
+    for (int o = 0; o < all->set.graph->n_out; o++) {
+        TGI_TRY(shape_output(all, o, err));
+        all->out[o].dropped = sinks && !tgi_memory_sink(all, o);
     }
     return TG_OK;
 }
 
-tg_status tgi_tensors_name(tg_job *job, tgi_err *err)
+tg_status tgi_tensors_name(tgi_tensors *all, tgi_err *err)
 {
-    const tgi_net *net = job->plan.net;
-    for (int o = 0; o < net->n_out; o++) {
-        TGI_TRY(name_output(job, o, err));
-        TGI_TRY(shape_output(job, o, err));
+    for (int o = 0; o < all->set.graph->n_out; o++) {
+        TGI_TRY(name_output(all, o, err));
+        TGI_TRY(shape_output(all, o, err));
     }
     return TG_OK;
 }
 
-tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
+tg_status tgi_tensors_create(tgi_tensors *all, tgi_err *err)
 {
-    const int n = job->plan.net->n_out;
-    tgi_tensor_out *out = job->tensors->out;
+    const int n = all->set.graph->n_out;
+    tgi_tensor_out *out = all->out;
     for (int o = 0; o < n; o++)
         TGI_TRY(refuse_folder(out[o].tiff ? out[o].tiff : out[o].path, err));
     for (int o = 0; o < n; o++)
-        TGI_TRY(refuse_existing(job, out[o].tiff ? NULL : out[o].path, err)); /* its journal
+        TGI_TRY(refuse_existing(all, out[o].tiff ? NULL : out[o].path, err)); /* its journal
                                                                                  knows */
     for (int o = 0; o < n; o++)
-        TGI_TRY(create_one(job, o, err));
-    return tgi_names_forget(job, err);
+        TGI_TRY(create_one(all, o, err));
+    return tgi_names_forget(&all->names, err);
 }
 
 /* With the picture that is made of its tiles, if any. */
-static uint64_t image_bytes(const tg_job *job, int o)
+static uint64_t image_bytes(const tgi_tensors *all, int o)
 {
     tgi_sink_layout *l = NULL;
     tgi_err none = {0};
-    if (lay_out_image(job, o, &l, &none) != TG_OK)
+    if (lay_out_image(all, o, &l, &none) != TG_OK)
         return 0;
     const uint64_t bytes = l->file_bytes;
     tgi_sink_layout_free(&l);
-    return tgi_sat_mul(is_picture(job) ? 2 : 1, bytes);
+    return tgi_sat_mul(is_picture(all) ? 2 : 1, bytes);
 }
 
-void tgi_tensor_disk(const tg_job *job, int o, uint64_t *array, uint64_t *image)
+void tgi_tensor_disk(tgi_tensors *all, int o, uint64_t *array, uint64_t *image)
 {
     tgi_err none = {0};
     *array = *image = 0;
-    if (shape_output(job, o, &none) != TG_OK)
+    if (shape_output(all, o, &none) != TG_OK)
         return;
-    *array = tgi_npy_file_bytes(&job->tensors->out[o].file);
-    if (tgi_tensor_makes_image(job, o))
-        *image = image_bytes(job, o);
+    *array = tgi_npy_file_bytes(&all->out[o].file);
+    if (tgi_tensor_makes_image(all, o, desc_of(all, o)))
+        *image = image_bytes(all, o);
 }
 
-/* The array is complete: what remains is another format. */
-static tg_status make_image(const tg_job *job, int index, tgi_err *err)
+tg_status tgi_tensors_seal(tgi_tensors *all, tgi_err *err)
 {
-    static const struct {
-        tgi_opt id;
-        const char *name;
-    } handed_on[] = {{TGI_OPT_COMPRESS, "compress"}, {TGI_OPT_FORMAT, "format"}};
-    const tgi_tensor_out *t = &job->tensors->out[index];
-    tgi_image_meta meta;
-    tg_opts *o = NULL;
-    meta_of(job, index, &meta);
-    TGI_TRY(tgi_opts_new(&o, err));
-    tg_status st = tgi_opts_set(o, "input", t->npy.part.partial, err);
-    if (st == TG_OK)
-        st = tgi_opts_set(o, "output", t->tiff, err);
-    if (st == TG_OK)
-        st = tgi_opts_set(o, "axes", t->axes, err);
-    for (size_t i = 0; i < sizeof handed_on / sizeof handed_on[0] && st == TG_OK; i++)
-        if (tgi_opts_str(job->opts, handed_on[i].id))
-            st = tgi_opts_set(o, handed_on[i].name, tgi_opts_str(job->opts, handed_on[i].id),
-                              err);
-    const tgi_copy_part part = {&meta, t->journal};
-    if (st == TG_OK)
-        st = tgi_copy(job->ctx, o, &part, err);
-    tgi_opts_free(&o);
-    return st;
+    for (int o = 0; o < all->set.graph->n_out; o++)
+        TGI_TRY(tgi_npy_seal(&all->out[o].npy, err));
+    return TG_OK;
 }
 
-/* First all of them are complete and on the disk, then they get their names: a kill before that
- * leaves none, and the same command starts over. */
-tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
-{
-    const int n = job->graph->n_out;
-    tgi_tensor_out *out = job->tensors->out;
-    for (int o = 0; o < n; o++)
-        TGI_TRY(tgi_npy_seal(&out[o].npy, err));
-    for (int o = 0; o < n; o++)
-        if (out[o].tiff)
-            TGI_TRY(make_image(job, o, err));
-    return tgi_names_give(job, err);
-}
-
-void tgi_tensors_drop(struct tgi_tensors *t)
+void tgi_tensors_drop(tgi_tensors *t)
 {
     for (int o = 0; o < TGI_MAX_PORTS; o++) {
         tgi_tensor_out *p = &t->out[o];

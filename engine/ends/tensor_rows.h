@@ -11,20 +11,23 @@
 #ifndef TGI_TENSOR_ROWS_H
 #define TGI_TENSOR_ROWS_H
 
-#include "engine/job/tensors.h"
+#include "engine/ends/tensors.h"
+#include "engine/exec/device_exec.h"
+#include "engine/plan/tiling.h"
 
-/* What inputs and outputs are like for a tiling on a device; planned, files need not be there
- * yet. */
-void tgi_tensor_form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out);
-/* One staging buffer: a band of every input. */
-size_t tgi_tensor_band_bytes(const tg_job *job, const tgi_tiling *t);
+/* What arrays are like for a tiling on a device; planned, files need not be there yet. Of an
+ * image that goes in nothing is said. */
+void tgi_tensor_form(const tgi_tensors *all, const tgi_tiling *t, tgi_device_form *out);
+/* One staging buffer: a band of every array that goes in. */
+size_t tgi_tensor_band_bytes(const tgi_tensors *all, const tgi_tiling *t);
 
 typedef struct tgi_tensor_reader tgi_tensor_reader;
 
 /* staging: two buffers of tgi_tensor_band_bytes, `rows`: TGI_TENSOR_ROWS bytes, all borrowed.
  * Returned; tgi_tensor_reader_close. */
-tg_status tgi_tensor_reader_open(const tg_job *job, const tgi_tiling *t, void *const staging[2],
-                                 void *rows, tgi_tensor_reader **out, tgi_err *err);
+tg_status tgi_tensor_reader_open(const tgi_tensors *all, const tgi_tiling *t,
+                                 void *const staging[2], void *rows, tgi_tensor_reader **out,
+                                 tgi_err *err);
 void tgi_tensor_reader_close(tgi_tensor_reader **r);
 /* Ask for a sample's boxes, one for each input, in the background; at most one set of them is
  * under way. */
@@ -37,9 +40,9 @@ tg_status tgi_tensor_reader_get(tgi_tensor_reader *r, int64_t sample, int i, con
 /* Seconds that `get` waited for elements. */
 double tgi_tensor_reader_waited(const tgi_tensor_reader *r);
 
-/* Elements of output o of a sample over `box`, as the form says, to their places in the file.
+/* Elements of output o of a sample over `box`, as its form says, to their places in the file.
  * `rows`: TGI_TENSOR_ROWS bytes. */
-tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tgi_box *box,
-                          const void *pixels, void *rows, tgi_err *err);
+tg_status tgi_tensor_take(tgi_tensors *all, int o, const tgi_device_port *form, int64_t sample,
+                          const tgi_box *box, const void *pixels, void *rows, tgi_err *err);
 
 #endif

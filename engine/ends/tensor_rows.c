@@ -1,12 +1,11 @@
 /* tensor_rows.c - moves rows between array files and pinned memory, in the form the device
  * takes. */
-#include "engine/job/tensor_rows.h"
+#include "engine/ends/tensor_rows.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/job/ends.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -41,27 +40,26 @@ static void set_box(rows *r, const tgi_box *b)
 }
 
 /* Of input i: `stride` has room for all axes. */
-static rows rows_in(const tg_job *job, int i, int64_t sample, int64_t *stride)
+static rows rows_in(const tgi_tensors *all, int i, int64_t sample, int64_t *stride)
 {
-    const struct tgi_tensors *t = job->tensors;
-    const tgi_desc *d = &t->in_desc[i];
-    const int flat = !tgi_is_image(job->graph, d);
-    tgi_tensor_strides(&job->graph->in[i], &t->in[i], d->rank, stride);
-    return (rows){.size = tgi_dtype_size(t->in[i].desc.dtype),
+    const tgi_graph *g = all->set.graph;
+    const tgi_desc *d = &all->in_desc[i];
+    const int flat = !tgi_is_image(g, d);
+    tgi_tensor_strides(&g->in[i], &all->in[i], d->rank, stride);
+    return (rows){.size = tgi_dtype_size(all->in[i].desc.dtype),
                   .rank = d->rank,
                   .d = d,
                   .stride = stride,
                   .first = sample * stride[0],
                   .flat = flat,
                   .channels = flat ? 1 : d->dim[1],
-                  .together = flat ? 1 : together_of(&job->graph->in[i], d)};
+                  .together = flat ? 1 : together_of(&g->in[i], d)};
 }
 
-static rows rows_out(const tg_job *job, int o, int64_t sample)
+static rows rows_out(const tgi_tensors *all, int o, const tgi_device_port *p, int64_t sample)
 {
-    const tgi_net *net = job->plan.net;
-    const tgi_tensor_out *t = &job->tensors->out[o];
-    const tgi_device_port *p = &job->dev.form.out[o];
+    const tgi_net *net = all->stage->net;
+    const tgi_tensor_out *t = &all->out[o];
     return (rows){.size = tgi_dtype_size(t->file.dtype),
                   .rank = net->shapes.desc[net->out[o]].rank,
                   .d = &net->shapes.desc[net->out[o]],
@@ -210,14 +208,13 @@ static int64_t n_rows(const rows *r)
     return tgi_range_len(r->z) * (r->channels / r->together) * tgi_range_len(r->y);
 }
 
-tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tgi_box *box,
-                          const void *pixels, void *buffer, tgi_err *err)
+tg_status tgi_tensor_take(tgi_tensors *all, int o, const tgi_device_port *form, int64_t sample,
+                          const tgi_box *box, const void *pixels, void *buffer, tgi_err *err)
 {
-    rows r = rows_out(job, o, sample);
+    rows r = rows_out(all, o, form, sample);
     set_box(&r, box);
     /* Staged elements are only read: one struct serves both directions. */
-    copying j = {
-        .out = &job->tensors->out[o], .staged = (char *)(uintptr_t)pixels, .rows = buffer};
+    copying j = {.out = &all->out[o], .staged = (char *)(uintptr_t)pixels, .rows = buffer};
     return copy_box(&r, &j, err);
 }
 
@@ -235,40 +232,35 @@ static size_t band_elements(const tgi_tiling *t, int i)
                        tgi_sat_mul((size_t)across, (size_t)tgi_max(1, columns)));
 }
 
-static size_t input_bytes(const tg_job *job, const tgi_tiling *t, int i)
+static size_t input_bytes(const tgi_tensors *all, const tgi_tiling *t, int i)
 {
     return tgi_align_size(
-        tgi_sat_mul(band_elements(t, i), tgi_dtype_size(job->tensors->in[i].desc.dtype)), 64);
+        tgi_sat_mul(band_elements(t, i), tgi_dtype_size(all->in[i].desc.dtype)), 64);
 }
 
-void tgi_tensor_form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out)
+void tgi_tensor_form(const tgi_tensors *all, const tgi_tiling *t, tgi_device_form *out)
 {
     const tgi_net *net = t->net;
     memset(out, 0, sizeof *out);
-    for (int i = 0; i < net->n_in && !job->source; i++)
-        out->in[i] = (tgi_device_port){.type = job->tensors->in[i].desc.dtype,
-                                       .bytes = input_bytes(job, t, i)};
-    if (job->source)
-        out->in[0] =
-            (tgi_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+    for (int i = 0; i < net->n_in && !all->set.map; i++)
+        out->in[i] =
+            (tgi_device_port){.type = all->in[i].desc.dtype, .bytes = input_bytes(all, t, i)};
     for (int o = 0; o < net->n_out; o++) {
         const tgi_desc *d = &net->shapes.desc[net->out[o]];
-        const tg_dtype type = tgi_tensor_out_type(job, o);
-        const int plain = net->values[net->out[o]].flat || tgi_tensor_makes_image(job, o);
+        const tg_dtype type = tgi_tensor_out_type(all, o, d);
+        const int plain = net->values[net->out[o]].flat || tgi_tensor_makes_image(all, o, d);
         out->out[o] =
             (tgi_device_port){.type = type == TG_DTYPE_BOOL ? TG_DTYPE_U8 : type, /* 0 or 1 */
                               .channels = net->values[net->out[o]].c,
-                              .together = plain ? 1 : together_of(&job->graph->out[o], d)};
+                              .together = plain ? 1 : together_of(&all->set.graph->out[o], d)};
     }
 }
 
-size_t tgi_tensor_band_bytes(const tg_job *job, const tgi_tiling *t)
+size_t tgi_tensor_band_bytes(const tgi_tensors *all, const tgi_tiling *t)
 {
     size_t bytes = 0;
-    if (job->source)
-        return tgi_job_staging_bytes(job, t);
     for (int i = 0; i < t->net->n_in; i++)
-        bytes = tgi_sat_add(bytes, input_bytes(job, t, i));
+        bytes = tgi_sat_add(bytes, input_bytes(all, t, i));
     return bytes;
 }
 
@@ -284,7 +276,7 @@ typedef struct staged {
 enum { IDLE, ASKED, READY, QUIT };
 
 struct tgi_tensor_reader {
-    const tg_job *job;
+    const tgi_tensors *all;
     int n_in;
     char *place[TGI_MAX_PORTS][2], *rows;
     staged slot[TGI_MAX_PORTS][2];
@@ -304,10 +296,10 @@ static tg_status stage(tgi_tensor_reader *r, int i, int64_t sample, const tgi_bo
 {
     int64_t stride[TGI_MAX_RANK] = {0};
     const int k = r->next[i];
-    rows from = rows_in(r->job, i, sample, stride);
+    rows from = rows_in(r->all, i, sample, stride);
     set_box(&from, box);
     r->slot[i][k].valid = 0;
-    copying j = {.in = &r->job->tensors->in[i], .staged = r->place[i][k], .rows = r->rows};
+    copying j = {.in = &r->all->in[i], .staged = r->place[i][k], .rows = r->rows};
     TGI_TRY(copy_box(&from, &j, err));
     r->slot[i][k] = (staged){1, sample, *box};
     return TG_OK;
@@ -338,17 +330,18 @@ static void *reader(void *arg)
     return NULL;
 }
 
-tg_status tgi_tensor_reader_open(const tg_job *job, const tgi_tiling *t, void *const staging[2],
-                                 void *buffer, tgi_tensor_reader **out, tgi_err *err)
+tg_status tgi_tensor_reader_open(const tgi_tensors *all, const tgi_tiling *t,
+                                 void *const staging[2], void *buffer, tgi_tensor_reader **out,
+                                 tgi_err *err)
 {
     tgi_tensor_reader *r = tgi_calloc(TGI_TAG_IO, 1, sizeof *r);
     if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
-    r->job = job;
+    r->all = all;
     r->rows = buffer;
     r->n_in = t->net->n_in;
     size_t at = 0;
-    for (int i = 0; i < r->n_in; at += input_bytes(job, t, i++))
+    for (int i = 0; i < r->n_in; at += input_bytes(all, t, i++))
         for (int k = 0; k < 2; k++)
             r->place[i][k] = (char *)staging[k] + at;
     pthread_mutex_init(&r->lock, NULL);
@@ -388,7 +381,7 @@ void tgi_tensor_reader_close(tgi_tensor_reader **rp)
 void tgi_tensor_reader_ask(tgi_tensor_reader *r, int64_t sample, const tgi_box *box)
 {
     for (int i = 0; i < r->n_in; i++) /* a program's function is called on the job's thread */
-        if (r->job->tensors->in[i].lent && !r->job->tensors->in[i].now.data)
+        if (r->all->in[i].lent && !r->all->in[i].now.data)
             return;
     pthread_mutex_lock(&r->lock);
     if (r->state == IDLE) {
@@ -418,10 +411,10 @@ tg_status tgi_tensor_reader_get(tgi_tensor_reader *r, int64_t sample, int i, con
     r->slot[i][k].valid = 0; /* sent; what lies there is next but one's place */
     r->next[i] = !k;
     r->waited += tgi_seconds() - t0;
-    const tgi_desc *d = &r->job->tensors->in_desc[i];
-    rows from = rows_in(r->job, i, sample, stride);
+    const tgi_desc *d = &r->all->in_desc[i];
+    rows from = rows_in(r->all, i, sample, stride);
     set_box(&from, box);
-    *out = (tgi_device_pixels){.type = r->job->tensors->in[i].desc.dtype,
+    *out = (tgi_device_pixels){.type = r->all->in[i].desc.dtype,
                                .channels = from.channels,
                                .together = from.together,
                                .rows = from.y,

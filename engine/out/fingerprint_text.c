@@ -1,5 +1,5 @@
 /* fingerprint_text.c - lines of a fingerprint: writing, looking, comparing. */
-#include "engine/job/fingerprint_text.h"
+#include "engine/out/fingerprint_text.h"
 
 #include "engine/base/mem.h"
 

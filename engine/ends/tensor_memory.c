@@ -1,6 +1,6 @@
-/* tensor_memory.c - arrays of a job in the caller's memory: which input or output each is of,
+/* tensor_memory.c - arrays in the caller's memory: which input or output each is of,
  * how its elements lie, and what is refused before pixels move. */
-#include "engine/job/tensor_memory.h"
+#include "engine/ends/tensor_memory.h"
 
 #include "engine/settings/lent.h"
 
@@ -9,22 +9,22 @@
 
 /* ---- Names ------------------------------------------------------------------------------- */
 
-static const tg_array *lent_to(const tg_job *job, tgi_lent_way way, const char *name, int i)
+static const tg_array *lent_to(const tg_opts *o, tgi_lent_way way, const char *name, int i)
 {
     const tgi_lent *l;
-    for (int k = 0; (l = tgi_opts_lent(job->opts, way, k)); k++)
+    for (int k = 0; (l = tgi_opts_lent(o, way, k)); k++)
         if (l->name ? strcmp(l->name, name) == 0 : i == 0)
             return l->array;
     return NULL;
 }
 
-static tg_status check_way(const tg_job *job, tgi_lent_way way, const tgi_port *ports, int n,
+static tg_status check_way(const tg_opts *o, tgi_lent_way way, const tgi_port *ports, int n,
                            tgi_err *err)
 {
     const char *what = way == TGI_LENT_SOURCE ? "input" : "output";
     const tgi_lent *l;
     unsigned char taken[TGI_MAX_PORTS] = {0};
-    for (int k = 0; (l = tgi_opts_lent(job->opts, way, k)); k++) {
+    for (int k = 0; (l = tgi_opts_lent(o, way, k)); k++) {
         int i = 0;
         while (l->name && i < n && strcmp(l->name, ports[i].name) != 0)
             i++;
@@ -38,26 +38,25 @@ static tg_status check_way(const tg_job *job, tgi_lent_way way, const tgi_port *
     return TG_OK;
 }
 
-tg_status tgi_memory_check_names(const tg_job *job, tgi_err *err)
+tg_status tgi_memory_check_names(const tg_opts *o, const tgi_graph *g, tgi_err *err)
 {
-    const tgi_graph *g = job->graph;
-    TGI_TRY(check_way(job, TGI_LENT_SOURCE, g->in, g->n_in, err));
-    return check_way(job, TGI_LENT_SINK, g->out, g->n_out, err);
+    TGI_TRY(check_way(o, TGI_LENT_SOURCE, g->in, g->n_in, err));
+    return check_way(o, TGI_LENT_SINK, g->out, g->n_out, err);
 }
 
-int tgi_job_has_sinks(const tg_job *job)
+int tgi_memory_has_sinks(const tg_opts *o)
 {
-    return tgi_opts_lent(job->opts, TGI_LENT_SINK, 0) != NULL;
+    return tgi_opts_lent(o, TGI_LENT_SINK, 0) != NULL;
 }
 
-const tg_array *tgi_memory_source(const tg_job *job, int i)
+const tg_array *tgi_memory_source(const tgi_tensors *all, int i)
 {
-    return lent_to(job, TGI_LENT_SOURCE, job->graph->in[i].name, i);
+    return lent_to(all->set.opts, TGI_LENT_SOURCE, all->set.graph->in[i].name, i);
 }
 
-const tg_array *tgi_memory_sink(const tg_job *job, int o)
+const tg_array *tgi_memory_sink(const tgi_tensors *all, int o)
 {
-    return lent_to(job, TGI_LENT_SINK, job->graph->out[o].name, o);
+    return lent_to(all->set.opts, TGI_LENT_SINK, all->set.graph->out[o].name, o);
 }
 
 /* ---- Where elements lie ------------------------------------------------------------------ */
@@ -169,11 +168,11 @@ static tg_status begin_sink(tgi_tensor_out *t, const char *name, tgi_err *err)
 }
 
 /* The strides of a sink along the graph's axes. */
-static void lay_out(const tg_job *job, int o)
+static void lay_out(tgi_tensors *all, int o)
 {
-    tgi_tensor_out *t = &job->tensors->out[o];
-    const tgi_port *p = &job->graph->out[o];
-    const tgi_net *net = job->plan.net;
+    tgi_tensor_out *t = &all->out[o];
+    const tgi_port *p = &all->set.graph->out[o];
+    const tgi_net *net = all->stage->net;
     int64_t step[TG_ARRAY_RANK];
     steps_of(&t->now, step);
     for (int a = 0; a < net->shapes.desc[net->out[o]].rank; a++)
@@ -182,17 +181,17 @@ static void lay_out(const tg_job *job, int o)
 }
 
 /* Rows of a result are written while later rows of the input are still to be read. */
-static tg_status check_apart(const tg_job *job, int o, tgi_err *err)
+static tg_status check_apart(const tgi_tensors *t, int o, tgi_err *err)
 {
-    const struct tgi_tensors *t = job->tensors;
+    const tgi_graph *g = t->set.graph;
     uintptr_t a, b, c, d;
     if (!t->out[o].now.data)
         return TG_OK;
     extent_of(&t->out[o].now, &a, &b);
-    for (int i = 0; i < job->graph->n_in + o; i++) {
-        const int in = i < job->graph->n_in;
-        const tg_array *other = in ? &t->in[i].now : &t->out[i - job->graph->n_in].now;
-        if (!(in ? t->in[i].lent : t->out[i - job->graph->n_in].lent) || !other->data)
+    for (int i = 0; i < g->n_in + o; i++) {
+        const int in = i < g->n_in;
+        const tg_array *other = in ? &t->in[i].now : &t->out[i - g->n_in].now;
+        if (!(in ? t->in[i].lent : t->out[i - g->n_in].lent) || !other->data)
             continue;
         extent_of(other, &c, &d);
         if (a <= d && c <= b)
@@ -200,33 +199,32 @@ static tg_status check_apart(const tg_job *job, int o, tgi_err *err)
                 err, TG_E_ARG,
                 "the sink of \"%s\" lies in the memory of a %s, that of \"%s\": give each "
                 "array memory of its own",
-                job->graph->out[o].name, in ? "source" : "second sink",
-                in ? job->graph->in[i].name : job->graph->out[i - job->graph->n_in].name);
+                g->out[o].name, in ? "source" : "second sink",
+                in ? g->in[i].name : g->out[i - g->n_in].name);
     }
     return TG_OK;
 }
 
-tg_status tgi_memory_begin_sources(tg_job *job, tgi_err *err)
+tg_status tgi_memory_begin_sources(tgi_tensors *t, tgi_err *err)
 {
-    struct tgi_tensors *t = job->tensors;
-    for (int i = 0; i < job->graph->n_in; i++)
+    const tgi_graph *g = t->set.graph;
+    for (int i = 0; i < g->n_in; i++)
         if (t->in[i].lent)
-            TGI_TRY(begin_source(&t->in[i], job->graph->in[i].name, err));
+            TGI_TRY(begin_source(&t->in[i], g->in[i].name, err));
     return TG_OK;
 }
 
-tg_status tgi_memory_begin(tg_job *job, tgi_err *err)
+tg_status tgi_memory_begin(tgi_tensors *t, tgi_err *err)
 {
-    struct tgi_tensors *t = job->tensors;
-    const tgi_graph *g = job->graph;
-    TGI_TRY(tgi_memory_begin_sources(job, err));
+    const tgi_graph *g = t->set.graph;
+    TGI_TRY(tgi_memory_begin_sources(t, err));
     for (int o = 0; o < g->n_out; o++) {
-        t->out[o].lent = tgi_memory_sink(job, o);
+        t->out[o].lent = tgi_memory_sink(t, o);
         if (!t->out[o].lent)
             continue;
         TGI_TRY(begin_sink(&t->out[o], g->out[o].name, err));
-        lay_out(job, o);
-        TGI_TRY(check_apart(job, o, err));
+        lay_out(t, o);
+        TGI_TRY(check_apart(t, o, err));
     }
     return TG_OK;
 }
