@@ -95,12 +95,15 @@ static void compose(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room
 static void say_resumed(cli *c, const tg_progress *p)
 {
     char done[CLI_TEXT], all[CLI_TEXT];
-    if (c->progress.resumed || p->tiles_resumed <= 0)
+    if (c->progress.resumed || (p->tiles_resumed <= 0 && p->stage_resumed <= 0))
         return;
     c->progress.resumed = true;
     cli_progress_clear(c);
-    fprintf(stderr, "continuing: %s of %s tiles done\n", cli_count(p->tiles_resumed, done),
-            cli_count(p->tiles_total, all));
+    if (p->stage_resumed > 0)
+        fprintf(stderr, "continuing: in stage %s\n", cli_count(p->stage_resumed, done));
+    if (p->tiles_resumed > 0)
+        fprintf(stderr, "continuing: %s of %s tiles done\n", cli_count(p->tiles_resumed, done),
+                cli_count(p->tiles_total, all));
 }
 
 static void draw(cli *c, const tg_progress *p)
@@ -139,6 +142,7 @@ static void event(const tg_progress *p)
     if (p->stages > 0) {
         cli_json_int(stdout, "stage", p->stage);
         cli_json_int(stdout, "stages", p->stages);
+        cli_json_int(stdout, "stage_resumed", p->stage_resumed);
     }
     fputs("}\n", stdout);
     fflush(stdout);

@@ -158,6 +158,8 @@ typedef struct tg_progress {
     int64_t tiles_done, tiles_total;
     int64_t tiles_resumed; /* of those done: found in the journal, from earlier runs */
     int64_t stage, stages; /* of a run in stages: the one that is computed, from 1; else 0 */
+    int64_t
+        stage_resumed; /* that in which an earlier run was stopped and this one goes on; 0: none */
 } tg_progress;
 
 /** Callbacks of a context. Zero means default in every field; `size` is sizeof(tg_ctx_opts). */

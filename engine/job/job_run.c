@@ -92,7 +92,8 @@ static void report(run *r, const char *phase, double fraction, double since)
                            .tiles_total = all,
                            .tiles_resumed = r->tiles_before - again,
                            .stage = staged ? r->all.pass.stages.at + 1 : 0,
-                           .stages = staged ? r->all.pass.stages.plan->n : 0};
+                           .stages = staged ? r->all.pass.stages.plan->n : 0,
+                           .stage_resumed = r->all.pass.stages.state.resumed};
     tgi_tracker_update(r->all.tracker, phase, p.tiles_done);
     tgi_ctx_progress(r->all.job->ctx, &p);
 }

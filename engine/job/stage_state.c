@@ -395,8 +395,10 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
                          "%s: what was kept between stages is damaged; the stages begin "
                          "with the first one",
                          s->owner.kept);
-        if (equal)
+        if (equal) {
             find_needs(p);
+            s->resumed = s->now.stage + 1;
+        }
     }
     s->goes_on = 0;
     s->now.item = p->item;

@@ -48,6 +48,7 @@ typedef struct tgi_stage_state {
     _Atomic uint64_t *sums; /* per kept value */
     unsigned char *needs;   /* per stage: it runs for the item at hand */
     int goes_on;            /* `now` is of an earlier run, and its item has not come yet */
+    int resumed;            /* stage, from 1, in which this run went on; 0: in none */
     double last;            /* when a record was written */
     int64_t row0;           /* of the cell at hand */
     double to_do, behind;   /* work of the item at hand, of items before it */
