@@ -69,6 +69,7 @@ tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
     p->job = job;
     p->tiling = &job->plan.choice.tiling;
     p->staging_bytes = job->plan.bytes.staging / 2;
+    tgi_mem_trim(); /* what planning freed is not there beside the reservation */
     TGI_TRY(tgi_threads_open(job->set.threads, &p->pool, err));
     TGI_TRY(reserve_blocks(p, err));
     lend_arena(p);
@@ -92,6 +93,7 @@ tg_status tgi_pass_take(tgi_pass *p, tg_job *job, const tgi_tiling *t, size_t st
     p->staging_bytes = staging;
     if (n)
         memcpy(want + 3, beside, (size_t)n * sizeof *beside);
+    tgi_mem_trim();
     TGI_TRY(tgi_threads_open(t ? t->threads : job->set.threads, &p->pool, err));
     TGI_TRY(tgi_reserve_all(want, 3 + n, more, &p->reserve, err));
     p->staging[1] = p->staging[0];
