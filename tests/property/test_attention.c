@@ -14,7 +14,7 @@ enum { UNSCALED, PRODUCT, PRODUCT_BY, QUERIES, KEYS, BOTH, N_SCALES };
 enum { APART, GATHERED, SPLIT_OFF, HALVES, N_FUSED };
 
 typedef struct form {
-    int spatial, fused, scale, turned, fewer_keys, dropped;
+    int spatial, fused, scale, turned, fewer_keys, dropped, einsum;
     int64_t heads, inner, outer; /* channels of a head: of keys, of values */
     float width;                 /* of numbers in the products */
 } form;
@@ -120,6 +120,18 @@ static void make_halves(draft *d, const form *f, int t, int64_t channels, int *q
         qkv[k] = in_heads(d, qkv[k], f->heads, f->inner);
 }
 
+static int by_letters(draft *d, const form *f, const char *equation, int a, int b)
+{
+    const int src[2] = {a, b};
+    int out, n = 0;
+    char *to = node(d, "Einsum", 2, src, 1, &out);
+    for (const char *c = equation; *c; c++) /* without heads their letter goes */
+        if (*c != 'h' || f->heads > 1)
+            to[n++] = *c;
+    to[n] = 0;
+    return out;
+}
+
 static int likeness(draft *d, const form *f, int q, int k)
 {
     const float by = 1 / sqrtf((float)f->inner), root = sqrtf(by);
@@ -127,10 +139,11 @@ static int likeness(draft *d, const form *f, int q, int k)
         q = op(d, "Mul", q, number(d, f->scale == BOTH ? root : by));
     if (f->scale == KEYS)
         k = op(d, "Div", k, number(d, 1 / by));
-    k = last_two(d, k, f->heads);
+    if (!f->einsum)
+        k = last_two(d, k, f->heads);
     if (f->scale == BOTH) /* as scaled_dot_product_attention is exported */
         k = op(d, "Mul", k, number(d, root));
-    const int p = op(d, "MatMul", q, k);
+    const int p = f->einsum ? by_letters(d, f, "bhic,bhjc->bhij", q, k) : op(d, "MatMul", q, k);
     return f->scale == PRODUCT      ? op(d, "Mul", number(d, by), p)
            : f->scale == PRODUCT_BY ? op(d, "Div", p, number(d, 1 / by))
                                     : p;
@@ -160,6 +173,9 @@ static int summed(draft *d, const form *f, int weights, int v)
 {
     if (f->dropped)
         weights = op(d, "Dropout", weights, -1);
+    if (f->einsum)
+        return by_letters(d, f, f->turned ? "bhjc,bhij->bhci" : "bhij,bhjc->bhic",
+                          f->turned ? v : weights, f->turned ? weights : v);
     return f->turned ? op(d, "MatMul", last_two(d, v, f->heads), last_two(d, weights, f->heads))
                      : op(d, "MatMul", weights, v);
 }
@@ -262,9 +278,9 @@ static void check_form(const form *f, uint64_t seed)
     if (tg_failures > before)
         fprintf(stderr,
                 "  %d axes, %lld heads of %lld and %lld, scale %d, fused %d, turned %d, fewer "
-                "%d\n",
+                "%d, einsum %d\n",
                 f->spatial, (long long)f->heads, (long long)f->inner, (long long)f->outer,
-                f->scale, f->fused, f->turned, f->fewer_keys);
+                f->scale, f->fused, f->turned, f->fewer_keys, f->einsum);
 }
 
 static form draw(uint64_t seed, int k)
@@ -276,6 +292,7 @@ static form draw(uint64_t seed, int k)
               .turned = (int)tg_rand_in(&s, 0, 1),
               .fewer_keys = (int)tg_rand_in(&s, 0, 1),
               .dropped = k % 5 == 0,
+              .einsum = tg_rand_in(&s, 0, 2) == 0,
               .heads = tg_rand_in(&s, 1, 4),
               .inner = tg_rand_in(&s, 1, 9),
               .outer = tg_rand_in(&s, 1, 9),
@@ -347,6 +364,26 @@ static void likeness_squared(draft *d, const int *qkv)
     d->at = op(d, "MatMul", weights_of(d, op(d, "Mul", like, like)), qkv[2]);
 }
 
+/* Values by columns, keys by rows. */
+static void values_of_other_places(draft *d, const int *qkv)
+{
+    static const int64_t exchanged[4] = {0, 1, 3, 2};
+    const int v = tokens(d, turned(d, d->at, 4, exchanged), 8);
+    const int w = weights_of(d, likeness(d, &plain_form, qkv[0], qkv[1]));
+    d->at = op(d, "MatMul", w, op(d, "MatMul", v, drawn(d, 8, 8, 1)));
+}
+
+/* Two heads look at the same keys. */
+static void keys_of_all_heads(draft *d, const int *qkv)
+{
+    static const int64_t four[4] = {0, 2, 1, 3};
+    const int64_t one[4] = {1, 1, -1, 4}, rows[3] = {1, -1, 8};
+    const int k = reshaped(d, op(d, "MatMul", qkv[1], drawn(d, 8, 4, 1)), 4, one);
+    const int like = op(d, "MatMul", in_heads(d, qkv[0], 2, 4), last_two(d, k, 2));
+    const int sum = op(d, "MatMul", weights_of(d, like), in_heads(d, qkv[2], 2, 4));
+    d->at = reshaped(d, turned(d, sum, 4, four), 3, rows);
+}
+
 static void other_networks_keep_their_arrays(void)
 {
     static const struct {
@@ -357,6 +394,8 @@ static void other_networks_keep_their_arrays(void)
                  {"weights read twice", weights_read_twice},
                  {"product read twice", product_read_twice},
                  {"of channels", of_channels},
+                 {"values of other places", values_of_other_places},
+                 {"keys of all heads", keys_of_all_heads},
                  {"likeness squared", likeness_squared}};
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         const int before = tg_failures;
