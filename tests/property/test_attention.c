@@ -43,7 +43,8 @@ static int reshaped(draft *d, int v, int rank, const int64_t *to)
 
 static int number(draft *d, float x)
 {
-    return floats(d, 0, NULL, x, 0);
+    const int64_t none[1] = {1};
+    return floats(d, 0, none, x, 0);
 }
 
 static int drawn(draft *d, int64_t in, int64_t out, float width)
