@@ -243,8 +243,10 @@ static tg_status visit(tgi_tokens *t, int i, int *formed, tgi_err *err)
         tgi_token_of(t, n->dst[0])->image = tgi_token_of(t, n->src[0])->image;
         tgi_token_of(t, n->dst[0])->order = order;
         hold_units(t, tgi_token_of(t, n->src[0])->image);
-    } else if (reads_token(t, n, 1)) {
-        TGI_TRY(tgi_token_form(t, i, formed, err));
+    } else {
+        TGI_TRY(tgi_token_attention(t, i, formed, err));
+        if (!*formed && reads_token(t, &t->g->nodes[i], 1))
+            TGI_TRY(tgi_token_form(t, i, formed, err));
         credit(t, first, i);
     }
     for (int k = 0; k < t->g->nodes[i].n_dst; k++)
@@ -397,6 +399,10 @@ static tg_status note(const tgi_tokens *t, tgi_err *err)
                                "%d products of tokens with computed matrices -> "
                                "PixelMatMul",
                                t->small_products));
+    if (t->attentions)
+        TGI_TRY(tgi_graph_note(t->g, err,
+                               "MatMul, Softmax, MatMul of tokens -> PixelAttention (%d times)",
+                               t->attentions));
     if (t->others)
         TGI_TRY(tgi_graph_note(t->g, err, "%d operators on tokens are on images", t->others));
     return TG_OK;

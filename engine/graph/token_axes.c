@@ -54,7 +54,7 @@ static tgi_merged flattened(const tgi_order *o)
 {
     tgi_merged all = {0};
     for (int i = 0; i < o->rank; i++)
-        for (int k = 0; k < o->axis[i].n && all.n < TGI_IMAGE_MOST; k++)
+        for (int k = 0; k < o->axis[i].n && all.n < TGI_MERGED_MOST; k++)
             all.of[all.n++] = o->axis[i].of[k];
     return all;
 }

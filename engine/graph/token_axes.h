@@ -14,12 +14,13 @@
 #include "engine/base/tensor.h"
 
 #define TGI_TOKEN_SIZES 3
-#define TGI_IMAGE_MOST 5 /* axes of a volume */
-#define TGI_CHANNELS 1   /* the axis of an image */
+#define TGI_IMAGE_MOST 5                     /* axes of a volume */
+#define TGI_CHANNELS 1                       /* the axis of an image */
+#define TGI_MERGED_MOST (TGI_IMAGE_MOST + 2) /* also of one whose channels are cut in three */
 
 typedef struct tgi_merged {
     int n;
-    int of[TGI_IMAGE_MOST]; /* axes of the image */
+    int of[TGI_MERGED_MOST]; /* axes of the image */
 } tgi_merged;
 
 typedef struct tgi_order {

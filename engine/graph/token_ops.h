@@ -25,7 +25,7 @@ typedef struct tgi_tokens {
     int n_nodes;
     tgi_token *of; /* of every value, new ones too */
     int cap;
-    int convolutions, small_products, others; /* nodes that are on images now */
+    int convolutions, small_products, attentions, others; /* nodes that are on images now */
 } tgi_tokens;
 
 static inline tgi_token *tgi_token_of(const tgi_tokens *t, int v)
@@ -50,6 +50,18 @@ int tgi_token_is_pointwise(const tgi_node *n);
 
 /* token_products.c: MatMul, Gemm, Einsum. */
 tg_status tgi_token_product(tgi_tokens *t, int node, int *yes, tgi_err *err);
+
+/* The letters of one term of an Einsum, each of them once. */
+typedef struct tgi_letters {
+    int n;
+    char of[TGI_MAX_RANK];
+} tgi_letters;
+/* "ij,jk->ik" into its three terms. 0: another kind of equation. */
+int tgi_token_equation(const tgi_node *n, tgi_letters term[3]);
+int tgi_letter_place(const tgi_letters *l, char c); /* -1: it is not there */
+
+/* token_attention.c: is the node the last product of an attention of pixels to pixels? */
+tg_status tgi_token_attention(tgi_tokens *t, int node, int *yes, tgi_err *err);
 
 /* token_turn.c: nodes that turn an image into its array and back. */
 /* *yes = 0: there is no way to say the extents of `array`, which nobody yields. */

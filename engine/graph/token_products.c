@@ -110,13 +110,8 @@ static int read_gemm(const tgi_tokens *t, const tgi_node *n, product *p)
 
 /* ---- Einsum ------------------------------------------------------------------------------ */
 
-typedef struct letters {
-    int n;
-    char of[TGI_MAX_RANK];
-} letters;
-
 /* One term, letters only and each of them once. NULL: something else. */
-static const char *read_letters(const char *s, letters *l)
+static const char *read_letters(const char *s, tgi_letters *l)
 {
     l->n = 0;
     for (; *s && *s != ',' && *s != '-'; s++) {
@@ -130,8 +125,7 @@ static const char *read_letters(const char *s, letters *l)
     return s;
 }
 
-/* "ij,jk->ik" into its three terms. */
-static int read_equation(const tgi_node *n, letters term[3])
+int tgi_token_equation(const tgi_node *n, tgi_letters term[3])
 {
     const tgi_attr *row = tgi_attr_row(n->op, "equation");
     const char *s = row ? (const char *)n->attrs + row->offset : "";
@@ -141,7 +135,7 @@ static int read_equation(const tgi_node *n, letters term[3])
     return (s = read_letters(s + 2, &term[2])) && !*s;
 }
 
-static int place_of(const letters *l, char c)
+int tgi_letter_place(const tgi_letters *l, char c)
 {
     const char *at = l->n ? memchr(l->of, c, (size_t)l->n) : NULL;
     return at ? (int)(at - l->of) : -1;
@@ -151,18 +145,19 @@ static int place_of(const letters *l, char c)
  * where every other letter of the tokens is, too. */
 static int read_einsum(const tgi_tokens *t, const tgi_node *n, product *p)
 {
-    letters term[3];
+    tgi_letters term[3];
     const int k = token_operand(t, n);
-    if (k < 0 || !read_equation(n, term) || term[1 - k].n != 2)
+    if (k < 0 || !tgi_token_equation(n, term) || term[1 - k].n != 2)
         return 0;
-    const letters *x = &term[k], *m = &term[1 - k], *y = &term[2];
+    const tgi_letters *x = &term[k], *m = &term[1 - k], *y = &term[2];
     const tgi_order *o = &tgi_token_of(t, n->src[k])->order;
     const tgi_extents *e = &tgi_token_of(t, n->src[1 - k])->ext;
-    const int first = place_of(x, m->of[0]) >= 0; /* it is summed over its first letter */
+    const int first =
+        tgi_letter_place(x, m->of[0]) >= 0; /* it is summed over its first letter */
     const char in = m->of[!first], out = m->of[first];
-    const int channels = place_of(y, out), summed = place_of(x, in);
+    const int channels = tgi_letter_place(y, out), summed = tgi_letter_place(x, in);
     if (x->n != o->rank || y->n != x->n || channels < 0 || summed < 0 ||
-        place_of(x, out) >= 0 || place_of(y, in) >= 0 || e->at[0].rank != 2)
+        tgi_letter_place(x, out) >= 0 || tgi_letter_place(y, in) >= 0 || e->at[0].rank != 2)
         return 0;
     *p = (product){.token = k,
                    .summed = summed,
@@ -175,7 +170,7 @@ static int read_einsum(const tgi_tokens *t, const tgi_node *n, product *p)
                    .order = {.rank = y->n},
                    .channels = channels};
     for (int a = 0; a < y->n; a++) {
-        const int at = place_of(x, y->of[a]);
+        const int at = tgi_letter_place(x, y->of[a]);
         if (a != channels && at < 0)
             return 0;
         if (a != channels)

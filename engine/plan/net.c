@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/graph/split_attention.h"
 #include "engine/graph/split_norms.h"
 
 #include <stdio.h>
@@ -296,13 +297,31 @@ tg_status tgi_net_unchanged(const tgi_net *net, tgi_err *err)
     return net->reads_model ? tgi_graph_unchanged(net->g, err) : TG_OK;
 }
 
-/* Shapes of all values; of a processor's net those of the split graph. */
+static int has_kernel(const tgi_kernel_set *be, const char *op)
+{
+    for (const tgi_variant *const *v = be->variants; *v; v++)
+        if (strcmp((*v)->op, op) == 0)
+            return 1;
+    return 0;
+}
+
+/* The graph that this set of kernels computes, where it is another one. */
+static tg_status split_graph(tgi_net *net, unsigned flags, tgi_err *err)
+{
+    if (flags & TGI_NET_REFERENCE)
+        return TG_OK;
+    if (!net->be->whole_pixels)
+        return tgi_split_norms_of(net->g, &net->shapes, &net->split, err);
+    return has_kernel(net->be, "PixelAttention")
+               ? TG_OK
+               : tgi_split_attention_of(net->g, &net->shapes, &net->split, err);
+}
+
+/* Shapes of all values, those of the split graph where there is one. */
 static tg_status infer(tgi_net *net, const tgi_desc *in, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_graph_infer(net->g, in, &net->shapes, err));
-    if (net->be->whole_pixels || (flags & TGI_NET_REFERENCE))
-        return TG_OK;
-    TGI_TRY(tgi_split_norms_of(net->g, &net->shapes, &net->split, err));
+    TGI_TRY(split_graph(net, flags, err));
     if (!net->split)
         return TG_OK;
     net->g = net->split;
@@ -367,7 +386,10 @@ void tgi_net_free(tgi_net **net)
     tgi_free((*net)->nodes);
     tgi_free((*net)->fast);
     tgi_reads_free(&(*net)->reads);
-    tgi_split_norms_free(&(*net)->split);
+    if ((*net)->be->whole_pixels)
+        tgi_split_attention_free(&(*net)->split);
+    else
+        tgi_split_norms_free(&(*net)->split);
     tgi_free(*net);
     *net = NULL;
 }

@@ -20,6 +20,12 @@ static int is_conv(const char *name)
     return strncmp(name, "conv", 4) == 0;
 }
 
+/* Many operations for each pixel that it reads, as convolutions have. */
+static int is_attention(const char *name)
+{
+    return strcmp(name, "attention") == 0;
+}
+
 /* 1x1 layers read a weight for each product, those of few channels are mostly overhead: classes
  * of their own. */
 static const char *class_of(const tgi_net_node *n)
@@ -106,6 +112,8 @@ double tgi_speed_work(const tgi_tiling *t, int k)
         return steps(t, k, n);
     if (n->variant && is_conv(n->variant->name))
         return t->node_flops[2 * k] * n->cost * filled(&n->dst[0], n->hint.dst_cb);
+    if (n->variant && is_attention(n->variant->name))
+        return t->node_flops[2 * k] * n->cost;
     return tgi_speed_bytes(t, k);
 }
 
@@ -134,7 +142,8 @@ static const tgi_kernel_speed *find(const tgi_speeds *s, const char *key)
 }
 
 /* Of this key, else of what is most like it: the same kernel without its class, convolutions of
- * few channels among themselves, and whatever moves numbers among itself. */
+ * few channels among themselves, attention and convolutions of many, and whatever moves numbers among
+ * itself. */
 static const tgi_kernel_speed *nearest(const tgi_speeds *s, const char *key)
 {
     char like[48];
@@ -151,7 +160,8 @@ static const tgi_kernel_speed *nearest(const tgi_speeds *s, const char *key)
     k = find(s, like);
     if (k)
         return k;
-    const char *other = !is_conv(name + 1)              ? "eltwise"
+    const char *other = is_attention(name + 1)          ? "conv_direct"
+                        : !is_conv(name + 1)            ? "eltwise"
                         : strstr(name, "transpose_few") ? "conv_few"
                         : strstr(name, "planar")        ? "conv_few"
                                                         : "conv_direct";

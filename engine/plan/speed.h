@@ -6,7 +6,8 @@
  * them up.
  *
  *   kernels   per node: work over the rate of its kernel. Work is operations, weighted with the
- *             variant's cost, for convolutions; bytes read and written for all others. Bytes of
+ *             variant's cost, for convolutions and attention; bytes read and written for all
+ *             others. Bytes of
  *             convolutions take time too, part of it behind the arithmetic: the two are added
  *             as squares are (a sum and a maximum were each off by up to 2 in layers whose two
  *             times are alike).

@@ -36,6 +36,7 @@ static const tgi_variant *const variants[] = {
     TGI_GATE_LIST(ROW)
 #undef ROW
         & TGS(tgi_softmax),
+    &TGS(tgi_attention),
 #define ROW(name) &TGS(tgi_eltwise_##name),
     TGI_ELTWISE_LIST(ROW)
 #undef ROW

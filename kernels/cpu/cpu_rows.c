@@ -78,6 +78,11 @@ void TGS(tgi_gather_lanes)(const tgi_lane *lane, int n, int64_t n_px, float *dst
         memcpy(dst, lane[0].p, (size_t)tgi_max64(n_px, 0) * sizeof *dst);
         return;
     }
+    if (whole && n == TGI_L) {
+        for (int64_t x = 0; x < n_px; x++)
+            vf_store(dst + x * dst_step, vf_load(lane[0].p + x * lane[0].step));
+        return;
+    }
     if (whole && n > 1) {
         for (int64_t x = 0; x < n_px; x++)
             vf_store_n(dst + x * dst_step, vf_load_n(lane[0].p + x * lane[0].step, n), n);

@@ -100,6 +100,12 @@ typedef struct channel_norm_attrs {
     int64_t centred;
 } channel_norm_attrs;
 
+/* PixelAttention. */
+typedef struct attention_attrs {
+    int64_t heads;
+    float scale; /* of products of queries with keys */
+} attention_attrs;
+
 typedef struct instance_norm_attrs {
     float epsilon;
 } instance_norm_attrs;

@@ -18,7 +18,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
 from gpu_command import Command, distance, read  # noqa: E402
-from seeds import floats, model, node, npy, port  # noqa: E402
+from seeds import floats, ints, model, node, npy, port  # noqa: E402
 
 EMULATED = sys.argv[3] if len(sys.argv) > 3 and sys.argv[2] == "--emulated" else None
 C = Command(sys.argv[1], EMULATED)
@@ -88,6 +88,18 @@ def pooled():
                  [port("y", ["N", 2, "H", "W"])])
 
 
+def attention():
+    """Pixels attend to pixels, in two heads."""
+    heads = [node("Reshape", [x, "apart"], [x + "r"]) for x in "qkv"]
+    turned = [node("Transpose", [x + "r"], [x + "t"], perm=[0, 1, 3, 2]) for x in "qv"]
+    return model([conv("x", "f", "w")] + [node("Conv", ["f", "w" + x], [x], kernel_shape=[1, 1]) for x in "qkv"] + heads
+                 + turned + [node("MatMul", ["qt", "kr"], ["l"]), node("Softmax", ["l"], ["s"], axis=-1),
+                             node("MatMul", ["s", "vt"], ["m"]), node("Transpose", ["m"], ["mt"], perm=[0, 1, 3, 2]),
+                             node("Shape", ["q"], ["e"]), node("Reshape", ["mt", "e"], ["n"]), node("Add", ["f", "n"], ["y"])],
+                 [floats("w", [4, 3, 3, 3]), *(floats("w" + x, [4, 4, 1, 1]) for x in "qkv"), ints("apart", [1, 2, 2, -1])],
+                 [port("x", ["N", 3, "H", "W"])], [port("y", ["N", 4, "H", "W"])])
+
+
 def plain():
     return model([conv("x", "y", "w")], [floats("w", [2, 3, 3, 3])], [port("x", ["N", 3, "H", "W"])])
 
@@ -109,9 +121,10 @@ def write(name, data):
 
 def make():
     for name, net in (("forked", forked()), ("last", last()), ("volume", volume()), ("line", line()),
-                      ("classes", classes()), ("plain", plain()), ("pooled", pooled())):
+                      ("classes", classes()), ("plain", plain()), ("pooled", pooled()), ("attention", attention())):
         write(name + ".onnx", net)
     write("a.npy", numbers([1, 3, H, W]))
+    write("small.npy", numbers([1, 3, H // 2, W // 2]))
     write("b.npy", numbers([1, 2, H, W], seed=1))
     write("last.npy", numbers([1, H, W, 3]))
     write("volume.npy", numbers([1, 1, 9, H // 2, W // 2]))
@@ -126,6 +139,7 @@ JOBS = {"two inputs and outputs": (FORKED, ("fine", "coarse")),
         "a volume": (("-m", "volume.onnx", "volume.npy"), ("y",)),
         "a line": (("-m", "line.onnx", "line.npy"), ("y",)),
         "classes": (("-m", "classes.onnx", "a.npy"), ("y",))}
+WHOLE = {"attention": (("-m", "attention.onnx", "small.npy"), ("y",))}  # the image at once
 
 
 def on_device(folder, *words, order=None, precision="fp32", vram=None):
@@ -144,7 +158,7 @@ def result(folder, names):
 
 
 def near_the_processor():
-    for what, (words, names) in JOBS.items():
+    for what, (words, names) in {**JOBS, **WHOLE}.items():
         code, _, said = C.run(*words, "-y", "-o", "cpu/", "--device", "cpu", "--exact")
         cpu = result("cpu", names)
         C.expect(code == 0 and len(cpu) == len(names), f"{what} on the processor: exit {code}: {said}")

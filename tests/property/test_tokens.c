@@ -426,9 +426,9 @@ typedef struct mixing_case {
 } mixing_case;
 
 static const mixing_case mixing[] = {
-    {"attention", attention, ROWS, 1},
-    {"attention of products, and on", attention_of_products, ROWS, 1},
-    {"attention of halves", attention_of_halves, ROWS, 1},
+    {"attention", attention, ROWS, 0},
+    {"attention of products, and on", attention_of_products, ROWS, 0},
+    {"attention of halves", attention_of_halves, ROWS, 0},
     {"softmax over tokens", softmax_over_tokens, ROWS, 1},
     {"softmax over channels, by its axis", softmax_over_tokens, LINES_OF_CHANNELS, 0},
     {"less the mean of rows", less_the_mean_of_rows, PIXELS, 1},

@@ -32,6 +32,7 @@ typedef struct kcase {
         pad_attrs pad;
         instance_norm_attrs norm;
         norm_numbers_attrs numbers;
+        attention_attrs attention;
         char bytes[2048];
     } a;
     const char *variant;            /* the name that must be picked; NULL: any */

@@ -237,6 +237,68 @@ static void test_softmax_over_channels_agrees(void)
         }
 }
 
+/* A weight is off by what its likeness is off: rounded sums of `inner` products and the factor.
+ * Sums of weights and of weighted values are those of blocks of 64 keys. Values are below 1, and
+ * both sums are off at once. */
+static double attention_ulps(const kcase *k, double scale)
+{
+    const double inner = (double)(k->src[0].dim[1] / k->a.attention.heads);
+    const double keys = (double)kcount(&k->src[1]) / (double)k->src[1].dim[1];
+    const double likeness = (inner + 2) * inner * scale * fabs((double)k->a.attention.scale);
+    return 2 * (2 * likeness + 64 + keys / 64 + 8);
+}
+
+/* Keys and values are another image than queries in each other round. */
+static void attention_case(int round, int planar, float scale)
+{
+    kcase k;
+    const int spatial = round & 1 ? 3 : 2;
+    const int64_t heads = kpick(1, 4), inner = kpick(1, planar ? 2 : 20);
+    const int64_t outer = kpick(1, planar ? 2 : 40);
+    kcase_begin(&k, "PixelAttention");
+    k.variant = "attention";
+    k.a.attention.heads = heads;
+    k.a.attention.scale = round & 4 ? -0.5f : 1 / sqrtf((float)inner);
+    k.planar_src = k.planar_dst = planar;
+    k.n_src = 3;
+    for (int i = 0; i < 2; i++)
+        k.src[i] =
+            kdesc(spatial, heads * inner, kpick(1, 3), kpick(1, 6), kpick(1, i ? 40 : 80));
+    if (round & 2)
+        k.src[0] = k.src[1];
+    k.src[2] = k.src[1];
+    k.src[2].dim[1] = heads * outer;
+    for (int i = 0; i < 3; i++)
+        cut(&k, i, 1);
+    if (kcase_build(&k, scale))
+        finish(&k, attention_ulps(&k, (double)scale), 1);
+    kcase_end(&k);
+}
+
+static void test_attention_agrees(void)
+{
+    for (int planar = 0; planar < 2; planar++)
+        for (int round = 0; round < 16; round++)
+            attention_case(round, planar, round < 8 ? 1.0f : 8.0f);
+}
+
+/* One number is a query, a key and a value. Likenesses are whole numbers, up to 4e6 and as far
+ * below zero: the float32 sums are exact, and most weights are nothing. */
+static void test_attention_of_large_numbers_has_no_gaps(void)
+{
+    kcase k;
+    kcase_begin(&k, "PixelAttention");
+    k.n_src = 3;
+    k.src[0] = k.src[1] = kdesc(2, 1, 1, 5, 77);
+    k.src[2] = kdesc(2, 17, 1, 5, 77);
+    CHECK(kcase_build(&k, 2000.0f));
+    for (int i = 0; i < 2; i++)
+        for (size_t j = 0; j < kcount(&k.src[i]); j++)
+            k.data[i][j] = rintf(k.data[i][j] * (i ? 2000.0f : 1.0f));
+    finish(&k, 100, 1);
+    kcase_end(&k);
+}
+
 static void test_pads_copy_mirror_and_repeat(void)
 {
     for (int layout = 0; layout < 4; layout++)
@@ -467,6 +529,8 @@ int main(int argc, char **argv)
     RUN(test_slices_copy_what_they_name);
     RUN(test_gates_join_each_channel_with_its_number);
     RUN(test_softmax_over_channels_agrees);
+    RUN(test_attention_agrees);
+    RUN(test_attention_of_large_numbers_has_no_gaps);
     RUN(test_pads_copy_mirror_and_repeat);
     RUN(test_global_pools_have_the_bits_of_the_reference);
     RUN(test_numbers_of_norms_have_the_bits_of_the_reference);

@@ -1,0 +1,381 @@
+/* cpu_attention.c - PixelAttention without the matrix of likenesses.
+ *
+ * Queries lie in lanes, so that largest values, sums and exponentials are those of lanes. A tile
+ * of TILE_V vectors of queries meets the keys in blocks of BLOCK: likenesses of the block, the
+ * largest of all so far, weights, and what they add of the values. Where the largest grew, what
+ * was summed before is scaled down to it ("online softmax": Milakov, Gimelshein,
+ * arXiv:1805.02867; by blocks: Rabe, Staats, arXiv:2112.05682). Blocks are counted from the
+ * first key of the image and a lane looks at no other lane, so a query has the same bits in any
+ * tile, band or thread. Likenesses are summed channel by channel, values key by key in a block
+ * and then block by block.
+ *
+ * A job is some tiles of one head. It copies each block of keys and values once for all of its
+ * tiles, from whatever layout they have: rows of a key's channels, which are broadcast. */
+#include "kernels/cpu/cpu_common.h"
+#include "kernels/ops/op_attrs.h"
+
+#include <math.h>
+
+#define TILE_V 3 /* vectors of queries */
+#define TILE (TILE_V * TGI_L)
+#define JOB (16 / TGI_L * 4) /* tiles of a job at most: as many queries with any set */
+#define BLOCK 64             /* keys */
+/* Keys, or channels of a value, whose sums are in registers together. */
+#define STEP (TG_SIMD_ISA == 2 ? 8 : 4)
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return tgi_ceil_div64(n, to) * to;
+}
+
+/* ---- What there is ----------------------------------------------------------------------- */
+
+typedef struct sizes {
+    int64_t heads, inner, outer;  /* channels of a key and of a value, of one head */
+    int64_t key_room, value_room; /* floats of one that is copied */
+    int64_t n_keys, n_queries;
+} sizes;
+
+static sizes sizes_of(const tgi_op_ctx *ctx)
+{
+    const attention_attrs *a = ctx->attrs;
+    const int64_t inner = ctx->src[0].dim[1] / a->heads, outer = ctx->src[2].dim[1] / a->heads;
+    sizes s = {.heads = a->heads, .inner = inner, .outer = outer, .n_keys = 1};
+    s.key_room = round_up(inner, TGI_L);
+    s.value_room = round_up(outer, TGI_L); /* a multiple of STEP */
+    for (int k = TGI_Z; k <= TGI_X; k++)
+        s.n_keys *= tgi_desc_axis(&ctx->src[1], k);
+    return s;
+}
+
+/* Of a tile: its queries, and what is known by now. */
+static int64_t tile_floats(const sizes *s)
+{
+    return (s->inner + s->value_room + 2) * TILE;
+}
+
+/* Of a thread: tiles, a block of keys and values, its likenesses. */
+static int64_t thread_floats(const sizes *s)
+{
+    return JOB * tile_floats(s) + BLOCK * (s->key_room + s->value_room + TILE);
+}
+
+typedef struct tile {
+    float *query, *sum; /* [channel][TILE] */
+    float *top, *weight;
+} tile;
+
+static tile tile_at(const sizes *s, float *p)
+{
+    tile t = {.query = p};
+    t.sum = t.query + s->inner * TILE;
+    t.top = t.sum + s->value_room * TILE;
+    t.weight = t.top + TILE;
+    return t;
+}
+
+typedef struct work {
+    const tgi_call *call;
+    sizes s;
+    int64_t tiles, jobs; /* of a job; of a head */
+    float scale;
+} work;
+
+/* ---- Pixels by number -------------------------------------------------------------------- */
+
+/* Pixels of a row. */
+typedef struct run_of {
+    int64_t z, y, x, n;
+} run_of;
+
+/* The longest run in the box from pixel i on, of those before `end`. */
+static run_of run_at(const tgi_range r[3], int64_t i, int64_t end)
+{
+    const int64_t w = tgi_range_len(r[TGI_X]), h = tgi_range_len(r[TGI_Y]);
+    const int64_t x = i % w, n = tgi_min64(w - x, end - i);
+    return (run_of){r[TGI_Z].lo + i / w / h, r[TGI_Y].lo + i / w % h, r[TGI_X].lo + x, n};
+}
+
+static void ranges_of_image(const tgi_desc *d, tgi_range r[3])
+{
+    for (int k = TGI_Z; k <= TGI_X; k++)
+        r[k] = (tgi_range){0, tgi_desc_axis(d, k)};
+}
+
+static void ranges_of_box(const tgi_box *b, tgi_range r[3])
+{
+    for (int k = TGI_Z; k <= TGI_X; k++)
+        r[k] = tgi_box_axis(b, k);
+}
+
+/* ---- Copies ------------------------------------------------------------------------------ */
+
+/* Channels [c0, c0 + n) of pixels [i0, i1) of an image, to dst[pixel * room + channel]. */
+static void copy_block(const tgi_operand *o, const tgi_desc *d, int64_t c0, int64_t n,
+                       int64_t i0, int64_t i1, float *dst, int64_t room)
+{
+    tgi_range r[3];
+    ranges_of_image(d, r);
+    for (int64_t i = i0; i < i1;) {
+        const run_of u = run_at(r, i, i1);
+        for (int64_t c = 0; c < n; c += TGI_L) {
+            const int many = (int)tgi_min64(TGI_L, n - c);
+            tgi_lane lane[TGI_L];
+            for (int k = 0; k < many; k++) {
+                lane[k] = TGS(tgi_lane_of)(o, c0 + c + k, u.z, u.y);
+                lane[k].p += u.x * lane[k].step;
+            }
+            TGS(tgi_gather_lanes)(lane, many, u.n, dst + (i - i0) * room + c, room);
+        }
+        i += u.n;
+    }
+}
+
+/* The queries [i0, i1) of the box in lanes; lanes behind them hold zeros. */
+static void copy_queries(const work *w, int64_t head, int64_t i0, int64_t i1, float *dst)
+{
+    tgi_range r[3];
+    ranges_of_box(&w->call->box, r);
+    memset(dst, 0, (size_t)(w->s.inner * TILE) * sizeof *dst);
+    for (int64_t i = i0; i < i1;) {
+        const run_of u = run_at(r, i, i1);
+        for (int64_t c = 0; c < w->s.inner; c++) {
+            const tgi_lane l =
+                TGS(tgi_lane_of)(&w->call->src[0], head * w->s.inner + c, u.z, u.y);
+            for (int64_t k = 0; k < u.n; k++)
+                dst[c * TILE + i - i0 + k] = l.p[(u.x + k) * l.step] * w->scale;
+        }
+        i += u.n;
+    }
+}
+
+static void put_results(const work *w, int64_t head, int64_t i0, int64_t i1, const float *sum)
+{
+    const tgi_view *v = &w->call->dst[0];
+    tgi_range r[3];
+    ranges_of_box(&w->call->box, r);
+    for (int64_t i = i0; i < i1;) {
+        const run_of u = run_at(r, i, i1);
+        for (int64_t c = 0; c < w->s.outer; c++) {
+            float *to = tgi_view_at(v, head * w->s.outer + c, u.z, u.y, u.x);
+            for (int64_t k = 0; k < u.n; k++)
+                to[k * v->cb] = sum[c * TILE + i - i0 + k];
+        }
+        i += u.n;
+    }
+}
+
+/* ---- A tile and a block ------------------------------------------------------------------ */
+
+/* e^x for x <= 0; where that is below the normal numbers, something tiny. Two to the whole part
+ * of x log2(e) and to what is left, r, in [-1/2, 1/2]: 1 + r P(r).
+ * @source Cephes exp2f (Moshier), coefficients. */
+TGI_INLINE vf exp_below(vf x)
+{
+    /* 1.5 * 2^23: adding rounds to an integer; and the bias of an exponent */
+    const vf magic = vf_set1(12582912.0f + 127.0f), log2e = vf_set1(1.44269504088896341f);
+    x = vf_max(vf_set1(-87.0f), x);
+    const vf t = vf_fma(x, log2e, magic), r = vf_fma(x, log2e, magic - t);
+    vf p = vf_set1(1.535336188319500e-4f);
+    p = vf_fma(p, r, vf_set1(1.339887440266574e-3f));
+    p = vf_fma(p, r, vf_set1(9.618437357674640e-3f));
+    p = vf_fma(p, r, vf_set1(5.550332471162809e-2f));
+    p = vf_fma(p, r, vf_set1(2.402264791363012e-1f));
+    p = vf_fma(p, r, vf_set1(6.931472028550421e-1f));
+    p = vf_fma(p, r, vf_set1(1.0f));
+    return p * (vf)((vi)t << 23); /* a product, so that NaN stays one */
+}
+
+/* Likenesses of STEP keys: rows of `out`. */
+TGI_INLINE void like_step(const float *query, const float *key, int64_t room, int64_t inner,
+                          float *out)
+{
+    vf acc[STEP * TILE_V];
+    TGI_UNROLL
+    for (int i = 0; i < STEP * TILE_V; i++)
+        acc[i] = vf_zero();
+    for (int64_t c = 0; c < inner; c++) {
+        vf q[TILE_V];
+        TGI_UNROLL
+        for (int v = 0; v < TILE_V; v++)
+            q[v] = vf_load(query + c * TILE + v * TGI_L);
+        TGI_UNROLL
+        for (int j = 0; j < STEP; j++) {
+            const vf k = vf_set1(key[j * room + c]);
+            TGI_UNROLL
+            for (int v = 0; v < TILE_V; v++)
+                acc[j * TILE_V + v] = vf_fma(k, q[v], acc[j * TILE_V + v]);
+        }
+    }
+    TGI_UNROLL
+    for (int i = 0; i < STEP * TILE_V; i++)
+        vf_store(out + i * TGI_L, acc[i]);
+}
+
+/* What n weighted keys add to STEP channels. With `scale`, vectors of factors of what was there.
+ */
+TGI_INLINE void value_step(const float *weight, const float *value, int64_t room, int64_t n,
+                           const vf *scale, float *sum)
+{
+    vf acc[STEP * TILE_V];
+    TGI_UNROLL
+    for (int i = 0; i < STEP * TILE_V; i++)
+        acc[i] = vf_zero();
+    for (int64_t j = 0; j < n; j++) {
+        vf w[TILE_V];
+        TGI_UNROLL
+        for (int v = 0; v < TILE_V; v++)
+            w[v] = vf_load(weight + j * TILE + v * TGI_L);
+        TGI_UNROLL
+        for (int c = 0; c < STEP; c++) {
+            const vf k = vf_set1(value[j * room + c]);
+            TGI_UNROLL
+            for (int v = 0; v < TILE_V; v++)
+                acc[c * TILE_V + v] = vf_fma(k, w[v], acc[c * TILE_V + v]);
+        }
+    }
+    TGI_UNROLL
+    for (int c = 0; c < STEP; c++)
+        TGI_UNROLL
+    for (int v = 0; v < TILE_V; v++) {
+        float *s = sum + c * TILE + v * TGI_L;
+        vf_store(s, vf_fma(vf_load(s), scale[v], acc[c * TILE_V + v]));
+    }
+}
+
+/* Likenesses of n keys become weights of them; *scale: by what earlier sums shrink. */
+static void weigh(const tile *t, float *like, int64_t n, int first, vf *scale)
+{
+    vf top[TILE_V], sum[TILE_V];
+    for (int v = 0; v < TILE_V; v++) {
+        top[v] = vf_load(first ? like + v * TGI_L : t->top + v * TGI_L);
+        sum[v] = vf_zero();
+    }
+    for (int64_t j = 0; j < n; j++)
+        for (int v = 0; v < TILE_V; v++)
+            top[v] = vf_max(vf_load(like + j * TILE + v * TGI_L), top[v]);
+    for (int64_t j = 0; j < n; j++)
+        for (int v = 0; v < TILE_V; v++) {
+            const vf w = exp_below(vf_load(like + j * TILE + v * TGI_L) - top[v]);
+            vf_store(like + j * TILE + v * TGI_L, w);
+            sum[v] += w;
+        }
+    for (int v = 0; v < TILE_V; v++) {
+        scale[v] = first ? vf_zero() : exp_below(vf_load(t->top + v * TGI_L) - top[v]);
+        vf_store(t->top + v * TGI_L, top[v]);
+        vf_store(t->weight + v * TGI_L,
+                 first ? sum[v] : vf_fma(vf_load(t->weight + v * TGI_L), scale[v], sum[v]));
+    }
+}
+
+static void add_block(const sizes *s, const tile *t, const float *key, const float *value,
+                      float *like, int64_t n, int first)
+{
+    vf scale[TILE_V];
+    for (int64_t j = 0; j < n; j += STEP)
+        like_step(t->query, key + j * s->key_room, s->key_room, s->inner, like + j * TILE);
+    weigh(t, like, n, first, scale);
+    for (int64_t c = 0; c < s->outer; c += STEP)
+        value_step(like, value + c, s->value_room, n, scale, t->sum + c * TILE);
+}
+
+static void divide(const sizes *s, const tile *t)
+{
+    for (int v = 0; v < TILE_V; v++) {
+        const vf share = vf_set1(1.0f) / vf_load(t->weight + v * TGI_L);
+        for (int64_t c = 0; c < s->outer; c++) {
+            float *p = t->sum + c * TILE + v * TGI_L;
+            vf_store(p, vf_load(p) * share);
+        }
+    }
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------- */
+
+static void tiles_job(void *arg, int64_t job, int thread)
+{
+    const work *w = arg;
+    const sizes *s = &w->s;
+    const int64_t head = job / w->jobs, i0 = job % w->jobs * w->tiles * TILE;
+    const int64_t i1 = tgi_min64(i0 + w->tiles * TILE, s->n_queries);
+    const int64_t n = tgi_ceil_div64(i1 - i0, TILE);
+    float *p = (float *)w->call->scratch + thread * thread_floats(s);
+    float *key = p + JOB * tile_floats(s), *value = key + BLOCK * s->key_room;
+    float *like = value + BLOCK * s->value_room;
+    const tgi_op_ctx *ctx = w->call->ctx;
+    tile t[JOB];
+    memset(key, 0, (size_t)(BLOCK * (s->key_room + s->value_room)) * sizeof *key);
+    for (int64_t k = 0; k < n; k++) {
+        t[k] = tile_at(s, p + k * tile_floats(s));
+        memset(t[k].sum, 0, (size_t)(s->value_room * TILE) * sizeof *t[k].sum);
+        copy_queries(w, head, i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1), t[k].query);
+    }
+    for (int64_t j = 0; j < s->n_keys; j += BLOCK) {
+        const int64_t end = tgi_min64(j + BLOCK, s->n_keys);
+        copy_block(&w->call->src[1], &ctx->src[1], head * s->inner, s->inner, j, end, key,
+                   s->key_room);
+        copy_block(&w->call->src[2], &ctx->src[2], head * s->outer, s->outer, j, end, value,
+                   s->value_room);
+        for (int64_t k = 0; k < n; k++)
+            add_block(s, &t[k], key, value, like, end - j, j == 0);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        divide(s, &t[k]);
+        put_results(w, head, i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1), t[k].sum);
+    }
+}
+
+/* Every head of a row is there now. */
+static void row_job(void *arg, int64_t job, int thread)
+{
+    const tgi_call *call = ((const work *)arg)->call;
+    const tgi_range x = tgi_box_axis(&call->box, TGI_X), y = tgi_box_axis(&call->box, TGI_Y);
+    const int64_t rows = tgi_range_len(y);
+    const tgi_row_part part = {.b1 = tgi_view_blocks(&call->dst[0]),
+                               .z = tgi_box_axis(&call->box, TGI_Z).lo + job / rows,
+                               .y = y.lo + job % rows,
+                               .x0 = x.lo,
+                               .x1 = x.hi};
+    (void)thread;
+    TGS(tgi_epilogue_part)(call, 0, &part);
+}
+
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
+{
+    const int rank = ctx->src[0].rank;
+    for (int i = 0; i < 3; i++)
+        if (ctx->const_src[i] || lay->src_segs[i] < 1)
+            return 0;
+    return lay->lanes == TGI_L && (rank == 4 || rank == 5);
+}
+
+static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
+                            int threads)
+{
+    const sizes s = sizes_of(ctx);
+    (void)lay, (void)width;
+    return (size_t)threads * (size_t)thread_floats(&s) * sizeof(float);
+}
+
+static void run(const tgi_call *call)
+{
+    const attention_attrs *a = call->ctx->attrs;
+    work w = {.call = call, .s = sizes_of(call->ctx), .scale = a->scale};
+    const int64_t rows = tgi_range_len(tgi_box_axis(&call->box, TGI_Z)) *
+                         tgi_range_len(tgi_box_axis(&call->box, TGI_Y));
+    if (tgi_box_empty(&call->box))
+        return;
+    w.s.n_queries = rows * tgi_range_len(tgi_box_axis(&call->box, TGI_X));
+    const int64_t tiles = tgi_ceil_div64(w.s.n_queries, TILE);
+    const int64_t share = tiles * w.s.heads / (4 * tgi_threads_count(call->threads));
+    w.tiles = tgi_max64(1, tgi_min64(JOB, share));
+    w.jobs = tgi_ceil_div64(tiles, w.tiles);
+    tgi_parallel(call->threads, w.jobs * w.s.heads, tiles_job, &w);
+    tgi_parallel(call->threads, rows, row_job, &w);
+}
+
+const tgi_variant TGS(tgi_attention) = {.name = "attention",
+                                        .op = "PixelAttention",
+                                        .accepts = accepts,
+                                        .scratch_bytes = scratch_bytes,
+                                        .run = TGI_RUN(run)};
