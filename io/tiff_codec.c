@@ -257,7 +257,8 @@ void tgi_unpack_spare(tgi_unpack *u, size_t bytes)
 
 #define LEAST_CODES 3 /* bytes that hold more than one code of any width */
 
-/* Behind the last pixel there is the mark, or a byte or two that fill up a word. */
+/* Behind the last pixel there is the mark, or a byte or two that fill up a word, or all that a
+ * strip has behind the image. */
 static tg_status seal_marked(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last,
                              tgi_err *err)
 {
@@ -275,7 +276,8 @@ static tg_status seal_marked(tgi_unpack *u, tgi_pieces *io, size_t *seen, int la
     } while (st == TG_OK && !io->ended && *seen <= u->spare && (io->n < n || !io->room));
     if (last && before == 0 && rest < LEAST_CODES && !io->ended)
         return TG_OK;
-    if (st == TG_OK && *seen > u->spare)
+    const int complete = io->ended || last;
+    if (st == TG_OK && *seen > 0 && (complete ? *seen != u->spare : *seen > u->spare))
         return tgi_fail(err, TG_E_FORMAT, "%s data go on behind the last pixel",
                         u->codec->name);
     return st;

@@ -83,11 +83,12 @@ typedef struct tgi_codec {
      * far matches reach back, or what the library says). */
     size_t (*history)(const uint8_t *head, size_t n);
     tgi_history when;
-    bool sealed; /* blocks end in an end mark, most with a checksum: read it behind the last
-                     pixel, and count no row before that */
-    bool
-        marked; /* blocks end in an end mark, which some writers leave out: no pixel follows the
-                     last one, and no row counts before that is known */
+    /* Blocks end in an end mark, most with a checksum: read it behind the last pixel, and count no
+     * row before that. */
+    bool sealed;
+    /* Blocks end in an end mark, which some writers leave out: no pixel follows the last one. No
+     * row counts before that is known. */
+    bool marked;
     bool picture; /* gives pixels of 8 bits, whatever lies in the file: JPEG, WebP */
     bool native;  /* gives samples in this machine's order of bytes */
     bool turns;   /* the codec heeds FillOrder itself */
@@ -135,7 +136,7 @@ tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
  * that its writer wrote in full. */
 void tgi_unpack_spare(tgi_unpack *u, size_t bytes);
 /* After the last pixel of a block: decode the rest to its end mark and checksum. Does nothing
- * for codecs that have none. Stops where the rest claims far more pixels (*seen reaches
+ * for codecs that have none. Stops, where there is a checksum, when the rest claims far more pixels (*seen reaches
  * TGI_UNPACK_SURPLUS). Call it with piece after piece until io->ended: *seen is 0 at first,
  * `last` comes with the last piece. TG_E_FORMAT: the rest is damaged or cut off. */
 #define TGI_UNPACK_SURPLUS ((size_t)1 << 20) /* pixels behind the last: some writers pad */

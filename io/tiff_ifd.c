@@ -370,6 +370,7 @@ static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
     p->tiled = s->tile_w || s->tile_h;
     p->block_w = p->tiled ? s->tile[0] : p->width;
     p->block_h = p->tiled ? s->tile[1] : s->rps ? s->rps_value : p->height;
+    p->written_h = p->block_h <= MAX_SIDE ? p->block_h : p->height;
     if (!p->tiled && p->block_h > p->height)
         p->block_h = p->height; /* 2^32-1 means one strip */
     if (!p->block_w || !p->block_h || p->block_w > MAX_SIDE || p->block_h > MAX_SIDE)

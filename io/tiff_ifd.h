@@ -84,6 +84,7 @@ typedef struct tgi_tiff_page {
     tgi_tiff_ycbcr ycbcr;
     uint32_t last_extra;       /* ExtraSamples of the last sample; 0: none */
     uint64_t block_w, block_h; /* tile, or width x rows per strip */
+    uint64_t written_h; /* the same, also where the image is lower: rows that may be there */
     uint32_t resolution_unit;
     double resolution[2]; /* y,x; 0: absent */
     tgi_tiff_array offsets, counts, subifds, description, software, jpeg_tables, extra,

@@ -223,7 +223,7 @@ static tg_status decode_block(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_
     tg_status st = TG_OK;
     if (tgi_unpack_is_placed(p->codec))
         st = place_block(s, l, plane, block, err);
-    tgi_unpack_spare(l->unpack, ((size_t)p->block_h - rows) * p->stored_row);
+    tgi_unpack_spare(l->unpack, tgi_sat_mul((size_t)p->written_h - rows, p->stored_row));
     if (st == TG_OK)
         st = tgi_unpack_run(l->unpack, src, n, stored, cap, want, err);
     if (st != TG_OK) {
@@ -271,7 +271,7 @@ static tg_status copy_streamed(const tgi_tiff_source *s, tgi_tiff_lane *l, const
                                 at.off,
                                 at.count,
                                 tgi_tiff_block_rows(p, block),
-                                p->block_h - tgi_tiff_block_rows(p, block)};
+                                p->written_h - tgi_tiff_block_rows(p, block)};
     const int64_t end = tgi_min(in.y + (int64_t)b.rows, (int64_t)p->height);
     const bool whole = y0 == in.y && y1 == end;
     tgi_stream *t = tgi_streams_take(s->streams, &b);

@@ -153,7 +153,7 @@ tgi_stream *tgi_streams_take(tgi_streams *s, const tgi_stream_block *b)
 static tg_status decode_seal(tgi_streams *s, tgi_stream *t, tgi_pieces *io, tgi_err *err)
 {
     size_t seen = 0;
-    tgi_unpack_spare(t->unpack, (size_t)t->b.spare * s->shape.form.stored_row);
+    tgi_unpack_spare(t->unpack, tgi_sat_mul((size_t)t->b.spare, s->shape.form.stored_row));
     for (int last = 0; !io->ended && !last && seen < TGI_UNPACK_SURPLUS;) {
         const uint64_t left = t->b.count - t->taken;
         const size_t n = (size_t)(left < t->win.cap ? left : t->win.cap);

@@ -130,17 +130,19 @@ tg_status tgi_memory_open_source(const tg_array *array, const char *port, tgi_te
 
 static tg_status begin_source(tgi_tensor_in *in, const char *name, tgi_err *err)
 {
-    const tg_array was = in->now;
+    const tg_array *was = &in->now; /* and stays, where this one is refused */
+    tg_array now;
     tgi_desc shape;
-    TGI_TRY(look(in->lent, "source", name, &in->now, &shape, err));
-    if (in->now.dtype != was.dtype || in->now.rank != was.rank ||
-        memcmp(in->now.shape, was.shape, (size_t)was.rank * sizeof was.shape[0]) != 0 ||
-        memcmp(in->now.stride, was.stride, (size_t)was.rank * sizeof was.stride[0]) != 0)
+    TGI_TRY(look(in->lent, "source", name, &now, &shape, err));
+    if (now.dtype != was->dtype || now.rank != was->rank ||
+        memcmp(now.shape, was->shape, (size_t)was->rank * sizeof was->shape[0]) != 0 ||
+        memcmp(now.stride, was->stride, (size_t)was->rank * sizeof was->stride[0]) != 0)
         return tgi_fail(err, TG_E_ARG,
                         "the source of \"%s\" has another type, shape or strides than when it "
                         "was planned: open another job",
                         name);
-    if (!in->now.data && !in->now.move)
+    in->now = now;
+    if (!now.data && !now.move)
         return tgi_fail(err, TG_E_ARG, "the source of \"%s\" has no data: set `data` or `move`",
                         name);
     return TG_OK;

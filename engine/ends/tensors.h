@@ -80,13 +80,13 @@ void tgi_tensors_close(tgi_tensors **t);
 /* Does this -o name arrays (NAME.npy, a folder)? */
 int tgi_names_arrays(const char *output);
 
-/* TG_E_ARG when -o ends in something that names no format written here, or, for arrays going
- * in, one of images. NULL is fine: a plan needs no name. */
 /* 1: a folder, there or by the slash behind it. */
 int tgi_names_folder(const char *output);
 /* FOLDER/NAME.suffix; what would lead out of the folder is replaced. */
 tg_status tgi_name_in_folder(const char *folder, const char *name, const char *suffix,
                              char *buf, size_t cap, tgi_err *err);
+/* TG_E_ARG when -o ends in something that names no format written here, or, for arrays going
+ * in, one of images. NULL is fine: a plan needs no name. */
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
 
 /* tensor_rank.c: put axes of 1 in front that the array leaves out, take away those it has too

@@ -207,7 +207,7 @@ struct tg_job {
     size_t planned_held; /* of them, when the job was planned last */
     /* It is planned as an interrupted run was: what was opened since is in lines of the plan. */
     int goes_on;
-    /* tgi_machine_process, which measures when a plan begins: what planning itself touches
+    /* tgi_machine_process, measured at the first question of a plan: what planning itself touches
      * depends on the budget. */
     uint64_t program_bytes, program_more;
     int program_measured;
@@ -218,8 +218,9 @@ struct tg_job {
     int n_warnings;
     tgi_job_side log, drawn; /* --log and --plot, once they were looked at (job_gate.c) */
     int sides_known;
-    atomic_int surplus;            /* the input has more data than pixels (tgi_open_opts) */
-    int stats_made;                /* --stats was not there: this job wrote it */
+    atomic_int surplus; /* the input has more data than pixels (tgi_open_opts) */
+    int stats_made;     /* --stats was not there: this job wrote it */
+    int stats_given; /* the statistics of the last run came from a file, now or when it was begun */
     struct tgi_given_stats *given; /* from the --stats file; NULL: not read (stats_file.c) */
     struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
     double *node_seconds;          /* of the stage's nodes in this run; NULL: not timed */

@@ -270,9 +270,12 @@ static tg_status get_statistics(run *r, tgi_err *err)
     int given;
     if (!tgi_normalize_needs_stats(&job->set.normalize))
         return TG_OK;
-    if (tgi_job_stats_kept(job, r->journal, sets)) /* new is the wish for a file of them */
+    const int kept = tgi_job_stats_kept(job, r->journal, sets, &given);
+    job->stats_given = given;
+    if (kept) /* new is the wish for a file of them */
         return tgi_job_stats_write(job, sets, err);
     TGI_TRY(tgi_run_statistics(&r->all, collect, &given, err));
+    job->stats_given = given;
     return tgi_job_stats_keep(job, r->journal, sets, given, err);
 }
 

@@ -42,6 +42,13 @@ static const char *image(const tg_job *job)
     return tgi_opts_roi(job->opts, &roi) ? "a region" : "the whole image";
 }
 
+/* Statistics are gathered of what is processed. */
+static const char *gathered_over(const tg_job *job)
+{
+    return tgi_opts_given(job->opts, TGI_OPT_PLANES) ? "the planes that were processed"
+                                                     : image(job);
+}
+
 static void say_network(paragraph *p, const tg_job *job)
 {
     const tgi_descriptor *d = &job->set.descriptor;
@@ -60,7 +67,7 @@ static void say_normalisation(paragraph *p, const tg_job *job, int stats_of_file
     if (needs && stats_of_file)
         say(p, ", statistics given in a file (%s)", tgi_opts_str(job->opts, TGI_OPT_STATS));
     else if (needs)
-        say(p, ", statistics over %s", image(job));
+        say(p, ", statistics over %s", gathered_over(job));
     if (job->set.invert)
         say(p, ", whose inverse maps the result back");
 }
@@ -86,9 +93,8 @@ char *tgi_job_methods(const tg_job *job, const tg_run_result *res, int stats_of_
         say(&p, " Each pixel of the result is the number, from 0, of the network's largest "
                 "output channel there.");
     if (res->bad_regions > 0)
-        say(&p,
-            " %" PRId64 " regions of the input could not be decoded and were read as zeros.",
-            (int64_t)res->bad_regions);
+        say(&p, " %" PRId64 " region%s of the input could not be decoded and counted as zeros.",
+            (int64_t)res->bad_regions, res->bad_regions == 1 ? "" : "s");
     if (p.failed) {
         tgi_free(p.text);
         return NULL;

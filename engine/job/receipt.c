@@ -33,7 +33,7 @@ static void put_fingerprint(tgi_jw *w, const char *text)
 
 static void put_methods(tgi_jw *w, const tg_job *job, const tg_run_result *res)
 {
-    char *text = tgi_job_methods(job, res, job->given && !job->stats_made);
+    char *text = tgi_job_methods(job, res, job->stats_given);
     w->failed |= !text;
     if (text)
         tgi_jw_str(w, "methods", text);

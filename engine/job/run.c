@@ -45,6 +45,17 @@ tg_status tgi_run_statistics(tgi_run *r,
 
 /* ---- Bands ------------------------------------------------------------------------------- */
 
+/* The share of the time that would have done, had no other program been there. Threads wait for
+ * each other's processors, too: with no other program these are as many as there are, or less. */
+static double undisturbed(const tgi_turns *from, const tgi_turns *to, double seconds)
+{
+    const double ran = to->ran - from->ran, waited = to->waited - from->waited;
+    if (!(ran > 0) || !(waited > 0) || !(seconds > 0))
+        return 1;
+    const double alone = ran / (ran + waited), busy = ran / (seconds * tgi_usable_processors());
+    return alone > busy ? alone : busy < 1 ? busy : 1;
+}
+
 void tgi_run_bands_begin(tgi_run *r)
 {
     r->bands_seconds = -tgi_seconds();
@@ -58,8 +69,7 @@ void tgi_run_bands_end(tgi_run *r)
     r->processor_seconds += tgi_processor_seconds();
     tgi_turns now;
     tgi_turns_read("", &now);
-    const double ran = now.ran - r->turns.ran, waited = now.waited - r->turns.waited;
-    r->job->undisturbed = ran > 0 && waited > 0 ? ran / (ran + waited) : 1;
+    r->job->undisturbed = undisturbed(&r->turns, &now, r->bands_seconds);
 }
 
 tg_status tgi_run_input_holds(tgi_run *r, tgi_err *err)

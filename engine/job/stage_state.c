@@ -185,7 +185,7 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tg
         tgi_job_warn(p->job,
                      "stopped in stage %d of %d; %s, so the stages begin with the first again",
                      s->now.stage + 1, s->now.stages,
-                     ours ? "what they had made is no more in --scratch"
+                     ours ? "their values in --scratch are gone"
                           : "this plan is another (--ram, --scratch and --threads decide it)");
     s->now.process = getpid();
     s->now.began = tgi_day_seconds();

@@ -4,6 +4,7 @@
 #include "engine/base/cancel.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
+#include "engine/ends/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
 #include "engine/out/journal.h"
@@ -175,11 +176,16 @@ static const char *kept(const tg_job *job, const tgi_journal *j)
     return n && n == kept_bytes(job) ? text : NULL;
 }
 
-int tgi_job_stats_kept(const tg_job *job, const tgi_journal *j, tgi_stats *sets)
+int tgi_job_stats_kept(const tg_job *job, const tgi_journal *j, tgi_stats *sets, int *given)
 {
     const char *text = kept(job, j);
-    if (text)
-        memcpy(sets, text, kept_bytes(job) - sizeof(int64_t));
+    const size_t of_sets = kept_bytes(job) - sizeof(int64_t);
+    int64_t from = 0;
+    if (text) {
+        memcpy(sets, text, of_sets);
+        memcpy(&from, text + of_sets, sizeof from);
+    }
+    *given = from != 0;
     return text != NULL;
 }
 
@@ -273,6 +279,7 @@ tg_status tgi_job_stats_get(tg_job *job, tgi_reserve *mem, void *rows, size_t ro
     if (found)
         return TG_OK;
     TGI_TRY(tgi_job_stats_collect(job, mem, rows, rows_bytes, sets, err));
+    TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));
     return tgi_job_stats_write(job, sets, err);
 }
 

@@ -10,11 +10,12 @@ struct tgi_journal;
 tg_status tgi_job_stats_check(const tg_job *job, int arrays, tgi_err *err);
 tg_status tgi_job_stats_look(tg_job *job, tgi_err *err); /* read them now, if they are there */
 tg_status tgi_job_stats_read(tg_job *job, tgi_stats *sets, int *found, tgi_err *err);
-/* Keep them in the journal, with where they are from; and take them from it: 1 when it has
- * them. */
+/* Keep them in the journal, with where they are from (`given`: a file); and take both from it: 1
+ * when it has them. */
 tg_status tgi_job_stats_keep(const tg_job *job, struct tgi_journal *j, const tgi_stats *sets,
                              int given, tgi_err *err);
-int tgi_job_stats_kept(const tg_job *job, const struct tgi_journal *j, tgi_stats *sets);
+int tgi_job_stats_kept(const tg_job *job, const struct tgi_journal *j, tgi_stats *sets,
+                       int *given);
 /* TG_E_CHANGED when an interrupted output used others than the file that is there holds, or
  * those of a file, and none is there now. */
 tg_status tgi_job_stats_same(tg_job *job, const struct tgi_journal *j, tgi_err *err);

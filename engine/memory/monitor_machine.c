@@ -40,8 +40,6 @@ const char *tgi_system_word(const char *root, const char *path, char *buf, size_
     return buf;
 }
 
-/* ---- Processors -------------------------------------------------------------------------- */
-
 /* ---- Turns on processors ----------------------------------------------------------------- */
 
 /* @source Linux, Documentation/scheduler/sched-stats.rst: /proc/<pid>/schedstat, nanoseconds on a
@@ -70,6 +68,8 @@ void tgi_turns_read(const char *root, tgi_turns *out)
     if (d)
         closedir(d);
 }
+
+/* ---- Processors -------------------------------------------------------------------------- */
 
 /* Value of the first "key : value" line; /proc/cpuinfo may be long, its first page will do. */
 static void cpu_model(const char *root, char *out, size_t cap)

@@ -436,7 +436,7 @@ tg_status tgi_arena_pack(tgi_item *items, int n, size_t *total, size_t *lower_bo
         st = try_order(items, n, kind, &r, &best, err);
     for (int i = 0; i < n && st == TG_OK; i++)
         items[i].offset = r.best[i];
-    *total = tgi_align_size(best == SIZE_MAX ? 0 : best, TGI_ARENA_ALIGN);
+    *total = best == SIZE_MAX ? SIZE_MAX : tgi_align_size(best, TGI_ARENA_ALIGN);
     room_close(&r);
     return st;
 }

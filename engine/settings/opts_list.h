@@ -73,14 +73,14 @@ TGI_OPT(STATS, "stats", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0,
 TGI_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL,
         2,
         "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
-TGI_OPT(
-    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" TGI_EST_, RULE_DTYPE,
-    0, 0, NULL, 1,
-    "element type of the output; integers are rounded half to even and clipped, and, but for "
-    "what "
-    "a descriptor says, the normalisation is taken back (default: the descriptor's, else what "
-    "the output's format holds: float32 in a TIFF; copy: same); estimate: of the data set's "
-    "pixels (float32)")
+TGI_OPT(DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" TGI_EST_,
+        RULE_DTYPE, 0, 0, NULL, 1,
+        "element type of the output; integers are rounded half to even and clipped, and the "
+        "normalisation is taken back, unless a descriptor says otherwise (default: the "
+        "descriptor's, "
+        "else what the output's format holds: float32 in a TIFF; copy: same); estimate: of the "
+        "data "
+        "set's pixels (float32)")
 TGI_OPT(LABELS, "labels", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
         "of a network whose channels are classes write the number of the largest, from 0, as "
         "uint8 (of more than 256: uint16) instead of the channels")

@@ -89,7 +89,7 @@ def planes_that_were_left_out_have_none():
 
 def filled_regions_are_said():
     tegula_run("run", "-m", "net.onnx", "lzw.tif", "-o", "h.tif", "--on-bad-tile", "fill", code=65)
-    expect("1 regions of the input could not be decoded" in methods("h.tif"), methods("h.tif"))
+    expect("1 region of the input could not be decoded" in methods("h.tif"), methods("h.tif"))
 
 
 with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:

@@ -35,10 +35,12 @@ def test_names_both_files(job, image, what):
     check(r["output_crc32c"] == "%08x" % crc32c(data), what + ": another CRC-32C of the output")
 
 
-def test_interrupted(job, image):
-    """The checksums are of the whole, whichever run wrote which part."""
+def test_interrupted(job, image, also=None):
+    """The checksums are of the whole, whichever run wrote which part. `also`: a file that goes with the output."""
     for k in range(40, 2000, 7):
         job.clean()
+        if also and os.path.exists(also):
+            os.remove(also)
         check(job.run({"TEGULA_FAIL_IO": "%d:kill" % k}).code == -9, "cannot be interrupted")
         if job.phase() == "bands" and job.slot()["tiles"] > 10:
             break
@@ -54,6 +56,13 @@ def test(lab, rest):
         check(job.run().code == 0, "an undisturbed run")
         test_names_both_files(job, image, codec)
         test_interrupted(job, image)
+    stats = lab.path("stats.json")
+    job = Job(lab, "statistics", args + ["--normalize", "minmax", "--stats", stats], {"TEGULA_SYNC_TILES": 1}).learn()
+    os.remove(stats)
+    check(job.run().code == 0, "an undisturbed run")
+    said = receipt(job)["methods"]
+    test_interrupted(job, image, stats)  # the killed run wrote the file that the next one finds
+    check("given in a file" not in said and receipt(job)["methods"] == said, "methods after a kill: " + receipt(job)["methods"])
     print("checksums of both files hold, in one go and after a kill")
 
 

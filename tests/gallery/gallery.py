@@ -297,7 +297,7 @@ def checksum_list():
             ". Deflate has a checksum of its pixels always, zstd and LZMA where the writer put one: zstd that tegula writes has "
             "it, zstd and LZMA by libtiff have none, and a changed byte in them may go unseen. No row of a block counts before "
             "that mark: `--roi` and a small `--ram` see what reading all of it sees. The same holds for " + words(marked) +
-            " where a changed byte makes a block longer or shorter than its pixels, as most do; where it keeps the length, it goes unseen. Of the others, " +
+            " where a changed byte makes a block longer or shorter than its pixels, as a third of them or more do; where it keeps the length, it goes unseen. Of the others, " +
             words(n for n, s in codecs if not s) + ", a changed byte may be a changed "
             "pixel and nothing else: no reader can tell. Keep checksums of such files beside them.\n\n")
 
