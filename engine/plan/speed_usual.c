@@ -1,9 +1,10 @@
 /* speed_usual.c - what a usual machine reaches: a guess, until this one is measured or has
  * finished a run.
  *
- * Tuned kernels: what `tegula calibrate` measured on one thread of an AMD EPYC with AVX-512, in
- * work a second (speed.h). Operators without one: operations and elements a second of one
- * thread, by runs of the networks that bench/plan_time.py takes, on the same machine. */
+ * Tuned kernels: what `tegula calibrate` measured on one thread, in work a second (speed.h): with
+ * AVX-512 of an AMD EPYC, else the geometric mean of that one and of an older EPYC without, which takes
+ * 1.4 to 2 times as long. Operators without one: operations and elements a second of one thread, by
+ * runs of the networks that bench/plan_time.py takes, on the first of them. */
 #include "engine/plan/speed.h"
 
 #include <stdio.h>
@@ -32,34 +33,34 @@ static const struct {
     {"avx512 conv_winograd", 2.01e+11},
     {"avx512 conv_bf16", 2.2e+11},
     {"avx512 conv_transpose_bf16", 2.45e+11},
-    {"avx2 conv_stem", 1.63e+11},
-    {"avx2 bytes", 1.82e+10},
-    {"avx2 conv_direct/16", 1.15e+11},
-    {"avx2 conv_depthwise", 8.68e+10},
-    {"avx2 max_pool", 4.09e+10},
-    {"avx2 conv_direct/1x1/16", 1.17e+11},
-    {"avx2 conv_direct", 1.15e+11},
-    {"avx2 conv_direct/1x1", 1.08e+11},
-    {"avx2 conv_grouped", 9.21e+10},
-    {"avx2 eltwise", 1.21e+10},
-    {"avx2 conv_transpose", 1.06e+11},
-    {"avx2 conv_few", 4.8e+10},
-    {"avx2 conv_winograd/16", 1.64e+11},
-    {"avx2 conv_winograd", 1.18e+11},
-    {"portable conv_stem", 2.3e+10},
-    {"portable bytes", 2.09e+09},
-    {"portable conv_direct/16", 1.96e+10},
-    {"portable conv_depthwise", 1.66e+10},
-    {"portable max_pool", 3.83e+09},
-    {"portable conv_direct/1x1/16", 2.06e+10},
-    {"portable conv_direct", 1.96e+10},
-    {"portable conv_direct/1x1", 1.98e+10},
-    {"portable conv_grouped", 2.02e+10},
-    {"portable eltwise", 2.82e+09},
-    {"portable conv_transpose", 1.8e+10},
-    {"portable conv_few", 2.15e+10},
-    {"portable conv_winograd/16", 2.47e+10},
-    {"portable conv_winograd", 2.1e+10},
+    {"avx2 conv_stem", 1.31e+11},
+    {"avx2 bytes", 1.4e+10},
+    {"avx2 conv_direct/16", 8.66e+10},
+    {"avx2 conv_depthwise", 7.29e+10},
+    {"avx2 max_pool", 3.1e+10},
+    {"avx2 conv_direct/1x1/16", 8.99e+10},
+    {"avx2 conv_direct", 8.78e+10},
+    {"avx2 conv_direct/1x1", 8.27e+10},
+    {"avx2 conv_grouped", 7.32e+10},
+    {"avx2 eltwise", 9.25e+09},
+    {"avx2 conv_transpose", 8.06e+10},
+    {"avx2 conv_few", 3.79e+10},
+    {"avx2 conv_winograd/16", 1.17e+11},
+    {"avx2 conv_winograd", 9.06e+10},
+    {"portable conv_stem", 1.75e+10},
+    {"portable bytes", 1.6e+09},
+    {"portable conv_direct/16", 1.45e+10},
+    {"portable conv_depthwise", 1.3e+10},
+    {"portable max_pool", 3.16e+09},
+    {"portable conv_direct/1x1/16", 1.49e+10},
+    {"portable conv_direct", 1.48e+10},
+    {"portable conv_direct/1x1", 1.36e+10},
+    {"portable conv_grouped", 1.43e+10},
+    {"portable eltwise", 2.36e+09},
+    {"portable conv_transpose", 1.28e+10},
+    {"portable conv_few", 2.07e+10},
+    {"portable conv_winograd/16", 1.88e+10},
+    {"portable conv_winograd", 1.52e+10},
     {"reference", 4e8},
     {"reference Erf", 2.2e8},
     {"flat", 5e8},
