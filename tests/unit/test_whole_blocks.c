@@ -77,7 +77,8 @@ static void check_codec(uint32_t compression)
         draw(src, n, i % 3, &seed);
         const size_t m = pack(compression, src, n, packed, sizeof packed);
         CHECK(same(compression, packed, m, n));
-        CHECK(same(compression, packed, m, n - n / 3)); /* more than is wanted */
+        /* more than is wanted: a checksum says that it is whole, a mark that it is not */
+        CHECK_EQ(same(compression, packed, m, n - n / 3), compression != TGI_TIFF_LZW || n < 3);
         CHECK(!same(compression, packed, m, n + 1));
         CHECK(!same(compression, packed, (size_t)tg_rand_in(&seed, 0, (int64_t)m / 2), n));
         for (int k = 0; k < 8; k++) {
