@@ -553,7 +553,8 @@ static int n_without;
 
 static void note_no_variant(const char *op)
 {
-    if (strncmp(op, "Norm", 4) == 0) /* of processors: a device has norms as they are (net.h) */
+    /* Of processors: a device has norms as they are, and attention as products (net.c). */
+    if (strncmp(op, "Norm", 4) == 0 || strcmp(op, "PixelAttention") == 0)
         return;
     for (int i = 0; i < n_without; i++)
         if (strcmp(without[i], op) == 0)
