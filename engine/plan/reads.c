@@ -166,6 +166,22 @@ tgi_range tgi_read_need(const tgi_net *net, int i, const tgi_read *r, int axis, 
     return tgi_read_part(r->doubled, need_of_operand(net, i, r, axis, dst));
 }
 
+void tgi_read_needs(const tgi_net *net, int i, const tgi_read *r, int axis,
+                    const tgi_range *dst, tgi_range *stored, int n)
+{
+    const int64_t lo = r->at.lo, hi = r->at.hi;
+    if (tgi_read_is_plain(r) && r->at.of <= 0) {
+        for (int k = 0; k < n; k++)
+            if (!tgi_range_empty(dst[k]))
+                stored[k] =
+                    tgi_range_hull(stored[k], (tgi_range){dst[k].lo + lo, dst[k].hi + hi});
+        return;
+    }
+    for (int k = 0; k < n; k++)
+        if (!tgi_range_empty(dst[k]))
+            stored[k] = tgi_range_hull(stored[k], tgi_read_need(net, i, r, axis, dst[k]));
+}
+
 static int is_rising(const tgi_net *net, const tgi_read *r, int axis)
 {
     return r->even || (r->rule >= 0 && net->reads.rule[axis - TGI_STREAM_AXIS][r->rule].rising);

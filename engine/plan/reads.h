@@ -80,6 +80,9 @@ tgi_range tgi_read_part(int doubled, tgi_range r);
  * outside the image. */
 tgi_range tgi_read_need(const struct tgi_net *net, int i, const tgi_read *r, int axis,
                         tgi_range dst);
+/* The same of n boxes: each is hulled into its own of `stored`; of empty ones nothing is read. */
+void tgi_read_needs(const struct tgi_net *net, int i, const tgi_read *r, int axis,
+                    const tgi_range *dst, tgi_range *stored, int n);
 /* Where that begins for rows [row[k], hi), for each of n: many at half the price. */
 void tgi_read_begins(const struct tgi_net *net, int i, const tgi_read *r, int axis,
                      const int64_t *row, int64_t hi, int64_t *out, int n);

@@ -25,72 +25,107 @@ tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core
     return core;
 }
 
-static void need_of_operands(const tgi_net *net, int i, int axis, tgi_range dst,
+/* Rows of a value for each core that is asked about: those of value v from v * n on. */
+static tgi_range *row_of(tgi_range *ranges, int v, int n)
+{
+    return ranges + (size_t)v * (size_t)n;
+}
+
+static int all_empty(const tgi_range *r, int n)
+{
+    while (n > 0 && tgi_range_empty(r[n - 1]))
+        n--;
+    return n == 0;
+}
+
+static void need_of_operands(const tgi_net *net, int i, int axis, const tgi_range *dst, int n,
                              tgi_range *stored)
 {
     const tgi_read *end, *r = tgi_reads_of(&net->reads, i, axis, &end);
+    if (all_empty(dst, n))
+        return;
     for (; r < end; r++)
-        stored[r->value] =
-            tgi_range_hull(stored[r->value], tgi_read_need(net, i, r, axis, dst));
+        tgi_read_needs(net, i, r, axis, dst, row_of(stored, r->value, n), n);
 }
 
 /* What a node that runs must yield of each result: flat ones as a whole, of unused ones a row,
  * so that none is left behind; the others what is asked for. */
-static void fill_flat(const tgi_net *net, const tgi_net_node *n, int axis, tgi_range *stored,
-                      tgi_range *inside)
+static void fill_flat(const tgi_net *net, const tgi_net_node *node, int axis, int n, int k,
+                      tgi_range *stored, tgi_range *inside)
 {
     int used = 0;
-    for (int d = 0; d < n->ctx.n_dst; d++)
-        used |= !tgi_range_empty(stored[n->node->dst[d]]);
-    for (int d = 0; d < n->ctx.n_dst && used; d++) {
-        const int v = n->node->dst[d];
+    for (int d = 0; d < node->ctx.n_dst; d++)
+        used |= !tgi_range_empty(row_of(stored, node->node->dst[d], n)[k]);
+    for (int d = 0; d < node->ctx.n_dst && used; d++) {
+        const int v = node->node->dst[d];
+        tgi_range *r = row_of(stored, v, n) + k;
         if (net->values[v].flat)
-            stored[v] = (tgi_range){0, tgi_net_dim(net, v, axis)};
-        else if (tgi_range_empty(stored[v]))
-            stored[v] = (tgi_range){0, 1};
-        inside[v] = clip_to(net, v, axis, stored[v]);
+            *r = (tgi_range){0, tgi_net_dim(net, v, axis)};
+        else if (tgi_range_empty(*r))
+            *r = (tgi_range){0, 1};
+        row_of(inside, v, n)[k] = clip_to(net, v, axis, *r);
     }
 }
 
 /* A node computes one box for all its results. */
-static void fill_alike(const tgi_net *net, const tgi_net_node *n, int axis, tgi_range *stored,
-                       tgi_range *inside)
+static void fill_alike(const tgi_net *net, const tgi_net_node *node, int axis, int n, int k,
+                       tgi_range *stored, tgi_range *inside)
 {
     tgi_range all = {0, 0};
-    for (int d = 0; d < n->ctx.n_dst; d++)
-        all = tgi_range_hull(all, stored[n->node->dst[d]]);
-    const tgi_range dst = clip_to(net, n->node->dst[0], axis, all);
-    for (int d = 0; d < n->ctx.n_dst; d++) {
-        stored[n->node->dst[d]] = all;
-        inside[n->node->dst[d]] = dst;
+    for (int d = 0; d < node->ctx.n_dst; d++)
+        all = tgi_range_hull(all, row_of(stored, node->node->dst[d], n)[k]);
+    const tgi_range dst = clip_to(net, node->node->dst[0], axis, all);
+    for (int d = 0; d < node->ctx.n_dst; d++) {
+        row_of(stored, node->node->dst[d], n)[k] = all;
+        row_of(inside, node->node->dst[d], n)[k] = dst;
     }
+}
+
+static void clip_value(const tgi_net *net, int v, int axis, int n, const tgi_range *stored,
+                       tgi_range *inside)
+{
+    const int64_t dim = tgi_net_dim(net, v, axis);
+    for (size_t k = (size_t)v * (size_t)n; k < ((size_t)v + 1) * (size_t)n; k++)
+        inside[k] = tgi_range_clip(stored[k], 0, dim);
+}
+
+static void fill_node(const tgi_net *net, int i, int axis, int n, tgi_range *stored,
+                      tgi_range *inside)
+{
+    const tgi_reader *reader = &net->reads.node[i];
+    if (!reader->flat && reader->n_dst == 1)
+        clip_value(net, reader->dst, axis, n, stored, inside);
+    for (int k = 0; reader->flat && k < n; k++)
+        fill_flat(net, &net->nodes[i], axis, n, k, stored, inside);
+    for (int k = 0; !reader->flat && reader->n_dst > 1 && k < n; k++)
+        fill_alike(net, &net->nodes[i], axis, n, k, stored, inside);
+}
+
+void tgi_axis_needs(const tgi_stage *stage, int axis, const tgi_range *core, int n,
+                    tgi_range *stored, tgi_range *inside)
+{
+    const tgi_net *net = stage->net;
+    const size_t bytes = (size_t)net->n_values * (size_t)n * sizeof *stored;
+    memset(stored, 0, bytes);
+    memset(inside, 0, bytes);
+    for (int o = 0; o < stage->n_out; o++) {
+        tgi_range *r = row_of(stored, stage->out[o].value, n);
+        for (int k = 0; k < n; k++)
+            r[k] = tgi_range_hull(r[k], tgi_axis_share(stage, axis, o, core[k]));
+    }
+    for (int p = stage->n_nodes - 1; p >= 0; p--) {
+        const int i = stage->node[p];
+        fill_node(net, i, axis, n, stored, inside);
+        need_of_operands(net, i, axis, row_of(inside, net->reads.node[i].dst, n), n, stored);
+    }
+    for (int i = 0; i < stage->n_loaded; i++)
+        clip_value(net, stage->in[i].value, axis, n, stored, inside);
 }
 
 void tgi_axis_need(const tgi_stage *stage, int axis, tgi_range core, tgi_range *stored,
                    tgi_range *inside)
 {
-    const tgi_net *net = stage->net;
-    for (int v = 0; v < net->n_values; v++)
-        stored[v] = inside[v] = (tgi_range){0, 0};
-    for (int o = 0; o < stage->n_out; o++) {
-        const int v = stage->out[o].value;
-        stored[v] = tgi_range_hull(stored[v], tgi_axis_share(stage, axis, o, core));
-    }
-    for (int k = stage->n_nodes - 1; k >= 0; k--) {
-        const int i = stage->node[k], v = net->reads.node[i].dst;
-        if (net->reads.node[i].flat)
-            fill_flat(net, &net->nodes[i], axis, stored, inside);
-        else if (net->reads.node[i].n_dst == 1)
-            inside[v] = clip_to(net, v, axis, stored[v]);
-        else
-            fill_alike(net, &net->nodes[i], axis, stored, inside);
-        if (!tgi_range_empty(inside[v]))
-            need_of_operands(net, i, axis, inside[v], stored);
-    }
-    for (int i = 0; i < stage->n_loaded; i++) {
-        const int v = stage->in[i].value;
-        inside[v] = clip_to(net, v, axis, stored[v]);
-    }
+    tgi_axis_needs(stage, axis, &core, 1, stored, inside);
 }
 
 /* ---- The flow ---------------------------------------------------------------------------- */

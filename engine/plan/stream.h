@@ -29,6 +29,10 @@
  * net->n_values. */
 void tgi_axis_need(const tgi_stage *stage, int axis, tgi_range core, tgi_range *stored,
                    tgi_range *inside);
+/* The same of n cores, in one walk over the nodes: those of value v from stored[v * n] and
+ * inside[v * n] on. */
+void tgi_axis_needs(const tgi_stage *stage, int axis, const tgi_range *core, int n,
+                    tgi_range *stored, tgi_range *inside);
 
 /* The share of output `o` that goes with `core` of output 0 on an axis; of a reduction that of
  * whole granules. */

@@ -9,8 +9,10 @@
 
 /* ---- Extents per axis, over all cuts ----------------------------------------------------- */
 
+#define TOGETHER 8 /* cells of an axis that are asked about in one walk over the nodes */
+
 typedef struct axis_work {
-    tgi_range *stored, *inside; /* per value */
+    tgi_range *stored, *inside; /* per value, of as many cells as are asked about */
     double *sum; /* per node: pixels computed along this axis, all cuts together */
 } axis_work;
 
@@ -25,48 +27,73 @@ static tgi_range core_of(const tgi_tiling *t, int axis, int64_t k)
 }
 
 /* Input pixels beyond the core's own share, larger side. */
-static int64_t halo_of(const tgi_stage *stage, int axis, tgi_range core, const tgi_range *all)
+static int64_t halo_of(const tgi_stage *stage, int axis, tgi_range core, tgi_range inside)
 {
     const tgi_place *p = &stage->fit[axis - TGI_STREAM_AXIS].place;
     const int64_t d_out = p->up ? p->up : tgi_stage_out_dim(stage, 0, axis);
     const int64_t d_in = p->up ? p->down : tgi_stage_in_dim(stage, 0, axis);
-    const tgi_range inside = all[stage->in[0].value];
     const int64_t before = tgi_floor_div((core.lo + p->lead) * d_in, d_out) - inside.lo;
     const int64_t after = inside.hi - tgi_ceil_div((core.hi + p->lead) * d_in, d_out);
     return tgi_max(0, tgi_max(before, after));
 }
 
-static void add_node_extents(const tgi_stage *stage, const tgi_range *inside, double *sum)
+static int64_t longest(const tgi_range *r, int n)
 {
-    for (int k = 0; k < stage->n_nodes; k++)
-        sum[k] += (double)tgi_range_len(inside[tgi_stage_node(stage, k)->node->dst[0]]);
+    int64_t most = 0;
+    for (int k = 0; k < n; k++)
+        most = tgi_max(most, tgi_range_len(r[k]));
+    return most;
 }
 
-static void widen_slots(tgi_tiling *t, int axis, const axis_work *w)
+static void add_node_extents(const tgi_stage *stage, const tgi_range *inside, int n,
+                             double *sum)
+{
+    for (int p = 0; p < stage->n_nodes; p++) {
+        const tgi_range *r =
+            inside + (size_t)stage->net->reads.node[stage->node[p]].dst * (size_t)n;
+        for (int k = 0; k < n; k++)
+            sum[p] += (double)tgi_range_len(r[k]);
+    }
+}
+
+static void widen_slots(tgi_tiling *t, int axis, const axis_work *w, int n)
 {
     const tgi_net *net = t->net;
     for (int v = 0; v < net->n_values; v++) {
         if (!t->stage->values[v].live)
             continue;
+        const size_t first = (size_t)v * (size_t)n;
         tgi_slot *s = &t->slot[v];
         if (axis == net->rank - 1)
-            s->width = tgi_max(s->width, tgi_range_len(w->stored[v]));
+            s->width = tgi_max(s->width, longest(w->stored + first, n));
         else
-            s->rows = tgi_max(s->rows, tgi_range_len(w->inside[v]));
+            s->rows = tgi_max(s->rows, longest(w->inside + first, n));
     }
+}
+
+static void widen_halo(tgi_tiling *t, int axis, const tgi_range *core, const tgi_range *inside,
+                       int n)
+{
+    const tgi_range *in = inside + (size_t)t->stage->in[0].value * (size_t)n;
+    int64_t *halo = &t->halo[tgi_cut_of_axis(t->net, axis)];
+    for (int k = 0; k < n; k++)
+        *halo = tgi_max(*halo, halo_of(t->stage, axis, core[k], in[k]));
 }
 
 static tg_status measure_tile_axis(tgi_tiling *t, int axis, axis_work *w, tgi_err *err)
 {
-    const int c = tgi_cut_of_axis(t->net, axis);
-    for (int64_t k = 0; k < t->n_cut[c]; k++) {
-        const tgi_range core = core_of(t, axis, k);
+    const int64_t cells = t->n_cut[tgi_cut_of_axis(t->net, axis)];
+    for (int64_t first = 0; first < cells; first += TOGETHER) {
+        const int n = (int)tgi_min(TOGETHER, cells - first);
+        tgi_range core[TOGETHER];
         TGI_TRY(tgi_check_cancel(err));
-        tgi_axis_need(t->stage, axis, core, w->stored, w->inside);
-        add_node_extents(t->stage, w->inside, w->sum);
-        widen_slots(t, axis, w);
-        if (t->n_cut[c] > 1)
-            t->halo[c] = tgi_max(t->halo[c], halo_of(t->stage, axis, core, w->inside));
+        for (int k = 0; k < n; k++)
+            core[k] = core_of(t, axis, first + k);
+        tgi_axis_needs(t->stage, axis, core, n, w->stored, w->inside);
+        add_node_extents(t->stage, w->inside, n, w->sum);
+        widen_slots(t, axis, w, n);
+        if (cells > 1)
+            widen_halo(t, axis, core, w->inside, n);
     }
     return TG_OK;
 }
@@ -103,8 +130,7 @@ static tg_status measure_stream_axis(tgi_tiling *t, axis_work *w, int64_t *ring,
         st = tgi_flow_simulate(&flow, core, t->band, &count, &t->stream_bands, err);
         if (t->n_cut[c] > 1) {
             tgi_axis_need(t->stage, TGI_STREAM_AXIS, core, w->stored, w->inside);
-            t->halo[c] =
-                tgi_max(t->halo[c], halo_of(t->stage, TGI_STREAM_AXIS, core, w->inside));
+            widen_halo(t, TGI_STREAM_AXIS, &core, w->inside, 1);
         }
     }
     tgi_flow_close(&flow);
@@ -203,6 +229,15 @@ static void set_cuts(tgi_tiling *t, const int64_t cut[3])
     t->cells = t->n_cut[0] * t->n_cut[1] * t->n_cut[2];
 }
 
+/* Cells of an axis that are asked about together: of most tilings it is one. */
+static size_t most_together(const tgi_tiling *t)
+{
+    int64_t most = 1;
+    for (int axis = TGI_STREAM_AXIS + 1; axis < t->net->rank; axis++)
+        most = tgi_max(most, t->n_cut[tgi_cut_of_axis(t->net, axis)]);
+    return (size_t)tgi_min(TOGETHER, most);
+}
+
 static tg_status measure(tgi_tiling *t, const tgi_tiling *like, int64_t *ring, axis_work *w,
                          tgi_err *err)
 {
@@ -255,15 +290,16 @@ tg_status tgi_tiling_make(const tgi_stage *stage, const int64_t cut[3], int64_t 
     int64_t *ring = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ring);
     t.carried = tgi_calloc(TGI_TAG_PLAN, nv, 1);
     t.stream_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.stream_rows);
-    tgi_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ranges);
     t.node_flops = tgi_calloc(TGI_TAG_PLAN, 2 * nn, sizeof *t.node_flops);
     t.band_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.band_rows);
     double *sums = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *sums);
+    set_cuts(&t, cut);
+    const size_t together = most_together(&t);
+    tgi_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv * together, sizeof *ranges);
     tg_status st = TG_E_NOMEM;
     if (t.slot && t.scratch && t.carried && t.stream_rows && t.node_flops && t.band_rows &&
         ring && ranges && sums) {
-        axis_work w = {ranges, ranges + nv, sums};
-        set_cuts(&t, cut);
+        axis_work w = {ranges, ranges + nv * together, sums};
         st = measure(&t, like, ring, &w, err);
     } else {
         tgi_fail(err, st, "no memory to plan %d values", net->n_values);
