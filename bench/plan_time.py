@@ -3,7 +3,8 @@
 
     python3 bench/plan_time.py --build build-release [--data ../shared/data/models] [--threads N] [MODEL...]
 
-A drawn array of --side pixels (a model of one size: its stored one) goes through `tegula run`, twice, with a cache folder of its own. Time is processor
+A drawn array of --side pixels, or twice or four times as many until the plan says --least seconds (what takes milliseconds is as
+disturbed as it is long; a model that takes no drawn array: its stored one), goes through `tegula run`, twice, with a cache folder of its own. Time is processor
 time of the command where there is one thread, less what planning alone takes: neighbours disturb it less; with more, what the command itself
 measured from start to end. `load`: of the machine, at the end of each row."""
 import argparse
@@ -39,16 +40,38 @@ def stored_array(folder):
 
 
 def drawn_array(inputs, side, path):
-    """[1,C,side,side] of numbers in [0,1], or None where the model does not take it."""
+    """[1,C,side,side] or [1,side,side,C] of numbers in [0,1], or None where the model takes neither."""
     ports = ast.literal_eval(inputs)
     shape = ports[0][1]
-    if len(ports) != 1 or len(shape) != 4 or not isinstance(shape[1], int) or isinstance(shape[2], int):
+    if len(ports) != 1 or len(shape) != 4:
         return None
+    where = [k for k in (1, 3) if isinstance(shape[k], int) and shape[k] <= 4]
+    if not where:
+        return None
+    channels, drawn = shape[where[0]], [1, side, side, side]
+    drawn[where[0]] = channels
     values = array.array("f", [(i * 2654435761 % 4096) / 4096 for i in range(side * side)])
-    head = ("{'descr': '<f4', 'fortran_order': False, 'shape': %r, }" % ((1, shape[1], side, side),)).ljust(117)
+    head = ("{'descr': '<f4', 'fortran_order': False, 'shape': %r, }" % (tuple(drawn),)).ljust(117)
     with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + head.encode() + b"\n" + values.tobytes() * shape[1])
+        f.write(b"\x93NUMPY\1\0" + (118).to_bytes(2, "little") + head.encode() + b"\n" + values.tobytes() * channels)
     return path
+
+
+def array_of(build, model, inputs, a, folder):
+    """The smallest drawn array that takes the plan's word for --least seconds, or the stored one."""
+    path, takes = os.path.join(folder, "in.npy"), None
+    for side in (a.side, 2 * a.side, 4 * a.side):
+        if not drawn_array(inputs, side, path):
+            break
+        try:
+            said = tegula(build, ["plan", "-m", model, path, "--threads", str(a.threads), "--dtype", "float32"],
+                          os.path.join(folder, "none"))["seconds_estimate"]
+        except RuntimeError:
+            break
+        takes = side
+        if said >= a.least:
+            break
+    return drawn_array(inputs, takes, path) if takes else stored_array(os.path.dirname(model))
 
 
 def measure(build, model, pixels, threads, folder):
@@ -75,6 +98,7 @@ def main():
     p.add_argument("--data", default=os.path.join(here, "..", "..", "shared", "data", "models"))
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--side", type=int, default=768)
+    p.add_argument("--least", type=float, default=0.25)
     p.add_argument("--keep", help="a folder that gets the lessons of each model")
     p.add_argument("models", nargs="*")
     a = p.parse_args()
@@ -87,8 +111,7 @@ def main():
             model = os.path.join(a.data, name, "model.onnx")
             if not os.path.isfile(model):
                 continue
-            pixels = (drawn_array(rows[name]["inputs"], a.side, os.path.join(folder, "in.npy"))
-                      or stored_array(os.path.join(a.data, name)))
+            pixels = array_of(a.build, model, rows[name]["inputs"], a, folder)
             try:
                 said, took = measure(a.build, model, pixels, a.threads, folder)
             except RuntimeError as e:
