@@ -265,7 +265,7 @@ static tg_status collect_set(pass *p, int64_t set, tgi_stats *s, tgi_err *err)
 
 tg_status tgi_stats_collect(const tgi_stats_args *a, tgi_stats *sets, tgi_err *err)
 {
-    const tg_dtype t = a->ops->info(a->source)->dtype;
+    const tg_dtype t = a->source->ops->info(a->source)->dtype;
     pass p = {.a = a, .dtype = t};
     p.narrow = tgi_dtype_size(t) <= 2 && t != TG_DTYPE_F16;
     p.bias = t == TG_DTYPE_I8 ? 128 : t == TG_DTYPE_I16 ? 32768 : 0;

@@ -31,7 +31,6 @@ typedef struct tgi_affine {
 /* What the pass needs beside scratch: a row buffer of any size >= one row of one sample. */
 typedef struct tgi_stats_args {
     tgi_source *source;
-    const tgi_source_ops *ops;
     const tgi_mapping *map;
     const tgi_normalize_spec *norm;
     void *scratch; /* TGI_STATS_SCRATCH bytes */

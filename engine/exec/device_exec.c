@@ -457,7 +457,9 @@ static tg_status fetch_back(tgi_device_exec *e, const tgi_box *box, const size_t
     return TG_OK;
 }
 
-tg_status tgi_device_exec_band(tgi_device_exec *e, int *done, tgi_err *err)
+/* Put one more band into the queues and hand out one that is back. *done: it was the cell's
+ * last. */
+static tg_status run_band(tgi_device_exec *e, int *done, tgi_err *err)
 {
     tgi_device_steps *s = &e->now->steps;
     tgi_cell *c = &s->cell;
@@ -485,6 +487,17 @@ tg_status tgi_device_exec_band(tgi_device_exec *e, int *done, tgi_err *err)
         TGI_TRY(fetch_back(e, out, bytes, err));
     tgi_flow_release(&c->flow);
     *done = tgi_flow_done(&c->flow);
+    return TG_OK;
+}
+
+tg_status tgi_device_exec_bands(tgi_device_exec *e, tg_status (*tick)(void *user, tgi_err *err),
+                                void *user, tgi_err *err)
+{
+    for (int done = 0; !done;) {
+        TGI_TRY(run_band(e, &done, err));
+        if (tick)
+            TGI_TRY(tick(user, err));
+    }
     return TG_OK;
 }
 

@@ -92,9 +92,9 @@ void tgi_device_exec_begin(tgi_device_exec *e, const tgi_device_cell *cell,
  * ahead. */
 void tgi_device_exec_expect(tgi_device_exec *e, const tgi_device_cell *cell,
                             const tgi_range *core);
-/* Put one more band into the queues and hand out one that is back. *done: it was the cell's
- * last. */
-tg_status tgi_device_exec_band(tgi_device_exec *e, int *done, tgi_err *err);
+/* All bands of the cell that was begun; `tick` (NULL: none) after each, not TG_OK ends them. */
+tg_status tgi_device_exec_bands(tgi_device_exec *e, tg_status (*tick)(void *user, tgi_err *err),
+                                void *user, tgi_err *err);
 /* Hand out what is still on its way. */
 tg_status tgi_device_exec_drain(tgi_device_exec *e, tgi_err *err);
 

@@ -246,21 +246,16 @@ static tg_status stats_tick(void *user, double fraction)
 static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
 {
     run *r = user;
-    const tg_job *job = r->all.job;
-    const tgi_stats_args a = {.source = source_of(r),
-                              .ops = source_of(r)->ops,
-                              .map = &job->map,
-                              .norm = &job->set.normalize,
-                              .scratch = r->all.pass.arena,
-                              .rows = (char *)r->all.pass.arena + TGI_STATS_SCRATCH,
-                              .rows_bytes = job->plan.bytes.arena - TGI_STATS_SCRATCH,
-                              .tick = stats_tick,
-                              .user = r};
+    tg_job *job = r->all.job;
+    const tgi_stats_args with = {.source = source_of(r),
+                                 .scratch = r->all.pass.arena,
+                                 .rows = (char *)r->all.pass.arena + TGI_STATS_SCRATCH,
+                                 .rows_bytes = job->plan.bytes.arena - TGI_STATS_SCRATCH,
+                                 .tick = stats_tick,
+                                 .user = r};
     r->t_phase = tgi_seconds();
-    const tg_status st = tgi_stats_collect(&a, sets, err);
-    if (st == TG_E_CANCELLED)
-        return stopped(err);
-    return st;
+    const tg_status st = tgi_job_stats_collect(job, &with, sets, err);
+    return st == TG_E_CANCELLED ? stopped(err) : st;
 }
 
 static tg_status get_statistics(run *r, tgi_err *err)

@@ -86,8 +86,9 @@ static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
 {
     const tgi_run *r = user;
     const tgi_pass *p = &r->pass;
-    return tgi_job_stats_collect(r->job, p->reserve, p->staging[0], p->staging_bytes, sets,
-                                 err);
+    tgi_stats_args with = {.rows = p->staging[0], .rows_bytes = p->staging_bytes};
+    TGI_TRY(tgi_stats_scratch(p->reserve, &with.scratch, err));
+    return tgi_job_stats_collect(r->job, &with, sets, err);
 }
 
 static tg_status open_run(tgi_run *r, tgi_err *err)

@@ -176,11 +176,7 @@ tg_status tgi_run_device_cell(tgi_run_device *r, int64_t item, int64_t cell,
     const tgi_device_cell id = id_of(&p, item, cell);
     tgi_device_exec_begin(r->exec, &id, p.core);
     expect_next(r, item, cell);
-    for (int done = 0; !done;) {
-        TGI_TRY(tgi_device_exec_band(r->exec, &done, err));
-        TGI_TRY(tick(user, err));
-    }
-    return TG_OK;
+    return tgi_device_exec_bands(r->exec, tick, user, err);
 }
 
 tg_status tgi_run_device_drain(tgi_run_device *r, tgi_err *err)

@@ -255,18 +255,22 @@ static tg_status tell(void *user, double fraction)
     return tgi_cancel_signal() ? TG_E_CANCELLED : TG_OK;
 }
 
-tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
-                                tgi_stats *sets, tgi_err *err)
+tg_status tgi_stats_scratch(tgi_reserve *mem, void **scratch, tgi_err *err)
 {
-    tgi_stats_args a = {.source = job->source,
-                        .ops = job->source->ops,
-                        .map = &job->map,
-                        .norm = &job->set.normalize,
-                        .rows = rows,
-                        .rows_bytes = rows_bytes,
-                        .tick = tell,
-                        .user = job};
-    TGI_TRY(tgi_reserve_take(mem, "statistics", TGI_STATS_SCRATCH, &a.scratch, err));
+    return tgi_reserve_take(mem, "statistics", TGI_STATS_SCRATCH, scratch, err);
+}
+
+tg_status tgi_job_stats_collect(tg_job *job, const tgi_stats_args *with, tgi_stats *sets,
+                                tgi_err *err)
+{
+    tgi_stats_args a = *with;
+    a.map = &job->map;
+    a.norm = &job->set.normalize;
+    a.source = with->source ? with->source : job->source;
+    if (!with->tick) {
+        a.tick = tell;
+        a.user = job;
+    }
     const tg_status st = tgi_stats_collect(&a, sets, err);
     return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped by %s", tgi_cancel_by()) : st;
 }
@@ -274,11 +278,13 @@ tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_
 tg_status tgi_job_stats_get(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
                             tgi_stats *sets, tgi_err *err)
 {
+    tgi_stats_args with = {.rows = rows, .rows_bytes = rows_bytes};
     int found = 0;
     TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
     if (found)
         return TG_OK;
-    TGI_TRY(tgi_job_stats_collect(job, mem, rows, rows_bytes, sets, err));
+    TGI_TRY(tgi_stats_scratch(mem, &with.scratch, err));
+    TGI_TRY(tgi_job_stats_collect(job, &with, sets, err));
     TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));
     return tgi_job_stats_write(job, sets, err);
 }

@@ -19,9 +19,12 @@ int tgi_job_stats_kept(const tg_job *job, const struct tgi_journal *j, tgi_stats
 /* TG_E_CHANGED when an interrupted output used others than the file that is there holds, or
  * those of a file, and none is there now. */
 tg_status tgi_job_stats_same(tg_job *job, const struct tgi_journal *j, tgi_err *err);
-/* For passes without a journal, with scratch from `mem`. */
-tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
-                                tgi_stats *sets, tgi_err *err);
+/* In the memory of `with`, whose source and tick may be NULL: the job's source, and what a
+ * context shows. */
+tg_status tgi_job_stats_collect(tg_job *job, const tgi_stats_args *with, tgi_stats *sets,
+                                tgi_err *err);
+/* Memory for with.scratch, where no other block of the plan is free for it. */
+tg_status tgi_stats_scratch(tgi_reserve *mem, void **scratch, tgi_err *err);
 /* Read, or collected and written: verify and preview. */
 tg_status tgi_job_stats_get(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
                             tgi_stats *sets, tgi_err *err);

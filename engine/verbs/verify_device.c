@@ -187,8 +187,7 @@ static tg_status run_cells(passes *p, const tgi_tiling *t, tgi_err *err)
         const tgi_device_cell cell = {.cell = k, .mul = 1};
         tgi_tiling_cell(t, k, core);
         tgi_device_exec_begin(e, &cell, core);
-        for (int done = 0; st == TG_OK && !done;)
-            st = tgi_device_exec_band(e, &done, err);
+        st = tgi_device_exec_bands(e, NULL, NULL, err);
     }
     if (st == TG_OK)
         st = tgi_device_exec_drain(e, err);

@@ -322,8 +322,7 @@ static tg_status run_cells(const tgi_tiling *t, const owner *o, tgi_device_exec 
             tgi_tiling_cell(t, k + 1, core);
             tgi_device_exec_expect(e, &next, core);
         }
-        for (int done = 0; !done;)
-            TGI_TRY(tgi_device_exec_band(e, &done, err));
+        TGI_TRY(tgi_device_exec_bands(e, NULL, NULL, err));
     }
     return tgi_device_exec_drain(e, err);
 }
