@@ -59,7 +59,7 @@ def least_kib(lab, args):
 
 def test_the_smallest_budget(lab):
     """A plan that fills its budget is the plan of the run that goes on, too: the same command gives the same bytes."""
-    image = picture(lab.path("small.tif"), 512, 384)
+    image = picture(lab.path("small.tif"), 256, 192)
     for name, net in (("whole", lab.denoiser), ("staged", normed(lab.path("normed.onnx"), width=8))):
         args = ["-m", net, image, "--threads", "2"]
         least = least_kib(lab, args)
@@ -73,7 +73,7 @@ def test_the_smallest_budget(lab):
 def test(lab, rest):
     test_less_memory(lab)
     test_the_smallest_budget(lab)
-    image = picture(lab.path("noisy.tif"), 1536, 1024)
+    image = picture(lab.path("noisy.tif"), 1024, 768)
     job = Job(lab, "slow", ["run", "-m", lab.denoiser, image, "--ram", "64MiB", "--tile", "64x64", "--threads", "1",
                             "--isa", "portable"], needs_stats=False)
     r = job.run({"TEGULA_FAIL_IO": "120:kill"})
@@ -82,13 +82,13 @@ def test(lab, rest):
     r = job.run()
     check(r.code == 0 and found > 0, "goes on from %d tiles: %s" % (found, r))
     said = re.findall(r"^continuing: .*$", r.err, re.M)
-    check(said == ["continuing: %d of 384 tiles done" % found], "it says %s" % said)
+    check(said == ["continuing: %d of 192 tiles done" % found], "it says %s" % said)
     timed = 0
     for e in events(r):
         check(e["tiles_resumed"] == found and e["tiles_done"] >= found, "%s" % e)
         timed += check_time_left(e)
     check(timed > 0, "no event with a time left")
-    print("%d of 384 tiles found; %d events with a time left" % (found, timed))
+    print("%d of 192 tiles found; %d events with a time left" % (found, timed))
 
 
 if __name__ == "__main__":
