@@ -9,7 +9,7 @@
  * slide scanners write) comes out as RGB, YCCK as CMYK, everything else as stored.
  *
  * Refused by name: progressive and other JPEGs in several scans (they need all coefficients in
- * memory), lossless ones, 12 bits. Source: TIFF Technical Note 2; libjpeg.txt, "I/O
+ * memory), arithmetic coding (whose decoder cannot suspend), lossless ones, 12 bits. Source: TIFF Technical Note 2; libjpeg.txt, "I/O
  * suspension".
  */
 #include "io/tiff_codec.h"
@@ -178,6 +178,9 @@ static tg_status check_header(decoder *d, tgi_err *err)
     if (jpeg_has_multiple_scans(&d->z))
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s JPEG inside a TIFF is not supported",
                         z->progressive_mode ? "progressive" : "multi-scan");
+    if (z->arith_code)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "JPEG with arithmetic coding inside a TIFF is not supported");
     choose_colours(d);
     d->at = START;
     return TG_OK;

@@ -480,8 +480,10 @@ static void test_pages_with_other_jpeg_tables_are_refused_by_name(void)
     free(pixels);
 }
 
+typedef enum jpeg_kind { BASELINE, PROGRESSIVE, ARITHMETIC } jpeg_kind;
+
 /* A JPEG by libjpeg, as slide scanners and cameras put them into TIFFs. */
-static void make_jpeg(const shape *a, const uint8_t *rgb, int progressive, J_COLOR_SPACE inside,
+static void make_jpeg(const shape *a, const uint8_t *rgb, jpeg_kind kind, J_COLOR_SPACE inside,
                       int jfif, unsigned char **out, unsigned long *n)
 {
     struct jpeg_compress_struct z;
@@ -497,7 +499,8 @@ static void make_jpeg(const shape *a, const uint8_t *rgb, int progressive, J_COL
     jpeg_set_colorspace(&z, inside);
     z.write_JFIF_header = jfif;
     z.write_Adobe_marker = FALSE;
-    if (progressive)
+    z.arith_code = kind == ARITHMETIC;
+    if (kind == PROGRESSIVE)
         jpeg_simple_progression(&z);
     jpeg_start_compress(&z, TRUE);
     for (uint32_t y = 0; y < a->h; y++) {
@@ -526,7 +529,7 @@ static void test_a_jfif_mark_says_ycbcr_although_the_page_says_rgb(void)
         unsigned long n = 0;
         tgi_err err = {0};
         int64_t off = 0;
-        make_jpeg(&a, pixels, 0, jfif ? JCS_YCbCr : JCS_RGB, jfif, &data, &n);
+        make_jpeg(&a, pixels, BASELINE, jfif ? JCS_YCbCr : JCS_RGB, jfif, &data, &n);
         write_raw(&a, data, n);
         tgi_source *s = opened(0, 1, &err);
         uint8_t *all = s ? read_all(s, 48, &err) : NULL;
@@ -542,27 +545,31 @@ static void test_a_jfif_mark_says_ycbcr_although_the_page_says_rgb(void)
     free(pixels);
 }
 
-static void test_progressive_jpeg_and_wrong_sizes_inside_a_tiff_are_named(void)
+static void check_jpeg_is_refused(const shape *a, const void *data, size_t n, const char *why)
 {
+    tgi_err err = {0};
+    write_raw(a, data, n);
+    tgi_source *s = opened(0, 1, &err);
+    CHECK(!read_all(s, 48, &err));
+    CHECK(strstr(err.text, why) != NULL);
+    tgi_source_close(&s);
+}
+
+static void test_other_kinds_and_sizes_of_jpeg_inside_a_tiff_are_named(void)
+{
+    static const char *const why[] = {
+        "a JPEG of 48 columns and 3 samples in a block of 64 and 3",
+        "progressive JPEG inside a TIFF", "JPEG with arithmetic coding inside a TIFF"};
     const shape a = {48, 48, 48, 48, 3, 0}, wide = {64, 48, 64, 48, 3, 0};
     uint64_t seed = 7;
     uint8_t *pixels = smooth(&wide, &seed);
-    unsigned char *data = NULL;
-    unsigned long n = 0;
-    tgi_err err = {0};
-    make_jpeg(&a, pixels, 1, JCS_YCbCr, 1, &data, &n);
-    write_raw(&a, data, n);
-    tgi_source *s = opened(0, 1, &err);
-    CHECK(!read_all(s, 48, &err));
-    CHECK(strstr(err.text, "progressive JPEG inside a TIFF") != NULL);
-    tgi_source_close(&s);
-    write_raw(&wide, data, n);
-    s = opened(0, 1, &err);
-    CHECK(!read_all(s, 48, &err));
-    CHECK(strstr(err.text, "a JPEG of 48 columns and 3 samples in a block of 64 and 3") !=
-          NULL);
-    tgi_source_close(&s);
-    free(data);
+    for (jpeg_kind kind = BASELINE; kind <= ARITHMETIC; kind++) {
+        unsigned char *data = NULL;
+        unsigned long n = 0;
+        make_jpeg(&a, pixels, kind, JCS_YCbCr, 1, &data, &n);
+        check_jpeg_is_refused(kind == BASELINE ? &wide : &a, data, n, why[kind]);
+        free(data);
+    }
     free(pixels);
 }
 
@@ -682,7 +689,7 @@ int main(void)
     RUN(test_threads_decode_jpeg_tiles_at_once_and_allocate_nothing);
     RUN(test_pages_with_other_jpeg_tables_are_refused_by_name);
     RUN(test_a_jfif_mark_says_ycbcr_although_the_page_says_rgb);
-    RUN(test_progressive_jpeg_and_wrong_sizes_inside_a_tiff_are_named);
+    RUN(test_other_kinds_and_sizes_of_jpeg_inside_a_tiff_are_named);
     RUN(test_damaged_jpeg_lzma_and_webp_blocks_are_damage);
     RUN(test_what_is_not_read_is_refused_by_its_name);
     unlink(path);
