@@ -4,8 +4,8 @@
  * is one of a single size.
  *
  * Arrays are [heads, ...], of three axes: never of the rank of images. */
-#include "engine/graph/split_attention.h"
 #include "engine/graph/graph_priv.h"
+#include "engine/graph/split.h"
 #include "kernels/ops/op_attrs.h"
 
 #include <string.h>
@@ -24,23 +24,16 @@ typedef struct storage {
     float scale;
 } storage;
 
-typedef struct split {
-    tgi_graph graph; /* first: what others see */
-    tgi_value *values;
-    tgi_node *nodes;
-    storage *own;
-} split;
-
-static int is_attention(const tgi_node *n)
+static int is_wanted(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
 {
+    (void)g;
+    (void)s;
     return tgi_node_is(n, "PixelAttention");
 }
 
-/* ---- Nodes ------------------------------------------------------------------------------- */
-
 /* The node that is taken apart, and how far that is. */
 typedef struct part {
-    split *to;
+    tgi_split *to;
     const tgi_node *of;
     storage *own;
     int n_lists, n_nodes;
@@ -107,8 +100,9 @@ static int flatten(part *p, const tgi_shapes *s, int v, int64_t heads)
     return reshape(p, v, to, 3, -1);
 }
 
-static void split_node(split *to, const tgi_node *n, const tgi_shapes *s, storage *own)
+static void split_node(tgi_split *to, const tgi_node *n, const tgi_shapes *s, int k)
 {
+    storage *own = (storage *)to->own + k;
     static const tgi_desc number = {.dtype = TG_DTYPE_F32};
     const attention_attrs *a = n->attrs;
     const tgi_desc *out = &s->desc[n->dst[0]];
@@ -123,61 +117,14 @@ static void split_node(split *to, const tgi_node *n, const tgi_shapes *s, storag
     reshape(&p, sums, out->dim, out->rank, n->dst[0]);
 }
 
-/* ---- The graph --------------------------------------------------------------------------- */
-
-static void fill(split *to, const tgi_graph *g, const tgi_shapes *s)
-{
-    int k = 0;
-    to->graph = *g;
-    to->graph.values = to->values;
-    to->graph.nodes = to->nodes;
-    to->graph.n_nodes = 0;
-    memcpy(to->values, g->values, (size_t)g->n_values * sizeof *g->values);
-    for (int i = 0; i < g->n_nodes; i++)
-        if (is_attention(&g->nodes[i]))
-            split_node(to, &g->nodes[i], s, &to->own[k++]);
-        else
-            to->nodes[to->graph.n_nodes++] = g->nodes[i];
-    for (int i = 0; i < to->graph.n_nodes; i++)
-        for (int d = 0; d < to->nodes[i].n_dst; d++)
-            to->values[to->nodes[i].dst[d]].producer = i;
-}
-
 tg_status tgi_split_attention_of(const tgi_graph *g, const tgi_shapes *s, tgi_graph **out,
                                  tgi_err *err)
 {
-    int n = 0;
-    for (int i = 0; i < g->n_nodes; i++)
-        n += is_attention(&g->nodes[i]);
-    *out = NULL;
-    if (!n)
-        return TG_OK;
-    split *to = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *to);
-    if (to) {
-        const size_t values = (size_t)g->n_values + (size_t)n * VALUES_MOST;
-        const size_t nodes = (size_t)g->n_nodes + (size_t)n * PARTS_MOST;
-        to->values = tgi_calloc(TGI_TAG_PLAN, values, sizeof *to->values);
-        to->nodes = tgi_calloc(TGI_TAG_PLAN, nodes, sizeof *to->nodes);
-        to->own = tgi_calloc(TGI_TAG_PLAN, (size_t)n, sizeof *to->own);
-        *out = &to->graph;
-    }
-    if (!to || !to->values || !to->nodes || !to->own) {
-        tgi_split_attention_free(out);
-        return tgi_fail(err, TG_E_NOMEM, "no memory for attention of pixels in %d parts",
-                        n * PARTS_MOST);
-    }
-    fill(to, g, s);
-    return TG_OK;
-}
-
-void tgi_split_attention_free(tgi_graph **g)
-{
-    split *s = (split *)(void *)*g;
-    if (!s)
-        return;
-    tgi_free(s->values);
-    tgi_free(s->nodes);
-    tgi_free(s->own);
-    tgi_free(s);
-    *g = NULL;
+    static const tgi_split_rule rule = {.what = "nodes of attention",
+                                        .wanted = is_wanted,
+                                        .apart = split_node,
+                                        .nodes = PARTS_MOST - 1,
+                                        .values = VALUES_MOST,
+                                        .bytes = sizeof(storage)};
+    return tgi_split_of(g, s, &rule, out, err);
 }

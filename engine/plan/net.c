@@ -4,8 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
-#include "engine/graph/split_attention.h"
-#include "engine/graph/split_norms.h"
+#include "engine/graph/split.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -386,10 +385,7 @@ void tgi_net_free(tgi_net **net)
     tgi_free((*net)->nodes);
     tgi_free((*net)->fast);
     tgi_reads_free(&(*net)->reads);
-    if ((*net)->be->whole_pixels)
-        tgi_split_attention_free(&(*net)->split);
-    else
-        tgi_split_norms_free(&(*net)->split);
+    tgi_split_free(&(*net)->split);
     tgi_free(*net);
     *net = NULL;
 }

@@ -66,8 +66,7 @@ typedef struct tgi_net_value {
 
 typedef struct tgi_net {
     const tgi_graph *g; /* borrowed, or `split` */
-    tgi_graph *split;   /* the same with other nodes (graph/split_norms.h, of a device
-                         graph/split_attention.h), or NULL */
+    tgi_graph *split;   /* the same with other nodes (graph/split.h), or NULL */
     const tgi_kernel_set *be;
     tgi_shapes shapes;
     int rank; /* of all activations: 4 or 5 */

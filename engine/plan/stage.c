@@ -3,7 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
-#include "engine/graph/split_norms.h"
+#include "engine/graph/split.h"
 #include "engine/plan/stage_cut.h"
 
 #include <stdio.h>

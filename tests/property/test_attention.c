@@ -2,7 +2,7 @@
  * by one: heads, scales, turned keys, values and results, q, k and v of one product, keys of
  * another image. None of it is on arrays then, cut at random it has the same bits, and what is no
  * such attention stays what it was. */
-#include "engine/graph/split_attention.h"
+#include "engine/graph/split.h"
 #include "engine/plan/speed.h"
 #include "tests/token_draft.h"
 
@@ -521,7 +521,7 @@ static void taken_apart_it_is_what_it_was(void)
             tgi_free(a);
             tgi_free(b);
         }
-        tgi_split_attention_free(&parts);
+        tgi_split_free(&parts);
         tgi_shapes_free(&s);
         tgi_graph_free(&d.g);
     }
