@@ -3,7 +3,6 @@
  * LayerNormalization and RMSNormalization of tokens, without their scale and shift.
  * Border: none, each pixel by itself. */
 #include "kernels/ops/op_shared.h"
-#include "kernels/threads.h"
 
 #include <math.h>
 
@@ -73,17 +72,11 @@ static void apply(const run *r)
     }
 }
 
-/* Row i of the box. */
-static void row(void *arg, int64_t i, int thread)
+static void row(const tgi_call *call, int64_t z, int64_t y, tgi_range x)
 {
-    const tgi_call *call = *(const tgi_call **)arg;
-    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
-                    rx = tgi_box_axis(&call->box, TGI_X);
-    const int64_t rows_of_plane = ry.hi - ry.lo;
-    run r = {.call = call, .z = rz.lo + i / rows_of_plane, .y = ry.lo + i % rows_of_plane};
-    (void)thread;
-    for (r.x0 = rx.lo; r.x0 < rx.hi; r.x0 = r.x1) {
-        r.x1 = tgi_min(r.x0 + RUN_PX, rx.hi);
+    run r = {.call = call, .z = z, .y = y};
+    for (r.x0 = x.lo; r.x0 < x.hi; r.x0 = r.x1) {
+        r.x1 = tgi_min(r.x0 + RUN_PX, x.hi);
         measure(&r);
         apply(&r);
     }
@@ -91,10 +84,8 @@ static void row(void *arg, int64_t i, int thread)
 
 static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y);
     (void)err;
-    tgi_parallel(call->threads, (rz.hi - rz.lo) * (ry.hi - ry.lo), row, &call);
-    tgi_zero_lanes(&call->dst[0], &call->box);
+    tgi_ref_rows(call, row);
     return TG_OK;
 }
 

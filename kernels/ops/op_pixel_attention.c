@@ -11,7 +11,6 @@
  * others.
  * Border: none. */
 #include "kernels/ops/op_shared.h"
-#include "kernels/threads.h"
 
 #include <math.h>
 
@@ -133,18 +132,11 @@ static void result(const query *q, int64_t c0, int64_t c1)
         *tgi_view_at(&q->call->dst[0], c, q->at.z, q->at.y, q->at.x) = (float)acc[c - c0];
 }
 
-/* Row i of the box. */
-static void row(void *arg, int64_t i, int thread)
+static void row(const tgi_call *call, int64_t z, int64_t y, tgi_range x)
 {
-    const tgi_call *call = *(const tgi_call **)arg;
-    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
-                    rx = tgi_box_axis(&call->box, TGI_X);
     const int64_t heads = heads_of(call->ctx), outer = call->dst[0].c / heads;
-    query q = {.call = call,
-               .at = {0, rz.lo + i / (ry.hi - ry.lo), ry.lo + i % (ry.hi - ry.lo), 0},
-               .inner = call->ctx->src[0].dim[1] / heads};
-    (void)thread;
-    for (q.at.x = rx.lo; q.at.x < rx.hi; q.at.x++)
+    query q = {.call = call, .at = {0, z, y, 0}, .inner = call->ctx->src[0].dim[1] / heads};
+    for (q.at.x = x.lo; q.at.x < x.hi; q.at.x++)
         for (int64_t head = 0; head < heads; head++) {
             q.c0 = head * q.inner;
             weigh(&q);
@@ -155,10 +147,8 @@ static void row(void *arg, int64_t i, int thread)
 
 static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y);
     (void)err;
-    tgi_parallel(call->threads, (rz.hi - rz.lo) * (ry.hi - ry.lo), row, &call);
-    tgi_zero_lanes(&call->dst[0], &call->box);
+    tgi_ref_rows(call, row);
     return TG_OK;
 }
 

@@ -7,7 +7,6 @@
  * [1,K*N,(1,)1,1]. No operator of ONNX: MatMul and Einsum of tokens and a small matrix.
  * Border: none. */
 #include "kernels/ops/op_shared.h"
-#include "kernels/threads.h"
 
 static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
@@ -57,25 +56,17 @@ static void sum_run(const tgi_call *call, int64_t n, int64_t z, int64_t y, int64
         to[(x - x0) * call->dst[0].cb] = (float)acc[x - x0];
 }
 
-/* Row i of the box. */
-static void row(void *arg, int64_t i, int thread)
+static void row(const tgi_call *call, int64_t z, int64_t y, tgi_range x)
 {
-    const tgi_call *call = *(const tgi_call **)arg;
-    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
-                    rx = tgi_box_axis(&call->box, TGI_X);
-    const int64_t z = rz.lo + i / (ry.hi - ry.lo), y = ry.lo + i % (ry.hi - ry.lo);
-    (void)thread;
     for (int64_t n = 0; n < call->dst[0].c; n++)
-        for (int64_t x = rx.lo; x < rx.hi; x += RUN_PX)
-            sum_run(call, n, z, y, x, tgi_min(x + RUN_PX, rx.hi));
+        for (int64_t x0 = x.lo; x0 < x.hi; x0 += RUN_PX)
+            sum_run(call, n, z, y, x0, tgi_min(x0 + RUN_PX, x.hi));
 }
 
 static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y);
     (void)err;
-    tgi_parallel(call->threads, (rz.hi - rz.lo) * (ry.hi - ry.lo), row, &call);
-    tgi_zero_lanes(&call->dst[0], &call->box);
+    tgi_ref_rows(call, row);
     return TG_OK;
 }
 

@@ -1,6 +1,7 @@
 /* op_shared.c - constants, shapes and the loops of reference kernels. Broadcasting and folding:
  * op_fold.c. */
 #include "kernels/ops/op_shared.h"
+#include "kernels/threads.h"
 
 #include <math.h>
 
@@ -291,6 +292,31 @@ void tgi_ref_each(const tgi_call *call, int dst_i, tgi_px_fn fn, const void *arg
                     *tgi_view_at(v, c, z, y, x) = fn(call, arg, &p);
                 }
     tgi_zero_lanes(v, &call->box);
+}
+
+typedef struct rows {
+    const tgi_call *call;
+    tgi_ref_row *row;
+} rows;
+
+static void row_job(void *arg, int64_t job, int thread)
+{
+    const rows *r = arg;
+    const tgi_range y = tgi_box_axis(&r->call->box, TGI_Y);
+    const int64_t height = tgi_range_len(y);
+    (void)thread;
+    r->row(r->call, tgi_box_axis(&r->call->box, TGI_Z).lo + job / height, y.lo + job % height,
+           tgi_box_axis(&r->call->box, TGI_X));
+}
+
+void tgi_ref_rows(const tgi_call *call, tgi_ref_row *row)
+{
+    rows r = {call, row};
+    tgi_parallel(call->threads,
+                 tgi_range_len(tgi_box_axis(&call->box, TGI_Z)) *
+                     tgi_range_len(tgi_box_axis(&call->box, TGI_Y)),
+                 row_job, &r);
+    tgi_zero_lanes(&call->dst[0], &call->box);
 }
 
 static float copy_px(const tgi_call *call, const void *arg, const tgi_px *p)

@@ -114,6 +114,10 @@ typedef struct tgi_px {
 typedef float (*tgi_px_fn)(const tgi_call *call, const void *arg, const tgi_px *p);
 /* dst[dst_i] = fn over the box, for all its channels; unused lanes become zero. */
 void tgi_ref_each(const tgi_call *call, int dst_i, tgi_px_fn fn, const void *arg);
+/* dst[0] row by row, in parallel: `row` fills all channels of columns `x` of row (z,y); unused
+ * lanes become zero. */
+typedef void tgi_ref_row(const tgi_call *call, int64_t z, int64_t y, tgi_range x);
+void tgi_ref_rows(const tgi_call *call, tgi_ref_row *row);
 /* Zero the lanes behind the last channel over the box. */
 void tgi_zero_lanes(const tgi_view *v, const tgi_box *box);
 
