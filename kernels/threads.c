@@ -16,6 +16,7 @@
 
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/base/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -123,18 +124,13 @@ static void publish(tgi_threads *t)
 
 static tg_status start_workers(tgi_threads *t, tgi_err *err)
 {
-    pthread_attr_t attr;
-    if (pthread_attr_init(&attr))
-        return tgi_fail(err, TG_E_NOMEM, "no attributes for a thread");
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
     int bad = 0;
     while (!bad && t->n_started < t->n - 1) {
         worker *w = &t->workers[t->n_started];
         *w = (worker){.pool = t, .index = t->n_started + 1};
-        bad = pthread_create(&w->id, &attr, work, w);
+        bad = tgi_thread_start(&w->id, STACK_BYTES, work, w);
         t->n_started += !bad;
     }
-    pthread_attr_destroy(&attr);
     return bad ? tgi_fail(err, TG_E_NOMEM,
                           "the system refused thread %d of %d: try --threads %d",
                           t->n_started + 2, t->n, t->n_started + 1)

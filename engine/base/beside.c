@@ -1,6 +1,8 @@
 /* beside.c - see beside.h. Source: Linux ioprio_set(2), getpriority(2). */
 #include "engine/base/beside.h"
 
+#include "engine/base/thread.h"
+
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,15 +26,11 @@ static void *beside_main(void *arg)
 
 void tgi_beside_start(tgi_beside *b, tgi_beside_step *step, void *arg)
 {
-    pthread_attr_t a;
     b->step = step;
     b->arg = arg;
     b->lent = tgi_cancel_lent();
     atomic_store(&b->stop, 0);
-    pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, STACK_BYTES);
-    b->running = pthread_create(&b->thread, &a, beside_main, b) == 0;
-    pthread_attr_destroy(&a);
+    b->running = tgi_thread_start(&b->thread, STACK_BYTES, beside_main, b) == 0;
 }
 
 void tgi_beside_stop(tgi_beside *b)

@@ -2,13 +2,12 @@
  * input. */
 #include "engine/ends/load.h"
 
+#include "engine/base/ahead.h"
 #include "engine/base/arith.h"
-#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "kernels/pixels.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* What a staging buffer holds: source rectangle `hull` of every (z, channel) of `box`. */
@@ -21,8 +20,6 @@ typedef struct fetched {
     tgi_err err;
 } fetched;
 
-enum { IDLE, ASKED, READY, QUIT };
-
 struct tgi_loader {
     tgi_loader_opts o;
     tg_dtype type;
@@ -31,11 +28,7 @@ struct tgi_loader {
     tgi_affine affine;
     fetched slot[2];
     int next; /* staging buffer the next fetch goes to */
-    pthread_t thread;
-    const tgi_flag *lent; /* of who opened it */
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    int state, started;
+    tgi_ahead ahead;
     double waited;
 };
 
@@ -115,26 +108,10 @@ static tg_status fetch(tgi_loader *l, int which, int thread)
     return TG_OK;
 }
 
-static void *reader(void *arg)
+static void fetch_next(void *user)
 {
-    tgi_loader *l = arg;
-    (void)tgi_cancel_lend(l->lent);
-    pthread_mutex_lock(&l->lock);
-    while (l->state != QUIT) {
-        if (l->state != ASKED) {
-            pthread_cond_wait(&l->wake, &l->lock);
-            continue;
-        }
-        const int which = l->next;
-        pthread_mutex_unlock(&l->lock);
-        l->slot[which].st = fetch(l, which, 1);
-        pthread_mutex_lock(&l->lock);
-        if (l->state == ASKED)
-            l->state = READY;
-        pthread_cond_broadcast(&l->wake);
-    }
-    pthread_mutex_unlock(&l->lock);
-    return NULL;
+    tgi_loader *l = user;
+    l->slot[l->next].st = fetch(l, l->next, 1);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */
@@ -150,37 +127,19 @@ tg_status tgi_loader_open(const tgi_loader_opts *o, tgi_loader **out, tgi_err *e
     l->affine = (tgi_affine){1, 0};
     for (int i = 0; i < 3; i++)
         l->shift[i] = o->map->fit[i].before;
-    pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->wake, NULL);
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 256 * 1024);
-    l->lent = tgi_cancel_lent();
-    l->started = pthread_create(&l->thread, &attr, reader, l) == 0;
-    pthread_attr_destroy(&attr);
-    if (!l->started) {
+    const tg_status st = tgi_ahead_open(&l->ahead, fetch_next, l, err);
+    if (st != TG_OK)
         tgi_loader_close(&l);
-        return tgi_fail(err, TG_E_NOMEM, "the system refused the reader's thread");
-    }
     *out = l;
-    return TG_OK;
+    return st;
 }
 
 void tgi_loader_close(tgi_loader **lp)
 {
     if (!lp || !*lp)
         return;
-    tgi_loader *l = *lp;
-    if (l->started) {
-        pthread_mutex_lock(&l->lock);
-        l->state = QUIT;
-        pthread_cond_broadcast(&l->wake);
-        pthread_mutex_unlock(&l->lock);
-        pthread_join(l->thread, NULL);
-    }
-    pthread_mutex_destroy(&l->lock);
-    pthread_cond_destroy(&l->wake);
-    tgi_free(l);
+    tgi_ahead_close(&(*lp)->ahead);
+    tgi_free(*lp);
     *lp = NULL;
 }
 
@@ -212,31 +171,20 @@ void tgi_loader_prefetch(tgi_loader *l, const tgi_box *box)
 void tgi_loader_prefetch_at(tgi_loader *l, int64_t item, const int64_t shift[3],
                             const tgi_box *box)
 {
-    if (tgi_box_empty(box))
+    if (tgi_box_empty(box) || !tgi_ahead_free(&l->ahead))
         return;
-    pthread_mutex_lock(&l->lock);
-    if (l->state == IDLE) {
-        fetched *f = &l->slot[l->next];
-        ask(f, item, shift, box);
-        f->valid = 1;
-        l->state = ASKED;
-        pthread_cond_broadcast(&l->wake);
-    }
-    pthread_mutex_unlock(&l->lock);
+    fetched *f = &l->slot[l->next];
+    ask(f, item, shift, box);
+    f->valid = 1;
+    tgi_ahead_ask(&l->ahead);
 }
 
 /* The staging buffer that holds `box`: what the reader has fetched, or fetched now. */
 static tg_status obtain(tgi_loader *l, const tgi_box *box, int *which)
 {
-    pthread_mutex_lock(&l->lock);
-    const double t0 = tgi_seconds();
-    while (l->state == ASKED)
-        pthread_cond_wait(&l->wake, &l->lock);
-    l->waited += tgi_seconds() - t0;
-    l->state = IDLE; /* READY or IDLE: the reader waits either way */
+    l->waited += tgi_ahead_take(&l->ahead);
     *which = l->next;
     l->next = !l->next;
-    pthread_mutex_unlock(&l->lock);
     fetched *f = &l->slot[*which];
     if (f->valid && f->item == l->item && tgi_box_equal(&f->box, box) &&
         memcmp(f->shift, l->shift, sizeof f->shift) == 0)

@@ -2,12 +2,11 @@
  * takes. */
 #include "engine/ends/tensor_rows.h"
 
+#include "engine/base/ahead.h"
 #include "engine/base/arith.h"
-#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 
-#include <pthread.h>
 #include <string.h>
 
 /* ---- How elements lie -------------------------------------------------------------------- */
@@ -273,8 +272,6 @@ typedef struct staged {
     tgi_box box;
 } staged;
 
-enum { IDLE, ASKED, READY, QUIT };
-
 struct tgi_tensor_reader {
     const tgi_tensors *all;
     int n_in;
@@ -283,11 +280,7 @@ struct tgi_tensor_reader {
     int next[TGI_MAX_PORTS]; /* the place that the next box goes to */
     int64_t sample;          /* asked for: */
     tgi_box box[TGI_MAX_PORTS];
-    pthread_t thread;
-    const tgi_flag *lent; /* of who opened it */
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    int state, started;
+    tgi_ahead ahead;
     double waited;
 };
 
@@ -305,29 +298,14 @@ static tg_status stage(tgi_tensor_reader *r, int i, int64_t sample, const tgi_bo
     return TG_OK;
 }
 
-static void *reader(void *arg)
+static void stage_all(void *user)
 {
-    tgi_tensor_reader *r = arg;
-    (void)tgi_cancel_lend(r->lent);
-    pthread_mutex_lock(&r->lock);
-    while (r->state != QUIT) {
-        if (r->state != ASKED) {
-            pthread_cond_wait(&r->wake, &r->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&r->lock);
-        for (int i = 0; i < r->n_in; i++) {
-            tgi_err later = {0}; /* who wants these rows reads them again, and is told */
-            if (!tgi_box_empty(&r->box[i]))
-                (void)stage(r, i, r->sample, &r->box[i], &later);
-        }
-        pthread_mutex_lock(&r->lock);
-        if (r->state == ASKED)
-            r->state = READY;
-        pthread_cond_broadcast(&r->wake);
+    tgi_tensor_reader *r = user;
+    for (int i = 0; i < r->n_in; i++) {
+        tgi_err later = {0}; /* who wants these rows reads them again, and is told */
+        if (!tgi_box_empty(&r->box[i]))
+            (void)stage(r, i, r->sample, &r->box[i], &later);
     }
-    pthread_mutex_unlock(&r->lock);
-    return NULL;
 }
 
 tg_status tgi_tensor_reader_open(const tgi_tensors *all, const tgi_tiling *t,
@@ -344,37 +322,19 @@ tg_status tgi_tensor_reader_open(const tgi_tensors *all, const tgi_tiling *t,
     for (int i = 0; i < r->n_in; at += input_bytes(all, t, i++))
         for (int k = 0; k < 2; k++)
             r->place[i][k] = (char *)staging[k] + at;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->wake, NULL);
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 256 * 1024);
-    r->lent = tgi_cancel_lent();
-    r->started = pthread_create(&r->thread, &attr, reader, r) == 0;
-    pthread_attr_destroy(&attr);
-    if (!r->started) {
+    const tg_status st = tgi_ahead_open(&r->ahead, stage_all, r, err);
+    if (st != TG_OK)
         tgi_tensor_reader_close(&r);
-        return tgi_fail(err, TG_E_NOMEM, "the system refused the reader's thread");
-    }
     *out = r;
-    return TG_OK;
+    return st;
 }
 
 void tgi_tensor_reader_close(tgi_tensor_reader **rp)
 {
     if (!rp || !*rp)
         return;
-    tgi_tensor_reader *r = *rp;
-    if (r->started) {
-        pthread_mutex_lock(&r->lock);
-        r->state = QUIT;
-        pthread_cond_broadcast(&r->wake);
-        pthread_mutex_unlock(&r->lock);
-        pthread_join(r->thread, NULL);
-    }
-    pthread_mutex_destroy(&r->lock);
-    pthread_cond_destroy(&r->wake);
-    tgi_free(r);
+    tgi_ahead_close(&(*rp)->ahead);
+    tgi_free(*rp);
     *rp = NULL;
 }
 
@@ -383,14 +343,11 @@ void tgi_tensor_reader_ask(tgi_tensor_reader *r, int64_t sample, const tgi_box *
     for (int i = 0; i < r->n_in; i++) /* a program's function is called on the job's thread */
         if (r->all->in[i].lent && !r->all->in[i].now.data)
             return;
-    pthread_mutex_lock(&r->lock);
-    if (r->state == IDLE) {
-        r->sample = sample;
-        memcpy(r->box, box, (size_t)r->n_in * sizeof *box);
-        r->state = ASKED;
-        pthread_cond_broadcast(&r->wake);
-    }
-    pthread_mutex_unlock(&r->lock);
+    if (!tgi_ahead_free(&r->ahead))
+        return;
+    r->sample = sample;
+    memcpy(r->box, box, (size_t)r->n_in * sizeof *box);
+    tgi_ahead_ask(&r->ahead);
 }
 
 tg_status tgi_tensor_reader_get(tgi_tensor_reader *r, int64_t sample, int i, const tgi_box *box,
@@ -399,11 +356,7 @@ tg_status tgi_tensor_reader_get(tgi_tensor_reader *r, int64_t sample, int i, con
 {
     int64_t stride[TGI_MAX_RANK] = {0};
     const double t0 = tgi_seconds();
-    pthread_mutex_lock(&r->lock);
-    while (r->state == ASKED)
-        pthread_cond_wait(&r->wake, &r->lock);
-    r->state = IDLE; /* READY or IDLE: the reader waits either way */
-    pthread_mutex_unlock(&r->lock);
+    (void)tgi_ahead_take(&r->ahead);
     const int k = r->next[i];
     const staged *s = &r->slot[i][k];
     if (!s->valid || s->sample != sample || !tgi_box_equal(&s->box, box))

@@ -4,13 +4,15 @@
 #include "engine/memory/trace.h"
 #include "engine/base/pool.h"
 #include "engine/base/sized.h"
+#include "engine/base/thread.h"
 #include "engine/memory/monitor.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define STACK_BYTES ((size_t)128 * 1024)
 
 /* ---- Outside of the pools ---------------------------------------------------------------- */
 
@@ -76,12 +78,7 @@ static sampler *sampler_open(int every_ms)
     pthread_cond_init(&s->wake, &clock);
     pthread_condattr_destroy(&clock);
     s->start = s->now = s->peak = outside_now();
-    sigset_t all, before;
-    sigfillset(&all); /* signals are the program's: its handlers do not run on this thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int refused = pthread_create(&s->id, NULL, sample, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!refused)
+    if (tgi_thread_start(&s->id, STACK_BYTES, sample, s) == 0)
         return s;
     sampler_free(s);
     return NULL;

@@ -7,12 +7,14 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/thread.h"
 #include "engine/base/utf8.h"
 #include "engine/memory/log_file.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
+
+#define STACK_BYTES ((size_t)128 * 1024)
 
 struct tg_tracker {
     pthread_mutex_t sampling, state;
@@ -135,15 +137,7 @@ static void *sampler(void *arg)
 
 static tg_status start_thread(tg_tracker *t, tgi_err *err)
 {
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 128 * 1024);
-    sigfillset(&all); /* signals are the program's: its handlers do not run on this thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    t->has_thread = pthread_create(&t->thread, &attr, sampler, t) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    t->has_thread = tgi_thread_start(&t->thread, STACK_BYTES, sampler, t) == 0;
     return t->has_thread ? TG_OK
                          : tgi_fail(err, TG_E_NOMEM, "the system refused the tracker's thread");
 }

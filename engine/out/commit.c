@@ -17,6 +17,7 @@
 #include "engine/out/commit.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/thread.h"
 
 #include "engine/base/arith.h"
 
@@ -253,11 +254,7 @@ static void *committer_main(void *arg)
 
 static tg_status start(pthread_t *t, void *(*fn)(void *), void *arg, tgi_err *err)
 {
-    pthread_attr_t a;
-    pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, STACK_BYTES);
-    const int e = pthread_create(t, &a, fn, arg);
-    pthread_attr_destroy(&a);
+    const int e = tgi_thread_start(t, STACK_BYTES, fn, arg);
     return e ? tgi_fail(err, TG_E_NOMEM, "no memory for a writer's thread: %s", strerror(e))
              : TG_OK;
 }
