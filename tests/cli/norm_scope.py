@@ -8,30 +8,12 @@ import json
 import os
 import random
 import struct
-import subprocess
-import sys
-import tempfile
 
-tegula, root = (os.path.abspath(p) for p in sys.argv[1:3])
-sys.path.insert(0, os.path.join(root, "tests", "gallery"))
-from gallery_files import GREY, Tiff, floats, model, node  # noqa: E402
-from seeds import blk, num  # noqa: E402
+from verbs_help import expect, main, tegula_run
+from gallery_files import GREY, Tiff, floats, model, node  # found by verbs_help
+from seeds import blk, num
 
-failed = 0
 H, W, CHANNELS = 330, 400, 6
-
-
-def expect(good, what):
-    global failed
-    if not good:
-        failed += 1
-        print("FAILED:", what)
-
-
-def tegula_run(*words, code=0):
-    r = subprocess.run([tegula, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100)
-    expect(r.returncode == code, f"{words}: exit {r.returncode}: {r.stderr}")
-    return r
 
 
 def reals(name, dims, values):
@@ -148,9 +130,7 @@ def refusals():
     tegula_run("plan", "-m", "plain.onnx", "in.tif", "--norm-scope", "tile", "--tile", "256", "--ram", told)
 
 
-with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
-    os.chdir(folder)
-    os.environ["TEGULA_CACHE"] = folder  # no lessons of others
+def prepare():
     seed = random.Random(11)
     for made in (plain, gated):
         with open(made.__name__ + ".onnx", "wb") as f:
@@ -162,10 +142,13 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
     with open("in.tif", "wb") as f:
         f.write(bytes(t.out))
     tegula_run("copy", "in.tif", "-o", "in.npy")
+
+
+def tiles_are_images():
     whole = of_whole("plain.onnx", "in.tif", "whole")[0]
     expect(tiles_are_images_of_their_own("plain.onnx", 96, 4, 1) != whole, "tiles with numbers of their own differ")
     tiles_are_images_of_their_own("plain.onnx", 128, 4, 1)
     tiles_are_images_of_their_own("gated.onnx", 128, 3, 2)
-    for check in (a_budget_decides_no_pixel, what_fits_one_box_is_global, it_is_said, refusals):
-        check()
-sys.exit(1 if failed else 0)
+
+
+main(prepare, [tiles_are_images, a_budget_decides_no_pixel, what_fits_one_box_is_global, it_is_said, refusals])

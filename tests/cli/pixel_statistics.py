@@ -3,30 +3,12 @@
     pixel_statistics.py TEGULA SOURCE"""
 import json
 import os
-import subprocess
-import sys
-import tempfile
 
-tegula, root = (os.path.abspath(p) for p in sys.argv[1:3])
-sys.path.insert(0, os.path.join(root, "tests", "gallery"))
-from gallery_files import GREY, Tiff, floats, model, node  # noqa: E402
+from verbs_help import expect, main, tegula_run
+from gallery_files import GREY, Tiff, floats, model, node  # found by verbs_help
 
-failed = 0
 W, H, PAGES = 96, 64, 3
 WORDS = ["-m", "net.onnx", "in.tif", "--normalize", "minmax", "-y"]
-
-
-def expect(good, what):
-    global failed
-    if not good:
-        failed += 1
-        print("FAILED:", what)
-
-
-def tegula_run(*words, code=0):
-    r = subprocess.run([tegula, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100)
-    expect(r.returncode == code, f"{words}: exit {r.returncode}: {r.stderr}")
-    return r
 
 
 def sets(name):
@@ -92,9 +74,7 @@ def filled_regions_are_said():
     expect("1 region of the input could not be decoded" in methods("h.tif"), methods("h.tif"))
 
 
-with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
-    os.chdir(folder)
-    os.environ["TEGULA_CACHE"] = folder  # no lessons of others
+def prepare():
     with open("net.onnx", "wb") as f:
         f.write(model([node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], pads=[1] * 4)], [floats("w", [1, 1, 3, 3])], GREY))
     write_image("in.tif", 0)
@@ -104,7 +84,7 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
                  279: (4, 16)})
     with open("lzw.tif", "wb") as f:
         f.write(bytes(t.out))
-    for check in (verbs_write_what_a_run_writes, a_region_says_that_it_is_one, what_has_none_names_none,
-                  planes_that_were_left_out_have_none, filled_regions_are_said):
-        check()
-sys.exit(1 if failed else 0)
+
+
+main(prepare, [verbs_write_what_a_run_writes, a_region_says_that_it_is_one, what_has_none_names_none,
+               planes_that_were_left_out_have_none, filled_regions_are_said])

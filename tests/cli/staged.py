@@ -1,6 +1,6 @@
 """What the command says of a network that runs stage by stage: plan, plan --why, info, refusals.
 
-    stages.py TEGULA SOURCE
+    staged.py TEGULA SOURCE
 
 Networks with norms over the image, one of squeeze and excitation and one of attention, on images
 that do not fit the budget."""
@@ -9,24 +9,12 @@ import os
 import re
 import struct
 import subprocess
-import sys
-import tempfile
-import time
 import zlib
 
-tegula, root = (os.path.abspath(p) for p in sys.argv[1:3])
-sys.path.insert(0, os.path.join(root, "tests", "gallery"))
-from gallery_files import GREY, Tiff, deep, floats, ints, model, node, repeated  # noqa: E402
+from verbs_help import TEGULA, expect, main
+from gallery_files import GREY, Tiff, deep, floats, ints, model, node, repeated  # found by verbs_help
 
-failed = 0
 LAYERS, CHANNELS = 4, 16
-
-
-def expect(good, what):
-    global failed
-    if not good:
-        failed += 1
-        print("FAILED:", what)
 
 
 def conv(name, x, y, cin, cout, side=3):
@@ -81,7 +69,7 @@ def attention():
 
 
 def run(*words):
-    r = subprocess.run([tegula, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=200)
+    r = subprocess.run([TEGULA, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=200)
     expect("NormNumbers" not in r.stdout + r.stderr and "NormApply" not in r.stdout + r.stderr,
            f"{words}: an operator that is no model's")
     return r
@@ -239,9 +227,7 @@ def write(name, data):
         f.write(data)
 
 
-with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
-    os.chdir(folder)
-    os.environ["TEGULA_CACHE"] = folder  # no lessons of others
+def prepare():
     for made in (norms, excite, attention, skip, again, deep):
         write(made.__name__ + ".onnx", made())
     write("tall.tif", repeated(1024, 64))
@@ -249,12 +235,10 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
     write("strip.tif", repeated(384, 384))
     write("low.tif", repeated(256, 64))
     write("survey.tif", repeated(200000, 64))
-    for check in (staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
-                  info_says_what_needs_all_pixels, verify_compares_stages_with_the_whole,
-                  a_picture_shows_the_seams_of_others, an_image_that_comes_in_late_is_read,
-                  each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
-                  too_small_a_disk_is_said_at_second_zero):
-        t0 = time.time()
-        check()
-        print(f"{check.__name__}: {time.time() - t0:.1f} s")
-sys.exit(1 if failed else 0)
+
+
+main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
+               info_says_what_needs_all_pixels, verify_compares_stages_with_the_whole,
+               a_picture_shows_the_seams_of_others, an_image_that_comes_in_late_is_read,
+               each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
+               too_small_a_disk_is_said_at_second_zero])
