@@ -45,8 +45,11 @@ static const char *image(const tg_job *job)
 /* Statistics are gathered of what is processed. */
 static const char *gathered_over(const tg_job *job)
 {
-    return tgi_opts_given(job->opts, TGI_OPT_PLANES) ? "the planes that were processed"
-                                                     : image(job);
+    tgi_roi_spec roi;
+    if (!tgi_opts_given(job->opts, TGI_OPT_PLANES))
+        return image(job);
+    return tgi_opts_roi(job->opts, &roi) ? "a region of the planes that were processed"
+                                         : "the planes that were processed";
 }
 
 static void say_network(paragraph *p, const tg_job *job)

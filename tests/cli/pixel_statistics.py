@@ -65,6 +65,10 @@ def planes_that_were_left_out_have_none():
     words = ["-m", "net.onnx", "channels.tif", "--normalize", "minmax", "-y"]
     tegula_run("run", *words, "-o", "e.tif", "--planes", "1", "--stats", "one.json")
     tegula_run("run", *words, "-o", "f.tif", "--planes", "1", "--stats", "one.json")
+    expect("statistics given in a file (one.json)" in methods("f.tif"), methods("f.tif"))
+    expect("statistics over the planes that were processed" in methods("e.tif"), methods("e.tif"))
+    tegula_run("run", *words, "-o", "i.tif", "--planes", "1", "--roi", "0:32,0:40")
+    expect("statistics over a region of the planes that were processed" in methods("i.tif"), methods("i.tif"))
     r = tegula_run("run", *words, "-o", "g.tif", "--stats", "one.json", code=64)
     expect("one.json holds no statistics of channel 0" in r.stderr, r.stderr)
 
