@@ -2,12 +2,31 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <tegula_pool.h>
 #include <unistd.h>
 
 static const char *wanted(const cli *c)
 {
     return c->opts ? tg_opts_get(c->opts, "trace") : NULL;
+}
+
+/* Events of a long plan are megabytes: they wait in a file, where no budget counts them, beside
+ * the timeline's own or where temporary files are. */
+static tg_status begin(cli *c)
+{
+    const char *path = wanted(c), *slash = strrchr(path, '/'), *temporary = getenv("TMPDIR");
+    char beside[1024];
+    snprintf(beside, sizeof beside, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    const char *const folders[] = {beside, temporary ? temporary : "/tmp", "/var/tmp"};
+    tg_status st = TG_E_IO;
+    for (size_t i = 0; st != TG_OK && i < sizeof folders / sizeof *folders; i++)
+        st = tg_pool_profile_in(tg_pool_engine(), folders[i]);
+    if (st != TG_OK)
+        st = tg_pool_profile(tg_pool_engine(), 1);
+    return st == TG_OK ? TG_OK : cli_fail(c, st, "no memory for a timeline of allocations");
 }
 
 /* The file is looked at before the verb begins, and written when it has ended: what is there
@@ -20,8 +39,7 @@ tg_status cli_timeline_begin(cli *c)
     tg_status st = tg_opts_open_output(c->opts, "trace", TG_OUTPUT_LOOK, &c->trace);
     if (st != TG_OK)
         return st;
-    st = tg_pool_profile(tg_pool_engine(), 1);
-    return st == TG_OK ? TG_OK : cli_fail(c, st, "no memory for a timeline of allocations");
+    return begin(c);
 }
 
 static int put(void *user, const char *text, size_t n)

@@ -4,9 +4,13 @@
 #include "engine/base/ctx.h"
 #include "engine/base/pool_priv.h"
 #include "engine/memory/monitor.h"
+#include "io/file_ops.h"
 
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 static uint64_t host_total(void *user)
 {
@@ -183,6 +187,26 @@ tg_status tg_pool_report(tg_pool *pool, char **text)
 tg_status tg_pool_profile(tg_pool *pool, int on)
 {
     return tgi_pool_profile(pool, on);
+}
+
+/* Files of such a system are memory. */
+static int is_memory(int fd)
+{
+    struct statfs s;
+    return fstatfs(fd, &s) != 0 || s.f_type == TMPFS_MAGIC || s.f_type == RAMFS_MAGIC;
+}
+
+tg_status tg_pool_profile_in(tg_pool *pool, const char *folder)
+{
+    int fd = -1;
+    if (!pool || !folder)
+        return TG_E_ARG;
+    tg_status st = tgi_file_open_unnamed(folder, &fd, NULL);
+    if (st != TG_OK)
+        return st;
+    st = is_memory(fd) ? TG_E_UNSUPPORTED : tgi_pool_profile_file(pool, fd);
+    close(fd);
+    return st;
 }
 
 tg_status tg_pool_timeline(tg_pool *pool, int (*write)(void *user, const char *text, size_t n),

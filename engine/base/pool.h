@@ -116,6 +116,7 @@ uint64_t tgi_pool_compare(const tg_pool_checkpoint *earlier, const tg_pool_check
                           char *text, size_t cap);
 tg_status tgi_pool_report(tg_pool *pool, char **text);
 tg_status tgi_pool_profile(tg_pool *pool, int on);
+tg_status tgi_pool_profile_file(tg_pool *pool, int fd);
 tg_status tgi_pool_timeline(tg_pool *pool, int (*write)(void *user, const char *text, size_t n),
                             void *user);
 

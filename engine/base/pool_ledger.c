@@ -9,8 +9,11 @@
 #include "engine/base/arith.h"
 #include "engine/base/pool_priv.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 uint64_t tgi_now_ns(void)
 {
@@ -74,14 +77,43 @@ static event *event_of(tg_pool *p, uint64_t number)
     return &p->line.chunk[i / EVENTS_A_CHUNK][i % EVENTS_A_CHUNK];
 }
 
+#define CHUNK_BYTES (EVENTS_A_CHUNK * sizeof(event))
+
+/* Pages of a file are the system's to write out: no memory that a plan would have to count. They
+ * are there before they are touched, since a full disk is a signal then. */
+static event *chunk_alloc(const timeline *t, uint64_t chunk)
+{
+    const off_t at = (off_t)(chunk * CHUNK_BYTES);
+    if (!t->file)
+        return tgi_books_alloc(CHUNK_BYTES);
+    if (posix_fallocate(t->file - 1, at, (off_t)CHUNK_BYTES) != 0)
+        return NULL;
+    void *p = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, t->file - 1, at);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void drop_chunks(tg_pool *p)
+{
+    timeline *t = &p->line;
+    for (int i = 0; i < MAX_CHUNKS; i++) {
+        if (t->chunk[i] && t->file)
+            munmap(t->chunk[i], CHUNK_BYTES);
+        else
+            tgi_books_free(t->chunk[i]);
+        t->chunk[i] = NULL;
+    }
+    if (t->file)
+        close(t->file - 1);
+    t->file = 0;
+}
+
 /* Events are numbered like allocations, so the end of one finds its beginning at once. */
 static void record_begin(tg_pool *p, const record *r)
 {
     timeline *t = &p->line;
     const uint64_t chunk = t->recorded / EVENTS_A_CHUNK;
     if (t->dropped || chunk == MAX_CHUNKS ||
-        (!t->chunk[chunk] &&
-         !(t->chunk[chunk] = tgi_books_alloc(EVENTS_A_CHUNK * sizeof(event))))) {
+        (!t->chunk[chunk] && !(t->chunk[chunk] = chunk_alloc(t, chunk)))) {
         t->dropped++; /* all later ones too: the numbers would not agree */
         return;
     }
@@ -90,15 +122,7 @@ static void record_begin(tg_pool *p, const record *r)
     t->recorded++;
 }
 
-static void drop_chunks(tg_pool *p)
-{
-    for (int i = 0; i < MAX_CHUNKS; i++) {
-        tgi_books_free(p->line.chunk[i]);
-        p->line.chunk[i] = NULL;
-    }
-}
-
-tg_status tgi_ledger_profile(tg_pool *p, int on)
+tg_status tgi_ledger_profile(tg_pool *p, int on, int fd)
 {
     timeline *t = &p->line;
     if (!on || t->on) {
@@ -107,9 +131,13 @@ tg_status tgi_ledger_profile(tg_pool *p, int on)
     }
     drop_chunks(p);
     *t = (timeline){.first = p->number + 1, .start_ns = tgi_now_ns()};
-    t->chunk[0] = tgi_books_alloc(EVENTS_A_CHUNK * sizeof(event));
+    if (fd >= 0)
+        t->file = fcntl(fd, F_DUPFD_CLOEXEC, 0) + 1;
+    t->chunk[0] = fd < 0 || t->file ? chunk_alloc(t, 0) : NULL;
     t->on = t->chunk[0] != NULL;
-    return t->on ? TG_OK : TG_E_NOMEM;
+    if (!t->on)
+        drop_chunks(p);
+    return t->on ? TG_OK : fd < 0 ? TG_E_NOMEM : TG_E_IO;
 }
 
 void tgi_ledger_release(tg_pool *p)

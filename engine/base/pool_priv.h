@@ -60,6 +60,7 @@ typedef struct timeline {
     uint64_t recorded, dropped, start_ns;
     uint64_t alloc_ns, alloc_calls;
     event *chunk[MAX_CHUNKS];
+    int file; /* 0, or 1 + a descriptor: chunks lie in that file, not in memory */
 } timeline;
 
 /* ---- Blocks ------------------------------------------------------------------------------ */
@@ -164,7 +165,7 @@ void tgi_ledger_in(tg_pool *p, record *r, size_t bytes, uint32_t tag, const char
 void tgi_ledger_out(tg_pool *p, record *r);
 void tgi_ledger_reserve(tg_pool *p, uint64_t more, uint64_t less);
 void tgi_ledger_activate(tg_pool *p, uint64_t more, uint64_t less);
-tg_status tgi_ledger_profile(tg_pool *p, int on);
+tg_status tgi_ledger_profile(tg_pool *p, int on, int fd); /* fd -1: in memory */
 void tgi_ledger_release(tg_pool *p);
 uint64_t tgi_now_ns(void);
 

@@ -359,14 +359,24 @@ tg_status tgi_pool_report(tg_pool *pool, char **text)
 
 /* ---- Timeline ---------------------------------------------------------------------------- */
 
-tg_status tgi_pool_profile(tg_pool *pool, int on)
+static tg_status profile(tg_pool *pool, int on, int fd)
 {
     if (!pool)
         return TG_E_ARG;
     pthread_mutex_lock(&pool->lock);
-    const tg_status st = tgi_ledger_profile(pool, on != 0);
+    const tg_status st = tgi_ledger_profile(pool, on, fd);
     pthread_mutex_unlock(&pool->lock);
     return st;
+}
+
+tg_status tgi_pool_profile(tg_pool *pool, int on)
+{
+    return profile(pool, on != 0, -1);
+}
+
+tg_status tgi_pool_profile_file(tg_pool *pool, int fd)
+{
+    return fd < 0 ? TG_E_ARG : profile(pool, 1, fd);
 }
 
 /* Tags and sites are our callers' literals; a path may hold what JSON must escape. */

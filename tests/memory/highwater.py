@@ -58,12 +58,19 @@ def beside_the_plan(tegula, tmp):
         f.write(model(nodes, [floats("w", [2, 2, 1, 1])]))
     with open(x, "wb") as f:
         f.write(npy("<f4", "(1, 2, 512, 512)", bytes(4 * 2 * 512 * 512)))
-    events, most = run([tegula, "run", "-m", net, x, "-o", os.path.join(tmp, "y.npy"), "--json", "--ram", "64MiB",
-                        "--log", log, "--log-interval", "2ms"])
+    words = [tegula, "run", "-m", net, x, "-o", os.path.join(tmp, "y.npy"), "--json", "--ram", "64MiB", "--log", log, "--log-interval", "2ms",
+             "-y"]
+    traced, _ = run(words + ["--trace", os.path.join(tmp, "timeline.json")])
+    events, most = run(words)
     own, files = events[-1]["measured_peak_bytes"], max(int(r["file_bytes"]) for r in rows_of(log))
     print(f"deep   VmHWM less file pages is {(most - files) / own:.4f} of the measured peak")
     if (most - files) / own > 1 + CLOSE:
         print("   WRONG: more memory was there than was measured")
+        return 1
+    with_trace = traced[-1]["measured_peak_bytes"] / own
+    print(f"deep   with --trace the measured peak is {with_trace:.4f} of that without")
+    if with_trace > 1.005:  # 1.012 when the timeline lay in memory, 0.9999 since it lies in a file
+        print("   WRONG: a timeline of allocations is memory that no plan knows")
         return 1
     return 0
 

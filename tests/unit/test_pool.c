@@ -4,6 +4,9 @@
 #include "tests/fake_raw.h"
 #include "tests/tg_test.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
@@ -559,7 +562,20 @@ static int append(void *user, const char *s, size_t n)
     return 0;
 }
 
-static void test_the_timeline_is_JSON_with_begin_end_size_tag_and_site(void)
+/* In a file, or in memory. */
+static tg_status begin_timeline(tg_pool *pool, int in_file)
+{
+    char name[] = "tegula_timeline_XXXXXX";
+    if (!in_file)
+        return tg_pool_profile(pool, 1);
+    const int fd = mkstemp(name);
+    CHECK(fd >= 0 && unlink(name) == 0);
+    const tg_status st = tgi_pool_profile_file(pool, fd);
+    close(fd);
+    return st;
+}
+
+static void check_timeline(int in_file)
 {
     fake f = {.total = 1024 * MIB};
     tg_pool *pool = open_pool(&f, NULL);
@@ -568,7 +584,8 @@ static void test_the_timeline_is_JSON_with_begin_end_size_tag_and_site(void)
     tgi_err e = {0};
     void *p = NULL;
     void *before = take(pool, 77); /* not in it */
-    CHECK_EQ(tg_pool_profile(pool, 1), TG_OK);
+    t.n = 0;
+    CHECK_EQ(begin_timeline(pool, in_file), TG_OK);
     void *a = take(pool, 1000);
     CHECK_EQ(tg_pool_alloc_at(pool, 2000, "a\"b", "odd\\path.c:1", &p), TG_OK);
     tg_pool_free(pool, a);
@@ -591,6 +608,37 @@ static void test_the_timeline_is_JSON_with_begin_end_size_tag_and_site(void)
     tgi_json_free(&doc);
     t.n = sizeof t.at - 10;
     CHECK_EQ(tg_pool_timeline(pool, append, &t), TG_E_IO);
+    tg_pool_close(&pool, NULL);
+}
+
+static void test_the_timeline_is_JSON_with_begin_end_size_tag_and_site(void)
+{
+    check_timeline(0);
+    check_timeline(1);
+}
+
+/* More events than one chunk has; then one in memory again. */
+static void test_a_timeline_in_a_file_grows_and_needs_a_disk(void)
+{
+    fake f = {.total = 1024 * MIB};
+    tg_pool *pool = open_pool(&f, NULL);
+    CHECK_EQ(begin_timeline(pool, 1), TG_OK);
+    for (int i = 0; i < 10000; i++)
+        tg_pool_free(pool, take(pool, 16));
+    CHECK_EQ(tg_pool_profile(pool, 0), TG_OK);
+    static pieces t;
+    t.n = 0;
+    CHECK_EQ(tg_pool_timeline(pool, append, &t), TG_E_IO); /* `pieces` is too small */
+    CHECK(strstr(t.at, "\"recorded\":10000,\"dropped\":0") != NULL);
+    CHECK_EQ(tg_pool_profile(pool, 1), TG_OK);
+    CHECK_EQ(tg_pool_profile(pool, 0), TG_OK);
+    CHECK_EQ(tgi_pool_profile_file(pool, -1), TG_E_ARG);
+    CHECK_EQ(tg_pool_profile_in(pool, NULL), TG_E_ARG);
+    CHECK_EQ(tg_pool_profile_in(pool, "no_such_folder"), TG_E_NOT_FOUND);
+    CHECK_EQ(tg_pool_profile_in(pool, "/dev/shm"), TG_E_UNSUPPORTED);
+    const int fd = open("/dev/full", O_RDWR);
+    CHECK_EQ(tgi_pool_profile_file(pool, fd), TG_E_IO);
+    close(fd);
     tg_pool_close(&pool, NULL);
 }
 
@@ -696,6 +744,7 @@ int main(void)
     RUN(test_pinned_memory_is_known_as_such);
     RUN(test_peaks_can_be_counted_anew);
     RUN(test_the_timeline_is_JSON_with_begin_end_size_tag_and_site);
+    RUN(test_a_timeline_in_a_file_grows_and_needs_a_disk);
     RUN(test_a_planted_leak_is_reported_with_file_and_line);
     RUN(test_leak_checking_is_switched_while_running);
     RUN(test_the_librarys_own_leaks_name_their_place);
