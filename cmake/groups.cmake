@@ -2,8 +2,8 @@
 #
 #   product    what is installed, and tegula-draw
 #   tests      what `make test` runs
-#   tests_more what `make test-more` runs besides: the emulated device, and where there is
-#              nvcc and no GPU the plugin
+#   tests_more what `make test-more` runs besides: the emulated device and instruction sets, and
+#              where there is nvcc and no GPU the plugin
 #   gpu_check  what scripts/gpu-check runs: on a machine that is lent by the minute, no more
 #
 # A fresh clone builds no more than what was asked for.
@@ -54,7 +54,7 @@ function(tg_groups)
     if(TARGET fuzz_seeds)
       list(APPEND tests fuzz_seeds)
     endif()
-    foreach(folder IN ITEMS cuda gpu)
+    foreach(folder IN ITEMS cuda gpu sets)
       tg_programs_below(${PROJECT_SOURCE_DIR}/tests/${folder} device)
       list(APPEND more ${device})
       list(REMOVE_ITEM tests ${device})

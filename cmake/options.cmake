@@ -74,4 +74,7 @@ function(tg_summary)
   message(STATUS "  tests: ${TG_TESTS}   bench: ${TG_BENCH}   "
                  "sanitizers: ${sanitize}")
   message(STATUS "  sample data: ${shared}")
+  if(TG_EMULATE_AVX512)
+    message(WARNING "TG_EMULATE_AVX512: this build is for tests; its AVX-512 kernels are emulated and slow")
+  endif()
 endfunction()

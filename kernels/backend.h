@@ -120,6 +120,8 @@ const tgi_kernel_set *tgi_backend_for_plans(tgi_isa isa);
  * own: there are processors with AVX-512 and without it, and TEGULA_ISA=avx512-nobf16 makes
  * this one of them. */
 int tgi_isa_has_bf16(tgi_isa isa);
+/* 1: this build, made for tests (TG_EMULATE_AVX512), computes the set with smaller vectors. */
+int tgi_isa_emulated(tgi_isa isa);
 const char *tgi_isa_name(tgi_isa isa);
 int tgi_isa_parse(const char *name, tgi_isa *out); /* 1 when known */
 

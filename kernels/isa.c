@@ -4,6 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* AVX-512 out of AVX2 (kernels/cpu/simd_halves.h), for tests. */
+#ifdef TG_EMULATE_AVX512
+#define EMULATED 1
+#else
+#define EMULATED 0
+#endif
+
 static const char *const names[TGI_ISA_COUNT] = {"portable", "avx2", "avx512"};
 
 const char *tgi_isa_name(tgi_isa isa)
@@ -27,8 +34,10 @@ tgi_isa tgi_isa_best(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_cpu_init();
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    const int avx512 = __builtin_cpu_supports("avx512f") &&
+                       __builtin_cpu_supports("avx512dq") &&
+                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    if (avx2 && (avx512 || EMULATED))
         return TGI_ISA_AVX512;
     if (avx2)
         return TGI_ISA_AVX2;
@@ -70,9 +79,15 @@ int tgi_isa_has_bf16(tgi_isa isa)
     int no_bf16;
     __builtin_cpu_init();
     (void)cap_of_user(&no_bf16);
-    return isa == TGI_ISA_AVX512 && !no_bf16 && __builtin_cpu_supports("avx512bf16");
+    return isa == TGI_ISA_AVX512 && !no_bf16 &&
+           (EMULATED || __builtin_cpu_supports("avx512bf16"));
 #else
     (void)isa;
     return 0;
 #endif
+}
+
+int tgi_isa_emulated(tgi_isa isa)
+{
+    return EMULATED && isa == TGI_ISA_AVX512;
 }

@@ -170,10 +170,13 @@ static void look_at_processor(report *r)
 {
     const char *cap = getenv("TEGULA_ISA");
     const tgi_isa isa = tgi_isa_detect(TGI_ISA_COUNT);
-    tg_finding *f =
-        find(r, "processor", isa == TGI_ISA_PORTABLE ? TG_FINDING_NOTICE : TG_FINDING_OK,
-             "%d usable, kernels for %s%s", tgi_usable_processors(), tgi_isa_name(isa),
-             tgi_isa_has_bf16(isa) ? " with bf16" : "");
+    const int emulated = tgi_isa_emulated(isa);
+    tg_finding *f = find(
+        r, "processor", isa == TGI_ISA_PORTABLE || emulated ? TG_FINDING_NOTICE : TG_FINDING_OK,
+        "%d usable, kernels for %s%s%s", tgi_usable_processors(), tgi_isa_name(isa),
+        tgi_isa_has_bf16(isa) ? " with bf16" : "", emulated ? ", emulated" : "");
+    if (emulated)
+        remedy(f, "a build for tests, and slow: make one without TG_EMULATE_AVX512");
     if (isa == TGI_ISA_PORTABLE)
         remedy(f, "some 10 times slower than with AVX2: use a newer machine");
     if (cap && *cap)

@@ -45,9 +45,15 @@
 #if TG_SIMD_ISA
 #include <immintrin.h>
 #endif
+#ifdef TG_SIMD_HALVES /* the set avx512 for processors with AVX2, in tests */
+#include "kernels/cpu/simd_halves.h"
+#endif
 
 #define TGI_INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
+#if defined(TG_SIMD_HALVES) /* what has no registers for it would compile for minutes */
+#define TGI_UNROLL
+#define TGI_UNROLL_4
+#elif defined(__clang__)
 #define TGI_UNROLL _Pragma("clang loop unroll(full)")
 #define TGI_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #else

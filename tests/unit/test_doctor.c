@@ -203,6 +203,23 @@ static void test_folders_and_settings_that_stand_in_the_way_are_told(void)
            "unset TEGULA_BLOCK_UNTRUSTED");
 }
 
+static void test_emulated_kernels_are_told(void)
+{
+    const tgi_isa isa = tgi_isa_detect(TGI_ISA_COUNT);
+    tg_env env;
+    begin_machine(ROOMY, NULL);
+    look(NULL);
+    if (tgi_isa_emulated(isa))
+        expect("processor", "emulated", TG_FINDING_NOTICE, "TG_EMULATE_AVX512");
+    else
+        CHECK(!found("processor", "emulated"));
+    tg_env_lend(&env, "TEGULA_ISA", "portable"); /* whose kernels are nobody's halves */
+    begin_machine(ROOMY, NULL);
+    look(NULL);
+    tg_env_back(&env);
+    CHECK(!found("processor", "emulated"));
+}
+
 /* ---- GPUs -------------------------------------------------------------------------------- */
 
 static void test_a_driver_that_does_not_answer_is_told_with_its_cure(void)
@@ -362,6 +379,7 @@ int main(void)
     RUN(test_a_system_that_promises_no_more_than_it_has_is_told);
     RUN(test_a_limit_of_the_shell_is_told);
     RUN(test_folders_and_settings_that_stand_in_the_way_are_told);
+    RUN(test_emulated_kernels_are_told);
     RUN(test_a_driver_that_does_not_answer_is_told_with_its_cure);
     RUN(test_who_holds_gpu_memory_is_named);
     RUN(test_devices_are_listed_or_why_there_are_none);
