@@ -257,13 +257,30 @@ void tgi_unpack_spare(tgi_unpack *u, size_t bytes)
 
 #define LEAST_CODES 3 /* bytes that hold more than one code of any width */
 
+/* Bytes of the last string that the block had no room for: they come without another code. */
+static tg_status hand_over_held(tgi_unpack *u, tgi_pieces *io, size_t *seen, tgi_err *err)
+{
+    uint8_t surplus[4096];
+    const size_t rest = io->n;
+    io->n = 0;
+    io->dst = surplus;
+    io->room = sizeof surplus;
+    const tg_status st = tgi_unpack_more(u, io, err);
+    io->n = rest;
+    io->dst = NULL;
+    *seen += sizeof surplus - io->room;
+    return st;
+}
+
 /* Behind the last pixel there is the mark, or a byte or two that fill up a word, or all that a
  * strip has behind the image. */
 static tg_status seal_marked(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last,
                              tgi_err *err)
 {
     uint8_t surplus[4096];
-    const size_t before = *seen, rest = io->n;
+    const size_t rest = io->n;
+    TGI_TRY(hand_over_held(u, io, seen, err));
+    const size_t before = *seen;
     size_t n;
     tg_status st;
     do {

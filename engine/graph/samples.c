@@ -1,7 +1,6 @@
 /* samples.c - follows the axis of the samples through the nodes of a network. */
 #include "engine/graph/samples.h"
 #include "engine/graph/graph_priv.h"
-#include "kernels/ops/op_shared.h"
 
 #include <string.h>
 
@@ -146,6 +145,13 @@ static int joins_samples(const walk *w, const tgi_node *n)
     return 0;
 }
 
+static int64_t count_of(const tgi_constant *c)
+{
+    int64_t n = 0;
+    (void)tgi_desc_count(&c->desc, &n);
+    return n;
+}
+
 /* A negative step of Slice, on whatever axis: samples could be among those. */
 static int steps_back(const walk *w, const tgi_node *n)
 {
@@ -161,9 +167,9 @@ static int steps_back(const walk *w, const tgi_node *n)
         return v >= 0;
     if (va >= 0)
         axes = w->g->values[va].is_const ? &w->g->values[va].cst : &w->one.known[va];
-    for (int64_t i = 0; i < tgi_const_count(steps); i++) {
-        const int64_t k = axes && axes->data ? tgi_int_at(axes, i) : i;
-        if ((k == at || k + rank == at) && tgi_int_at(steps, i) < 0)
+    for (int64_t i = 0; i < count_of(steps); i++) {
+        const int64_t k = axes && axes->data ? (int64_t)tgi_const_get(axes, i) : i;
+        if ((k == at || k + rank == at) && tgi_const_get(steps, i) < 0)
             return 1;
     }
     return 0;
@@ -217,8 +223,8 @@ static int depends_on_count(const walk *w, const tgi_node *n)
         if (v < 0 || !w->one.known[v].data || w->one.known[v].desc.dtype != TG_DTYPE_F32)
             continue;
         const tgi_constant *a = &w->one.known[v], *b = &w->two.known[v];
-        if (!b->data || tgi_const_count(a) != tgi_const_count(b) ||
-            memcmp(a->data, b->data, (size_t)tgi_const_count(a) * sizeof(float)) != 0)
+        if (!b->data || count_of(a) != count_of(b) ||
+            memcmp(a->data, b->data, (size_t)count_of(a) * sizeof(float)) != 0)
             return 1;
     }
     return 0;

@@ -99,6 +99,17 @@ static void test_lzw(void)
     check_codec(TGI_TIFF_LZW);
 }
 
+/* Some writers set no end mark; but the last string of such a block ends where the block does. */
+static void test_lzw_without_a_mark_ends_with_a_string(void)
+{
+    uint8_t good[] = {0x80, 0x00, 0x40, 0x20, 0x00, 0x28, 0x02, 0x0c,
+                      0x00, 0x00, 0xc1, 0x60, 0xb0, 0x68, 0x08}; /* 15 pixels and the mark */
+    const size_t n = sizeof good;
+    CHECK(same(TGI_TIFF_LZW, good, n, 15));
+    good[13] = 0xa0; /* the last code: another string, of a pixel more */
+    CHECK(!same(TGI_TIFF_LZW, good, n, 15));
+}
+
 static void test_deflate(void)
 {
     if (tgi_deflate_available())
@@ -108,6 +119,7 @@ static void test_deflate(void)
 int main(void)
 {
     RUN(test_lzw);
+    RUN(test_lzw_without_a_mark_ends_with_a_string);
     RUN(test_deflate);
     return TEST_END();
 }

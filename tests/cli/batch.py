@@ -1,6 +1,6 @@
 """Arrays of several samples: each is what it is alone, or the network is refused that computes with several together.
 
-    samples.py TEGULA SOURCE"""
+    batch.py TEGULA SOURCE"""
 import struct
 
 from verbs_help import expect, main, tegula_run
