@@ -20,6 +20,7 @@
 #include "engine/job/plan_device.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/memory/monitor.h"
 #include "engine/out/stage_log.h"
 #include "engine/plan/staged.h"
 
@@ -343,15 +344,37 @@ static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
                     must, disk, job->source ? ", or a smaller --roi" : ", or a smaller array");
 }
 
+#define MAPPED_MORE ((size_t)4 << 20) /* stacks, and the border that a reservation begins on */
+
+/* What of `least` is not held yet does not fit under a limit of the shell: no --ram helps then. */
+static int say_limit(const tg_job *job, size_t least, char *out, size_t cap)
+{
+    tgi_free_memory now;
+    char left[32];
+    const char *option = NULL;
+    if (!job->machine.here)
+        return 0;
+    const uint64_t room = tgi_mem_available(&now), held = tgi_mem_measured();
+    if (strcmp(now.limited_by, "RLIMIT_AS") == 0)
+        option = "-v";
+    else if (strcmp(now.limited_by, "RLIMIT_DATA") == 0)
+        option = "-d";
+    if (!option || tgi_sat_add(room, held) >= tgi_sat_add(least, MAPPED_MORE))
+        return 0;
+    snprintf(out, cap, "a larger ulimit %s, which leaves %s", option,
+             tgi_size_below(room, left, sizeof left));
+    return 1;
+}
+
 tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err)
 {
     const char *whole = job->plan.stages->one.whole_op;
-    char need[32], have[32], must[32] = "a larger --ram";
+    char need[32], have[32], must[64] = "a larger --ram";
     if (least == SIZE_MAX)
         return no_figure(job, err);
     tgi_size_above(least, need, sizeof need);
     tgi_size_below(job->plan.budget, have, sizeof have);
-    if (job->purpose != TGI_AS_PART) {
+    if (job->purpose != TGI_AS_PART && !say_limit(job, least, must, sizeof must)) {
         memcpy(must, "--ram ", 6);
         tgi_plan_ram_text(job, least, must + 6, sizeof must - 6);
     }

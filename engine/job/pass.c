@@ -19,14 +19,14 @@ static tg_status check_free(size_t need, tgi_err *err)
     char want[32], have[32];
     if (tgi_mem_available(&free_now) >= need)
         return TG_OK;
+    const int limit = strncmp(free_now.limited_by, "RLIMIT_", 7) == 0;
     return tgi_err_tried(
         err,
-        tgi_fail(
-            err, TG_E_NOMEM,
-            "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or free "
-            "memory",
-            tgi_size_above(need, want, sizeof want),
-            tgi_size_below(free_now.bytes, have, sizeof have), free_now.limited_by),
+        tgi_fail(err, TG_E_NOMEM,
+                 "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or %s",
+                 tgi_size_above(need, want, sizeof want),
+                 tgi_size_below(free_now.bytes, have, sizeof have), free_now.limited_by,
+                 limit ? "raise that limit (ulimit -v, -d)" : "free memory"),
         "the reservation", need);
 }
 

@@ -8,6 +8,7 @@ The command is taken from the text as a person would copy it, and its memory is 
 preview, of copy, of arrays, and of the system, whose address space is limited."""
 import json
 import os
+import re
 import resource
 import shlex
 import subprocess
@@ -73,6 +74,26 @@ class Check:
         if not 0.95 * told - MIB <= planned <= 1.05 * told + MIB:
             self.complain(name, f"planned {planned / MIB:.2f} MiB in the end")
         return None
+
+    def under_a_limit(self, words):
+        """Where the shell's limit leaves no room, that is said; where a --ram is named, it is enough."""
+        said = {"--ram": 0, "ulimit -v": 0}
+        for megabytes in range(36, 110, 2):
+            def run(*more):
+                return subprocess.run([self.tegula, *words, *more], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                                      preexec_fn=limited(megabytes))
+            told = re.search(r"give (--ram|a larger ulimit -v)(?: (\d+MiB))?", run().stderr)
+            if not told:
+                continue
+            said[told[1].removeprefix("a larger ")] += 1
+            done = run("--ram", told[2]) if told[2] else None
+            if done and done.returncode:
+                self.complain("ulimit -v", f"{megabytes} MiB, --ram {told[2]}: exit {done.returncode}: {done.stderr[:300]}")
+            if said["--ram"] == 3:
+                break
+        print(f"ulimit -v        {said}")
+        if not all(said.values()):
+            self.complain("ulimit -v", f"{said}")
 
     def doctor(self, name, job):
         """The doctor names one change, with the job's own file."""
@@ -140,6 +161,7 @@ def main():
         if not is_sanitized():
             check.refused("system", ["run", *net, image, *out, "-y", "--ram", "3GiB", "--threads", "1",
                                      "--tile", "512x2048"], 1, ["--ram"], address_space=64)
+            check.under_a_limit(["run", *net, image, *out, "-y", "--threads", "1"])
     print(f"{check.n} remedies ran, {check.failed} wrong")
     return 1 if check.failed or not check.n else 0
 
