@@ -69,11 +69,16 @@ tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_er
     if (tgi_is_stream(path))
         return write_through(path, text, err);
     TGI_TRY(open_alone(&spec, &p, err));
-    tg_status st = tgi_part_write(&p, 0, text, n, err);
+    tgi_err e = {0};
+    tg_status st = tgi_part_write(&p, 0, text, n, &e);
     if (st == TG_OK)
-        st = tgi_part_sync(&p, err);
+        st = tgi_part_sync(&p, &e);
     if (st == TG_OK)
-        st = tgi_part_name(&p, err);
+        st = tgi_part_name(&p, &e);
+    if (st == TG_E_EXISTS)
+        (void)tgi_fail(err, st, "%s: exists already and is not replaced", path);
+    else if (st != TG_OK)
+        (void)tgi_fail(err, st, "%s", e.text);
     p.keep &= st == TG_OK; /* of a text nothing stays under another name */
     tgi_part_drop(&p);
     return st;

@@ -43,14 +43,17 @@ static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *pa
         return tgi_fail(err, TG_E_ARG,
                         "%s holds statistics for --normalize %s, the job asks for %s", path,
                         norm, job->set.normalize_text);
-    const tgi_json *v = tgi_json_first(tgi_json_get(doc, "channels"));
-    for (int64_t i = 0; i < job->map.n_stats; i++, v = tgi_json_next(v)) {
-        if (!v)
-            return tgi_fail(err, TG_E_ARG,
-                            "%s holds statistics of %lld channels, the image has %lld", path,
-                            (long long)i, (long long)job->map.n_stats);
+    const tgi_json *const first = tgi_json_first(tgi_json_get(doc, "channels"));
+    int64_t there = 0;
+    for (const tgi_json *v = first; v; v = tgi_json_next(v))
+        there++;
+    if (there != job->map.n_stats)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s holds statistics of %lld channels, the image has %lld", path,
+                        (long long)there, (long long)job->map.n_stats);
+    const tgi_json *v = first;
+    for (int64_t i = 0; i < there; i++, v = tgi_json_next(v))
         TGI_TRY(read_set(v, path, &sets[i], err));
-    }
     return TG_OK;
 }
 
@@ -289,6 +292,20 @@ tg_status tgi_job_stats_get(tg_job *job, tgi_reserve *mem, void *rows, size_t ro
     return tgi_job_stats_write(job, sets, err);
 }
 
+/* A file came while they were gathered: another run wrote it. What it says is what holds. */
+static tg_status written_meanwhile(tg_job *job, const char *path, const tgi_stats *sets,
+                                   tgi_err *err)
+{
+    TGI_TRY(load_given(job, path, err));
+    for (int64_t i = 0; i < job->given->n; i++)
+        if (!is_same(&sets[i], &job->given->set[i]))
+            return tgi_fail(err, TG_E_CHANGED,
+                            "%s was written meanwhile, with other statistics: the same command "
+                            "takes them, another name for --stats does not",
+                            path);
+    return TG_OK;
+}
+
 tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
@@ -302,11 +319,16 @@ tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)
     tgi_stats_json(&w, sets, job->map.n_stats);
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, &text, err));
-    tg_status st = tgi_write_text(path, text, 0, err); /* a file that is there was read */
+    tgi_err e = {0};
+    tg_status st = tgi_write_text(path, text, 0, &e); /* a file that is there was read */
     tgi_free(text);
+    if (st == TG_E_EXISTS && access(path, F_OK) == 0)
+        return written_meanwhile(job, path, sets, err);
+    if (st != TG_OK)
+        return tgi_fail(err, st, "%s", e.text);
     job->stats_made = st == TG_OK;
     tgi_given_stats *g = NULL;
-    if (st == TG_OK && (st = new_given(job, &g, err)) == TG_OK) {
+    if ((st = new_given(job, &g, err)) == TG_OK) {
         memcpy(g->set, sets, (size_t)g->n * sizeof *sets);
         job->given = g;
     }

@@ -3,8 +3,11 @@
     pixel_statistics.py TEGULA SOURCE"""
 import json
 import os
+import signal
+import subprocess
+import time
 
-from verbs_help import expect, main, tegula_run
+from verbs_help import TEGULA, expect, main, tegula_run
 from gallery_files import GREY, Tiff, floats, model, node  # found by verbs_help
 
 W, H, PAGES = 96, 64, 3
@@ -78,6 +81,53 @@ def filled_regions_are_said():
     expect("1 region of the input could not be decoded" in methods("h.tif"), methods("h.tif"))
 
 
+def meanwhile(text, seconds):
+    """A run in whose --stats file `text` is put so long after its plan: (exit code, stderr); None: it had written it."""
+    words = ["run", "-m", "net.onnx", "large.tif", "--normalize", "zscore", "-o", "k.tif", "-y", "--stats", "k.json", "--json", "--ram", "64MiB"]
+    p = subprocess.Popen([TEGULA, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p.stdout.readline()  # the plan: no file was there
+    time.sleep(seconds)
+    p.send_signal(signal.SIGSTOP)
+    sooner = os.path.exists("k.json")
+    if not sooner:
+        with open("k.json", "w") as f:
+            f.write(text)
+    p.send_signal(signal.SIGCONT)
+    _, stderr = p.communicate(timeout=100)
+    os.unlink("k.json")
+    return None if sooner else (p.returncode, stderr)
+
+
+def what_another_run_wrote_meanwhile_holds():
+    large = Tiff()
+    pixels = large.add(bytes(range(250)) * 100000)
+    large.directory({256: (4, 5000), 257: (4, 5000), 258: (3, 8), 259: (3, 1), 262: (3, 1), 273: (4, pixels), 277: (3, 1), 278: (4, 5000),
+                     279: (4, 25000000)})
+    with open("large.tif", "wb") as f:
+        f.write(bytes(large.out))
+    t0 = time.time()
+    tegula_run("run", "-m", "net.onnx", "large.tif", "--normalize", "zscore", "-o", "k.tif", "-y", "--stats", "own.json")
+    took = time.time() - t0
+    with open("own.json") as f:
+        own = f.read()
+    other = json.loads(own)
+    other["channels"][0]["mean"] += 1
+    for text, refused in ((own, False), (json.dumps(other), True)):
+        tries = [t for k in range(8) for t in [meanwhile(text, took * k / 12)] if t]
+        said = [code for code, stderr in tries if "was written meanwhile, with other statistics" in stderr]
+        expect(bool(said) == refused and set(said) <= {65}, f"refused {said}")  # else it was there before they were gathered
+        expect(len([code for code, _ in tries if code == 0]) == len(tries) - len(said), f"{tries}")
+
+
+def other_files_are_named():
+    os.symlink("nothing.json", "link.json")
+    r = tegula_run("run", *WORDS, "-o", "l.tif", "--stats", "link.json", code=73)
+    expect("link.json: exists already and is not replaced" in r.stderr and not os.path.lexists("link.json.tmp"), r.stderr)
+    tegula_run("run", "-m", "net.onnx", "channels.tif", "--normalize", "minmax", "-o", "m.tif", "--stats", "three.json")
+    r = tegula_run("run", *WORDS, "-o", "n.tif", "--stats", "three.json", code=64)
+    expect("three.json holds statistics of 3 channels, the image has 1" in r.stderr, r.stderr)
+
+
 def prepare():
     with open("net.onnx", "wb") as f:
         f.write(model([node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], pads=[1] * 4)], [floats("w", [1, 1, 3, 3])], GREY))
@@ -91,4 +141,5 @@ def prepare():
 
 
 main(prepare, [verbs_write_what_a_run_writes, a_region_says_that_it_is_one, what_has_none_names_none,
-               planes_that_were_left_out_have_none, filled_regions_are_said])
+               planes_that_were_left_out_have_none, filled_regions_are_said, what_another_run_wrote_meanwhile_holds,
+               other_files_are_named])
