@@ -1,6 +1,7 @@
 /* finish.c - from what a file says to what can be executed: the order of the phases, and the
  * check of the invariants in graph.h at their end. */
 #include "engine/graph/line_ops.h"
+#include "engine/graph/samples.h"
 
 #include <string.h>
 
@@ -181,6 +182,7 @@ static tg_status run_phases(tgi_graph *g, unsigned flags, tgi_err *err)
     tgi_priv(g)->lines = tgi_has_lines_only(g);
     TGI_TRY(tgi_size_find_base(g, err));
     TGI_TRY(note_plain(g, err));
+    TGI_TRY(tgi_note_samples(g, err));
     TGI_TRY(tgi_rewrite_tokens(g, flags, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
     TGI_TRY(tgi_describe_outputs(g, err));

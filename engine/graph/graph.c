@@ -64,6 +64,8 @@ void tgi_graph_free(tgi_graph **gp)
     tgi_readers_free(&p->readers);
     tgi_free(p);
     tgi_free(g->fixed_why);
+    tgi_free(g->together[0]);
+    tgi_free(g->together[1]);
     tgi_free(g->values);
     tgi_free(g->nodes);
     tgi_free(g);

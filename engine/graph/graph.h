@@ -88,6 +88,8 @@ typedef struct tgi_graph {
     int64_t divisor[3], remainder[3];
     int64_t minimum[3];   /* smallest extent for which inference succeeds */
     char *fixed_why;      /* which node holds the size, when fixed_size */
+    char *together[2];    /* why samples along axis 0 or 1 of the file's inputs may not be
+                             computed one by one; NULL: they may (samples.h) */
     const tgi_op **plain; /* of each node of the model that is no shape arithmetic; owned */
     int n_plain;
     int n_rewrites;

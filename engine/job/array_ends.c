@@ -1,11 +1,9 @@
 /* array_ends.c - ends of a job that reads arrays, or the planes of an image, and writes arrays:
  * their files, and what they take of a plan. */
-#include "engine/base/arith.h"
 #include "engine/base/size.h"
 #include "engine/ends/tensor_memory.h"
 #include "engine/ends/tensor_rows.h"
 #include "engine/ends/tensors.h"
-#include "engine/graph/samples.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_tensor.h"
@@ -19,31 +17,22 @@
 /* ---- Plan -------------------------------------------------------------------------------- */
 
 /* Samples are computed one after the other. That is not what a network says which takes a batch
- * and mixes it; where it says that it takes one, each is meant by itself. */
+ * and mixes it. */
 static tg_status check_samples(const tg_job *job, tgi_err *err)
 {
     const tgi_tensors *t = job->tensors;
-    tgi_desc in[TGI_MAX_PORTS];
-    int axis[TGI_MAX_PORTS], takes_many = 0;
-    tgi_graph *raw = NULL;
     for (int i = 0; i < job->graph->n_in; i++) {
-        in[i] = t->in[i].desc;
-        in[i].dtype = TG_DTYPE_F32;
-        axis[i] = job->graph->in[i].perm[0] > 0 ? job->graph->in[i].perm[0] : 0;
-        in[i].dim[axis[i]] = 1;
-        takes_many |= job->graph->in[i].file_dim[axis[i]] != 1;
+        const int axis = job->graph->in[i].perm[0]; /* -1: the file has none, and one sample */
+        const char *why = axis < 0   ? NULL
+                          : axis < 2 ? job->graph->together[axis]
+                                     : "samples along another axis than the first two";
+        if (why)
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "%s holds %lld samples: give arrays of one, since a batch is not "
+                            "computed: %s",
+                            t->in[i].path, (long long)t->batch, why);
     }
-    if (!takes_many)
-        return TG_OK;
-    TGI_TRY(tgi_graph_import_onnx(job->set.model, &raw, err));
-    const tg_status st = tgi_graph_keeps_samples(raw, in, axis, err);
-    tgi_graph_free(&raw);
-    if (st == TG_E_UNSUPPORTED)
-        tgi_err_prefix(
-            err,
-            "%s holds %lld samples, which the network does not keep apart (give arrays of one)",
-            t->in[0].path, (long long)t->batch);
-    return st;
+    return TG_OK;
 }
 
 static tg_status open_tensors(tg_job *job, tgi_err *err)
@@ -59,7 +48,11 @@ static tg_status open_tensors(tg_job *job, tgi_err *err)
                                 .map = job->source ? &job->map : NULL,
                                 .image = &job->in_desc};
     TGI_TRY(tgi_tensors_open(&set, &job->tensors, err));
-    return job->source || job->tensors->batch == 1 ? TG_OK : check_samples(job, err);
+    const tg_status st =
+        job->source || job->tensors->batch == 1 ? TG_OK : check_samples(job, err);
+    if (st != TG_OK)
+        tgi_tensors_close(&job->tensors);
+    return st;
 }
 
 static tg_status begin(tg_job *job, tgi_err *err)
