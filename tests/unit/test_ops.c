@@ -172,7 +172,7 @@ static void check_tight(const op_node *n, const tgi_box *box, const tgi_box *nee
 {
     for (int axis = 0; axis < 3; axis++) {
         const int k = n->dst[0].rank - 3 + axis;
-        tgi_range all = {0, 0}, one;
+        tgi_range all = {0, 0}, one = all;
         int known = k >= 2 && n->src[0].rank == n->dst[0].rank;
         for (int64_t o = known ? box->ax[k].lo : 0; known && o < box->ax[k].hi; o++) {
             known = row_made_of(n, axis, o, &one);
