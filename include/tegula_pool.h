@@ -225,11 +225,11 @@ TG_API tg_status tg_pool_report(tg_pool *pool, char **text);
 /* ---- Profiling: a timeline of allocations ------------------------------------------------ */
 
 /** Switch the timeline (and the time spent in allocating) on or off; on begins a new one. Off
- * keeps what was recorded. Costs 48 bytes an allocation, up to 2^20 of them; later ones are
+ * keeps what was recorded. Costs 40 bytes an allocation, up to 2^20 of them; later ones are
  * counted as dropped. @return TG_E_NOMEM. */
 TG_API tg_status tg_pool_profile(tg_pool *pool, int on);
 /** As tg_pool_profile(pool, 1), with the timeline in a file without a name instead of memory, for
- * who counts memory. The file goes when the next timeline begins or the pool is closed.
+ * who counts memory, and begun anew where one is on. The file goes when the next timeline begins or the pool is closed.
  * @param folder where it is made. @return TG_E_ARG; TG_E_UNSUPPORTED: files are memory there;
  * TG_E_NOT_FOUND, TG_E_EXISTS: none can be made there; TG_E_IO, TG_E_NO_SPACE. */
 TG_API tg_status tg_pool_profile_in(tg_pool *pool, const char *folder);

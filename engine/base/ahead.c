@@ -64,9 +64,9 @@ void tgi_ahead_close(tgi_ahead *a)
 int tgi_ahead_free(tgi_ahead *a)
 {
     pthread_mutex_lock(&a->lock);
-    const int free = a->state == FREE;
+    const int nothing_asked = a->state == FREE;
     pthread_mutex_unlock(&a->lock);
-    return free;
+    return nothing_asked;
 }
 
 void tgi_ahead_ask(tgi_ahead *a)

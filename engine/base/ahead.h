@@ -29,7 +29,7 @@ tg_status tgi_ahead_open(tgi_ahead *a, void (*work)(void *user), void *user, tgi
 /* Waits for the work at hand. Again, or of one that is all zero: nothing. */
 void tgi_ahead_close(tgi_ahead *a);
 int tgi_ahead_free(tgi_ahead *a);
-void tgi_ahead_ask(tgi_ahead *a);
+void tgi_ahead_ask(tgi_ahead *a); /* where it is free: else an answer would be lost */
 /* Seconds that this waited. From here on what `work` looks at is the caller's. */
 double tgi_ahead_take(tgi_ahead *a);
 

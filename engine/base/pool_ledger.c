@@ -9,6 +9,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/pool_priv.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -83,10 +84,15 @@ static event *event_of(tg_pool *p, uint64_t number)
  * are there before they are touched, since a full disk is a signal then. */
 static event *chunk_alloc(const timeline *t, uint64_t chunk)
 {
-    const off_t at = (off_t)(chunk * CHUNK_BYTES);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const off_t at = (off_t)(chunk * ((CHUNK_BYTES + page - 1) / page * page));
+    int e;
     if (!t->file)
         return tgi_books_alloc(CHUNK_BYTES);
-    if (posix_fallocate(t->file - 1, at, (off_t)CHUNK_BYTES) != 0)
+    do
+        e = posix_fallocate(t->file - 1, at, (off_t)CHUNK_BYTES);
+    while (e == EINTR);
+    if (e)
         return NULL;
     void *p = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, t->file - 1, at);
     return p == MAP_FAILED ? NULL : p;
@@ -125,7 +131,7 @@ static void record_begin(tg_pool *p, const record *r)
 tg_status tgi_ledger_profile(tg_pool *p, int on, int fd)
 {
     timeline *t = &p->line;
-    if (!on || t->on) {
+    if (!on || (t->on && fd < 0)) {
         t->on = on;
         return TG_OK;
     }

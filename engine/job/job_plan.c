@@ -351,17 +351,13 @@ static int say_limit(const tg_job *job, size_t least, char *out, size_t cap)
 {
     tgi_free_memory now;
     char left[32];
-    const char *option = NULL;
     if (!job->machine.here)
         return 0;
     const uint64_t room = tgi_mem_available(&now), held = tgi_mem_measured();
-    if (strcmp(now.limited_by, "RLIMIT_AS") == 0)
-        option = "-v";
-    else if (strcmp(now.limited_by, "RLIMIT_DATA") == 0)
-        option = "-d";
+    const char *option = tgi_free_memory_option(&now);
     if (!option || tgi_sat_add(room, held) >= tgi_sat_add(least, MAPPED_MORE))
         return 0;
-    snprintf(out, cap, "a larger ulimit %s, which leaves %s", option,
+    snprintf(out, cap, "a larger %s (%s are left of it)", option,
              tgi_size_below(room, left, sizeof left));
     return 1;
 }

@@ -7,6 +7,7 @@
 #include "engine/job/job_open.h"
 #include "engine/memory/monitor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Memory ------------------------------------------------------------------------------ */
@@ -19,14 +20,16 @@ static tg_status check_free(size_t need, tgi_err *err)
     char want[32], have[32];
     if (tgi_mem_available(&free_now) >= need)
         return TG_OK;
-    const int limit = strncmp(free_now.limited_by, "RLIMIT_", 7) == 0;
+    const char *option = tgi_free_memory_option(&free_now);
+    char other[48] = "free memory";
+    if (option)
+        snprintf(other, sizeof other, "raise that limit (%s)", option);
     return tgi_err_tried(
         err,
         tgi_fail(err, TG_E_NOMEM,
                  "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or %s",
                  tgi_size_above(need, want, sizeof want),
-                 tgi_size_below(free_now.bytes, have, sizeof have), free_now.limited_by,
-                 limit ? "raise that limit (ulimit -v, -d)" : "free memory"),
+                 tgi_size_below(free_now.bytes, have, sizeof have), free_now.limited_by, other),
         "the reservation", need);
 }
 

@@ -300,8 +300,8 @@ static tg_status written_meanwhile(tg_job *job, const char *path, const tgi_stat
     for (int64_t i = 0; i < job->given->n; i++)
         if (!is_same(&sets[i], &job->given->set[i]))
             return tgi_fail(err, TG_E_CHANGED,
-                            "%s was written meanwhile, with other statistics: the same command "
-                            "takes them, another name for --stats does not",
+                            "%s was written meanwhile, with other statistics: give the same "
+                            "command to take them, or --stats another name",
                             path);
     return TG_OK;
 }
@@ -326,7 +326,7 @@ tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)
         return written_meanwhile(job, path, sets, err);
     if (st != TG_OK)
         return tgi_fail(err, st, "%s", e.text);
-    job->stats_made = st == TG_OK;
+    job->stats_made = 1;
     tgi_given_stats *g = NULL;
     if ((st = new_given(job, &g, err)) == TG_OK) {
         memcpy(g->set, sets, (size_t)g->n * sizeof *sets);

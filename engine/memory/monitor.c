@@ -290,13 +290,23 @@ static void read_cgroups(const char *root, tgi_free_memory *out)
 
 /* ---- What is free ------------------------------------------------------------------------ */
 
+static const struct {
+    const char *name, *used, *option;
+    int resource;
+} limits[] = {{"RLIMIT_AS", "VmSize:", "ulimit -v", RLIMIT_AS},
+              {"RLIMIT_DATA", "VmData:", "ulimit -d", RLIMIT_DATA}};
+
+const char *tgi_free_memory_option(const tgi_free_memory *f)
+{
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (strcmp(f->limited_by, limits[i].name) == 0)
+            return limits[i].option;
+    return NULL;
+}
+
 /* What the process may still map, and whose limit that is. */
 static uint64_t rlimit_room(const char **whose)
 {
-    static const struct {
-        const char *name, *used;
-        int resource;
-    } limits[] = {{"RLIMIT_AS", "VmSize:", RLIMIT_AS}, {"RLIMIT_DATA", "VmData:", RLIMIT_DATA}};
     char text[4096];
     uint64_t room = TGI_UNLIMITED;
     if (!slurp("", "/proc/self/status", text, sizeof text))

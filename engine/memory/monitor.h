@@ -50,6 +50,9 @@ int tgi_cgroups_read(const char *root, tgi_cgroup *out, int cap);
 /* Name of a process, cleaned of control characters; "?" when it is not there. Returns buf. */
 const char *tgi_process_name(const char *root, int64_t pid, char *buf, size_t cap);
 void tgi_free_memory_read(const char *root, tgi_free_memory *out);
+/* Where a limit of the shell leaves the least, the command that raises it: "ulimit -v"; else NULL.
+ */
+const char *tgi_free_memory_option(const tgi_free_memory *f);
 
 uint64_t tgi_measured_of(const tgi_process_memory *p); /* as above */
 uint64_t tgi_mem_measured(void);                       /* now */

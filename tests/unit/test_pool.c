@@ -5,6 +5,8 @@
 #include "tests/tg_test.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define KIB ((size_t)1 << 10)
@@ -635,10 +637,13 @@ static void test_a_timeline_in_a_file_grows_and_needs_a_disk(void)
     CHECK_EQ(tgi_pool_profile_file(pool, -1), TG_E_ARG);
     CHECK_EQ(tg_pool_profile_in(pool, NULL), TG_E_ARG);
     CHECK_EQ(tg_pool_profile_in(pool, "no_such_folder"), TG_E_NOT_FOUND);
-    CHECK_EQ(tg_pool_profile_in(pool, "/dev/shm"), TG_E_UNSUPPORTED);
+    struct statfs s; /* some containers have neither */
+    if (statfs("/dev/shm", &s) == 0 && s.f_type == TMPFS_MAGIC && access("/dev/shm", W_OK) == 0)
+        CHECK_EQ(tg_pool_profile_in(pool, "/dev/shm"), TG_E_UNSUPPORTED);
     const int fd = open("/dev/full", O_RDWR);
-    CHECK_EQ(tgi_pool_profile_file(pool, fd), TG_E_IO);
-    close(fd);
+    CHECK(fd < 0 || tgi_pool_profile_file(pool, fd) == TG_E_IO);
+    if (fd >= 0)
+        close(fd);
     tg_pool_close(&pool, NULL);
 }
 
