@@ -110,7 +110,7 @@ static void put_state(const tg_output_status *s)
     if (s->state == TG_STATE_RUNNING && s->process)
         printf(", process %" PRId64, s->process);
     if (s->state == TG_STATE_STOPPED)
-        fputs("; the same command goes on", stdout);
+        fputs("; the same command goes on, if its input and model are as they were", stdout);
     if (s->why[0])
         printf(": %s; the command with -y starts over", s->why);
     putchar('\n');

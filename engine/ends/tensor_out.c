@@ -173,8 +173,10 @@ static tg_status shape_array(tgi_tensors *all, int o, const tgi_desc *d, tgi_err
         if (d->rank == 0 || d->dim[0] != 1 || p->perm[0] < 0)
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "the output \"%s\" has no axis along which %lld samples could be "
-                            "put together: give one at a time (--planes)",
-                            p->name, (long long)all->batch);
+                            "put together: %s",
+                            p->name, (long long)all->batch,
+                            all->set.map ? "give one at a time (--planes)"
+                                         : "give arrays of one");
         t->file.dim[p->perm[0]] = all->batch;
     }
     for (int i = t->file.rank - 1; i >= 0; n *= t->file.dim[i--])

@@ -41,7 +41,9 @@ TGI_OPT(
     "largest strip computed at once, in output pixels; too large is refused with the largest "
     "that fits")
 TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RULE_ROI, 0, 0,
-        NULL, 2, "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
+        NULL, 2,
+        "only this box, as an image of its own (pixels around it are not read); half open, in "
+        "pixels; y0:y1,x0:x1 and empty bounds are fine")
 TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy", RULE_PLANES, 0, 0, NULL,
         2,
         "only these planes of a stack, numbered from 0 in file order (for a network that takes "
@@ -83,7 +85,7 @@ TGI_OPT(DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" T
         "set's pixels (float32)")
 TGI_OPT(LABELS, "labels", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
         "of a network whose channels are classes write the number of the largest, from 0, as "
-        "uint8 (of more than 256: uint16) instead of the channels")
+        "uint8 (of more than 256: uint16; in arrays int64) instead of the channels")
 TGI_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy preset",
     RULE_COMPRESS, 0, 0, NULL, 1,
