@@ -60,6 +60,7 @@ struct cli {
 extern const cli_verb cli_verbs[];
 extern const int cli_n_verbs;
 const cli_verb *cli_verb_find(const char *name);
+tg_status cli_no_verb(cli *c, const char *word); /* says so, and which one is nearest */
 
 /* parse.c: fill c->opts, files and flags from the words after the verb. */
 tg_status cli_parse(cli *c, int argc, char **argv);

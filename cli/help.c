@@ -216,8 +216,7 @@ tg_status cli_cmd_help(cli *c)
     }
     const cli_verb *v = cli_verb_find(c->files[0]);
     if (!v)
-        return cli_fail(c, TG_E_ARG, "there is no verb \"%s\"; tegula --help lists them",
-                        c->files[0]);
+        return cli_no_verb(c, c->files[0]);
     cli_help_verb(stdout, v);
     return TG_OK;
 }

@@ -206,8 +206,7 @@ static tg_status begin(cli *c, int argc, char **argv)
         .size = sizeof ctx_opts, .user = c, .log = cli_on_log, .progress = cli_on_progress};
     c->json = wants_json(argc, argv);
     if (!c->verb)
-        return cli_fail(c, TG_E_ARG, "there is no verb \"%s\"; tegula --help lists them",
-                        argv[1]);
+        return cli_no_verb(c, argv[1]);
     tg_status st = tg_ctx_open(&ctx_opts, &c->ctx);
     if (st == TG_OK)
         st = tg_opts_new(c->ctx, &c->opts);

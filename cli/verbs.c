@@ -64,3 +64,47 @@ const cli_verb *cli_verb_find(const char *name)
             return &cli_verbs[i];
     return NULL;
 }
+
+#define LONGEST 24
+
+/* Letters to add, leave out, change or swap with the next one. */
+static int distance(const char *a, const char *b)
+{
+    const int n = (int)strlen(a), m = (int)strlen(b);
+    int d[LONGEST + 1][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST)
+        return LONGEST;
+    for (int i = 0; i <= n; i++)
+        for (int k = 0; k <= m; k++) {
+            int best = i > k ? i : k; /* of the first row and column */
+            if (i && k) {
+                best = d[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+                best = d[i - 1][k] + 1 < best ? d[i - 1][k] + 1 : best;
+                best = d[i][k - 1] + 1 < best ? d[i][k - 1] + 1 : best;
+            }
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] &&
+                d[i - 2][k - 2] + 1 < best)
+                best = d[i - 2][k - 2] + 1;
+            d[i][k] = best;
+        }
+    return d[n][m];
+}
+
+tg_status cli_no_verb(cli *c, const char *word)
+{
+    const char *near = NULL;
+    int best = strlen(word) > 3 ? 3 : 2; /* nearer than that */
+    for (int i = 0; i < cli_n_verbs; i++) {
+        const int far = distance(word, cli_verbs[i].name);
+        if (far < best) {
+            best = far;
+            near = cli_verbs[i].name;
+        }
+    }
+    if (near)
+        return cli_fail(
+            c, TG_E_ARG,
+            "there is no verb \"%s\"; the nearest is \"%s\"; tegula --help lists them", word,
+            near);
+    return cli_fail(c, TG_E_ARG, "there is no verb \"%s\"; tegula --help lists them", word);
+}
