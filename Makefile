@@ -4,6 +4,7 @@
 #   make            build            make demo      build, draw an image, denoise it in a budget
 #   make test       build and test   make bench     build, measure beside the peers (bench/README.md)
 #   make test-more  what that leaves out and CI runs
+#   make test-sets  the tests on lesser instruction sets; CI runs them, too
 #   make install    PREFIX=...       make package   .deb and .tar.gz
 #   make format     clang-format     make lint      layers, headers, clang-tidy, format
 #
@@ -19,7 +20,7 @@ BENCH ?=
 CTEST = ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-label-summary
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-more test-long bench install package format lint tidy deps clean
+.PHONY: build demo test test-more test-sets test-long bench install package format lint tidy deps clean
 
 deps:
 	@scripts/deps-debian build
@@ -45,6 +46,19 @@ test-more: deps
 	cmake --preset $(PRESET) -B $(BUILD) -DTG_CUDA_FOR=all $(CMAKE_ARGS)
 	cmake --build $(BUILD) -j $(JOBS) --target tests_more
 	$(CTEST) -L '^(cuda|sets|more)$$' -LE '^(long|gpu)$$'
+
+# The tests of `make test` once more on each instruction set that is less than the machine's best: TEGULA_ISA makes
+# it one of those. What has no set of its own (lint, docs) is left out.
+test-sets: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target tests
+	@flags=" $$(sed -n 's/^flags[^:]*://p' /proc/cpuinfo 2>&1 | head -1) "; sets=""; \
+	case "$$flags" in *" avx2 "*) sets="portable";; esac; \
+	case "$$flags" in *" avx512vl "*) sets="$$sets avx2";; esac; \
+	case "$$flags" in *" avx512_bf16 "*) sets="$$sets avx512-nobf16";; esac; \
+	for set in $$sets; do \
+	  echo "the tests on $$set"; \
+	  TEGULA_ISA=$$set $(CTEST) -LE '^(long|gpu|cuda|sets|more|lint|docs)$$' || exit 1; \
+	done
 
 test-long: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target tests_more

@@ -3,7 +3,9 @@
     within.py SECONDS SCRIPT.py ARGS...     SECONDS 0: said, not held
 
 The CMake list gives each test of the default run its seconds, and holds their sum against a minute. Processor
-time, so that a busy machine does not decide."""
+time, so that a busy machine does not decide. On a set of instructions that TEGULA_ISA names it is said, not held:
+the sum is that of the machine's best."""
+import os
 import resource
 import runpy
 import sys
@@ -33,7 +35,7 @@ def main():
     code = run(sys.argv[0])
     seconds = taken()
     print("%.1f s of processor time%s" % (seconds, ", %g are allowed" % limit if limit else ""), flush=True)
-    if code == 0 and limit and seconds > limit:
+    if code == 0 and limit and seconds > limit and "TEGULA_ISA" not in os.environ:
         print("the default tests of this folder end within a minute together: make it smaller, or give it the label long",
               file=sys.stderr)
         code = 1

@@ -231,7 +231,8 @@ class Lab:
         return os.path.join(self.dir, name)
 
     def env(self, extra):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("TEGULA_") or k == "TEGULA_LEAKS"}
+        kept = ("TEGULA_LEAKS", "TEGULA_ISA")  # what a whole suite is run with
+        env = {k: v for k, v in os.environ.items() if not k.startswith("TEGULA_") or k in kept}
         env.update({k: str(v) for k, v in (extra or {}).items()})
         return env
 
