@@ -103,6 +103,16 @@ tg_status tgi_pass_take(tgi_pass *p, tg_job *job, const tgi_tiling *t, size_t st
     return t ? tgi_net_load(t->net, p->packed, p->pool, err) : TG_OK;
 }
 
+tg_status tgi_pass_take_device(tgi_pass *p, tg_job *job, const tgi_tiling *t,
+                               const tgi_device_form *form, const tgi_device_io *io,
+                               tgi_err *err)
+{
+    p->job = job;
+    p->tiling = t;
+    TGI_TRY(tgi_run_device_open_ends(&p->device, job, t, form, io, err));
+    return tgi_graph_unchanged(job->graph, err);
+}
+
 size_t tgi_pass_peak(const tgi_pass *p)
 {
     const tgi_bytes *b = &p->job->plan.bytes;
@@ -252,7 +262,9 @@ tg_status tgi_pass_walk_cells(tgi_pass *p, int64_t from, tgi_err *err)
 
 tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
 {
-    const int64_t items = p->job ? p->job->ends->items(p->job) : 1;
+    const int64_t items = p->device.exec ? p->device.items
+                          : p->job       ? p->job->ends->items(p->job)
+                                         : 1;
     for (p->item = 0; p->item < items; p->item++)
         if (!p->stages.plan)
             TGI_TRY(tgi_pass_walk_cells(p, 0, err));

@@ -58,6 +58,11 @@ tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err);
  * tgi_pass: not both are NULL. */
 tg_status tgi_pass_take(tgi_pass *p, tg_job *job, const tgi_tiling *t, size_t staging,
                         const tgi_want *beside, int n, size_t more, tgi_err *err);
+/* On the device that is open: the cells of one tiling, once. `io` fetches and takes their pixels,
+ * in `form`. It takes no memory here, and there is nothing to open. */
+tg_status tgi_pass_take_device(tgi_pass *p, tg_job *job, const tgi_tiling *t,
+                               const tgi_device_form *form, const tgi_device_io *io,
+                               tgi_err *err);
 /* Rows of an image come from `source`, borrowed; NULL: inputs are arrays. */
 tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end, tgi_err *err);
 /* What the process will hold at most: what it holds now, and what the plan allows beside. */

@@ -93,7 +93,8 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
 {
     const tgi_job_device *d = &job->dev;
     const tgi_device_io io = {r, fetch, ahead, take};
-    *r = (tgi_run_device){.job = job, .tiling = t, .rows = rows, .item = -1};
+    *r = (tgi_run_device){
+        .job = job, .tiling = t, .rows = rows, .items = job->ends->items(job), .item = -1};
     TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
     for (int k = 0; k < 2; k++)
         TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],
@@ -111,6 +112,14 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
                      "are launched one by one, and small ones take longer",
                      job->device_text, tgi_device_exec_loose(r->exec));
     return TG_OK;
+}
+
+tg_status tgi_run_device_open_ends(tgi_run_device *r, tg_job *job, const tgi_tiling *t,
+                                   const tgi_device_form *form, const tgi_device_io *io,
+                                   tgi_err *err)
+{
+    *r = (tgi_run_device){.job = job, .tiling = t, .items = 1, .item = -1};
+    return tgi_device_exec_open(job->dev.ops, job->dev.device, t, form, io, &r->exec, err);
 }
 
 void tgi_run_device_stop(tgi_run_device *r)
@@ -148,14 +157,12 @@ static tgi_device_cell id_of(const place *p, int64_t item, int64_t cell)
 /* Announce the cell that the run turns to after this one. */
 static void expect_next(tgi_run_device *r, int64_t item, int64_t cell)
 {
-    const tg_job *job = r->job;
     const int64_t cells = r->tiling->cells;
-    const int64_t items = job->ends->items(job);
     place p;
     do {
         cell = (cell + 1) % cells;
         item += cell == 0;
-        if (item == items)
+        if (item == r->items)
             return;
     } while (!missing_of(r, item, cell, &p));
     const tgi_device_cell id = id_of(&p, item, cell);

@@ -1,6 +1,6 @@
 /* run_device.h - the bands of a pass on a device: what the pass hands to the executor of the
  * device, and what it gets back. Pixels come from an image or from arrays, and go into tiles of
- * an image or into arrays. */
+ * an image or into arrays; or both ends are the caller's. */
 #ifndef TGI_RUN_DEVICE_H
 #define TGI_RUN_DEVICE_H
 
@@ -21,6 +21,7 @@ typedef struct tgi_run_device {
     const tgi_stats *sets; /* of an image */
     tgi_device_exec *exec;
     tgi_pinned staging[2];
+    int64_t items;      /* that are walked, one after the other */
     int64_t item, cell; /* that the store is turned to; -1: none yet */
     int64_t nonfinite;  /* values in arrays that are NaN or infinite */
 } tgi_run_device;
@@ -30,6 +31,10 @@ typedef struct tgi_run_device {
  * on. Closing is safe any time. */
 tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *t, void *rows,
                               tgi_err *err);
+/* The same for one item, whose pixels the caller fetches and takes, in `form`; no staging. */
+tg_status tgi_run_device_open_ends(tgi_run_device *r, tg_job *job, const tgi_tiling *t,
+                                   const tgi_device_form *form, const tgi_device_io *io,
+                                   tgi_err *err);
 /* The device reads and writes nothing any more: what fills the staging can be closed. */
 void tgi_run_device_stop(tgi_run_device *r);
 void tgi_run_device_close(tgi_run_device *r);

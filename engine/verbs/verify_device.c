@@ -3,11 +3,11 @@
 #include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
+#include "engine/job/pass.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/exec/dense.h"
-#include "engine/exec/device_exec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -173,25 +173,15 @@ static void close_staging(passes *p)
 
 static tg_status run_cells(passes *p, const tgi_tiling *t, tgi_err *err)
 {
-    const tgi_job_device *d = &p->job->dev;
     const tgi_device_form form = form_of(t);
     const tgi_device_io io = {p, fetch, ahead, take};
-    tgi_device_exec *e = NULL;
+    tgi_pass pass = {0};
     tg_status st = open_staging(p, &form, err);
     if (st == TG_OK)
-        st = tgi_device_exec_open(d->ops, d->device, t, &form, &io, &e, err);
+        st = tgi_pass_take_device(&pass, p->job, t, &form, &io, err);
     if (st == TG_OK)
-        st = tgi_graph_unchanged(p->job->graph, err);
-    for (int64_t k = 0; st == TG_OK && k < t->cells; k++) {
-        tgi_range core[3];
-        const tgi_device_cell cell = {.cell = k, .mul = 1};
-        tgi_tiling_cell(t, k, core);
-        tgi_device_exec_begin(e, &cell, core);
-        st = tgi_device_exec_bands(e, NULL, NULL, err);
-    }
-    if (st == TG_OK)
-        st = tgi_device_exec_drain(e, err);
-    tgi_device_exec_close(&e);
+        st = tgi_pass_walk(&pass, err);
+    tgi_pass_close(&pass);
     close_staging(p);
     return st;
 }

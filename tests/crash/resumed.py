@@ -35,7 +35,7 @@ def test_less_memory(lab):
     job = Job(lab, "less", ["run", "-m", lab.denoiser, image, "--threads", "1"], needs_stats=False)
     check(job.run({"TEGULA_FAIL_IO": "60:kill"}, ["--ram", "256MiB"]).code == -9, "a first run is killed")
     ends, refused = [], None
-    for kib in range(12288, 2048, -128):
+    for kib in range(12288, 2048, -256):
         r = job.run({"TEGULA_FAIL_IO": "12:kill"}, ["--ram", "%dKiB" % kib])
         check(r.code in (-9, 71), "%d KiB: %s" % (kib, r))
         ends.append(r.code)

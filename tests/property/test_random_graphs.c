@@ -515,7 +515,7 @@ static int check_graph(uint64_t seed, int is_line)
 int main(int argc, char **argv)
 {
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 20261121;
-    const int count = argc > 2 ? atoi(argv[2]) : 200;
+    const int count = argc > 2 ? atoi(argv[2]) : 120;
     int volumes = 0;
     if (net_must_skip())
         TEST_SKIP("no AVX512_BF16");
