@@ -26,6 +26,7 @@
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/cpu/cpu_conv_tile.h"
 
+#include <immintrin.h>
 #include <math.h>
 
 #define PAIRS (TGI_L / 2)                   /* words of a pixel of one unit */

@@ -190,10 +190,8 @@ void TGS(tgi_pixels_store_run)(const tgi_pixels *p, void *dst)
     }
     switch (p->type) {
     case TG_DTYPE_U8:
-        BY_SAMPLES(p, store_u8, dst, (limits){0, 255});
-        break;
     case TG_DTYPE_BOOL:
-        BY_SAMPLES(p, store_u8, dst, (limits){0, 1});
+        BY_SAMPLES(p, store_u8, dst, (limits){0, p->type == TG_DTYPE_BOOL ? 1 : 255});
         break;
     case TG_DTYPE_I8:
         BY_SAMPLES(p, store_i8, dst, (limits){-128, 127});

@@ -137,7 +137,7 @@ static void check_one(subject *s, uint64_t *seed, int threads, tgi_err *err)
 int main(int argc, char **argv)
 {
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 20261121;
-    const int rounds = argc > 3 ? atoi(argv[3]) : 50;
+    const int rounds = argc > 3 ? atoi(argv[3]) : 24;
     int found = 0;
     tgi_err err = {0};
     if (net_must_skip())
