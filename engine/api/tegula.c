@@ -7,6 +7,7 @@
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
+#include "engine/job/run.h"
 #include "engine/verbs/describe.h"
 #include "engine/verbs/job_preview.h"
 #include "engine/verbs/job_verify.h"
@@ -283,7 +284,7 @@ tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
 
 static tg_status run(tg_job *job, void *out, tgi_err *err)
 {
-    return job->ends->run(job, out, err);
+    return tgi_job_run(job, out, err);
 }
 
 tg_status tg_job_run(tg_job *job, tg_run_result *out)

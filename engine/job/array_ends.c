@@ -6,7 +6,7 @@
 #include "engine/ends/tensors.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_plan.h"
-#include "engine/job/job_tensor.h"
+#include "engine/job/run_arrays.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
 
@@ -279,4 +279,4 @@ const tgi_ends tgi_array_ends = {.after_stop = "starts over",
                                  .add_outputs = add_outputs,
                                  .output_codec = output_codec,
                                  .fixed_share = FIXED_SHARE,
-                                 .run = tgi_job_run_arrays};
+                                 .steps = &tgi_array_steps};

@@ -7,7 +7,7 @@
 #include "engine/job/go_on.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_open.h"
-#include "engine/job/job_run.h"
+#include "engine/job/run_tiles.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"

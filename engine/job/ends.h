@@ -69,8 +69,9 @@ typedef struct tgi_ends {
     /* The share of a job's fixed time that these ends take. */
     double fixed_share;
 
-    /* Run the job; plan it first, unless there is a valid plan. */
-    tg_status (*run)(tg_job *job, tg_run_result *out, tgi_err *err);
+    /* ---- A run ---- */
+
+    const struct tgi_run_steps *steps; /* run.h */
 } tgi_ends;
 
 extern const tgi_ends tgi_tile_ends, tgi_array_ends;

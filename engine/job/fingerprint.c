@@ -11,7 +11,7 @@
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
-#include "engine/job/job_tensor.h"
+#include "engine/job/run_arrays.h"
 #include "io/onnx.h"
 
 #include <errno.h>

@@ -1,8 +1,16 @@
-/* run.c - the steps that all runs share. */
+/* run.c - the runner: obeys the plan, and calls the steps of the job's ends.
+ *
+ * Everything that takes memory is opened before the first band; between the first and the last
+ * band our code allocates nothing. But a run in stages opens a loader and an executor for each stage
+ * and closes them behind it: tables, which the allowance holds; rows and values lie in the reservation. */
 #include "engine/job/run.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/job/ends.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_gate.h"
+#include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
@@ -10,18 +18,23 @@
 
 #include <string.h>
 
+static const tgi_run_steps *steps_of(const tgi_run *r)
+{
+    return r->job->ends->steps;
+}
+
 /* ---- Before the bands -------------------------------------------------------------------- */
 
-tg_status tgi_run_open(tgi_run *r, tgi_source *source, const tgi_pass_end *end, void *buffer,
-                       size_t buffer_bytes, tgi_err *err)
+static tg_status open_run(tgi_run *r, tgi_err *err)
 {
-    TGI_TRY(tgi_pass_open(&r->pass, source, end, err));
+    TGI_TRY(tgi_pass_open(&r->pass, r->source, &r->end, err));
     tgi_job_learn_drop(r->job); /* of a run that failed, maybe in another plan */
     if (!r->part && (r->pass.exec || r->job->plan.choice.staged))
         tgi_job_learn_begin(r->job);
     if (r->pass.exec)
         tgi_job_learn_stage(r->job, 0, r->pass.exec);
-    TGI_TRY(tgi_input_hash_open(r->files, r->of, buffer, buffer_bytes, &r->hash, err));
+    TGI_TRY(tgi_input_hash_open(steps_of(r)->files, r->of, r->hashing.buffer, r->hashing.bytes,
+                                &r->hash, err));
     /* The plan counts the program in whole steps, and slack: no more than was promised. */
     const size_t total = r->job->plan.bytes.total, now = tgi_pass_peak(&r->pass);
     r->predicted = now < total ? now : total;
@@ -29,18 +42,46 @@ tg_status tgi_run_open(tgi_run *r, tgi_source *source, const tgi_pass_end *end, 
     return TG_OK;
 }
 
-tg_status tgi_run_statistics(tgi_run *r,
-                             tg_status (*collect)(void *user, tgi_stats *sets, tgi_err *err),
-                             int *given, tgi_err *err)
+/* In the arena, before the network uses it; a job into arrays has tables of its own. */
+static tg_status collect(tgi_run *r, tgi_stats *sets, tgi_err *err)
 {
-    int found;
-    TGI_TRY(tgi_job_stats_read(r->job, r->pass.sets, &found, err));
-    *given = found && !r->job->stats_made;
-    if (found)
+    tgi_pass *p = &r->pass;
+    tgi_stats_args with = {.source = r->source, .tick = r->stats_tick, .user = r};
+    if (r->job->plan.bytes.statistics) {
+        TGI_TRY(tgi_stats_scratch(p->reserve, &with.scratch, err));
+        with.rows = p->staging[0];
+        with.rows_bytes = p->staging_bytes;
+    } else {
+        with.scratch = p->arena;
+        with.rows = (char *)p->arena + TGI_STATS_SCRATCH;
+        with.rows_bytes = r->job->plan.bytes.arena - TGI_STATS_SCRATCH;
+    }
+    r->t_phase = tgi_seconds();
+    return tgi_job_stats_collect(r->job, &with, sets, err);
+}
+
+/* Those that an interrupted run kept, those of --stats, or those of the image, which --stats is
+ * written from. */
+static tg_status get_statistics(tgi_run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    const tgi_run_steps *s = steps_of(r);
+    tgi_stats *sets = r->pass.sets;
+    int found, given = 0;
+    if (!r->source || !tgi_normalize_needs_stats(&job->set.normalize))
         return TG_OK;
-    TGI_TRY(collect(r->user, r->pass.sets, err));
-    TGI_TRY(tgi_run_input_holds(r, err));
-    return tgi_job_stats_write(r->job, r->pass.sets, err);
+    const int kept = s->kept && s->kept(r, sets, &given);
+    job->stats_given = given;
+    if (kept) /* new is the wish for a file of them */
+        return tgi_job_stats_write(job, sets, err);
+    TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
+    if (!found) {
+        TGI_TRY(collect(r, sets, err));
+        TGI_TRY(tgi_run_input_holds(r, err));
+        TGI_TRY(tgi_job_stats_write(job, sets, err));
+    }
+    job->stats_given = found && !job->stats_made;
+    return s->keep ? s->keep(r, sets, job->stats_given, err) : TG_OK;
 }
 
 /* ---- Bands ------------------------------------------------------------------------------- */
@@ -56,14 +97,14 @@ static double undisturbed(const tgi_turns *from, const tgi_turns *to, double sec
     return alone > busy ? alone : busy < 1 ? busy : 1;
 }
 
-void tgi_run_bands_begin(tgi_run *r)
+static void bands_begin(tgi_run *r)
 {
     r->bands_seconds = -tgi_seconds();
     r->processor_seconds = -tgi_processor_seconds();
     tgi_turns_read("", &r->turns);
 }
 
-void tgi_run_bands_end(tgi_run *r)
+static void bands_end(tgi_run *r)
 {
     r->bands_seconds += tgi_seconds();
     r->processor_seconds += tgi_processor_seconds();
@@ -75,28 +116,30 @@ void tgi_run_bands_end(tgi_run *r)
 tg_status tgi_run_input_holds(tgi_run *r, tgi_err *err)
 {
     r->t_check = tgi_seconds();
-    const tg_status st = tgi_input_hash_check(r->hash, r->tick, r->user, err);
+    const tg_status st = tgi_input_hash_check(r->hash, r->check_tick, r, err);
     r->input_changed |= st == TG_E_FORMAT;
     return st;
 }
 
 /* ---- After ------------------------------------------------------------------------------- */
 
-tg_status tgi_run_input_digest(tgi_run *r, tgi_input_digest *d, tgi_err *err)
+static tg_status input_digest(tgi_run *r, tgi_input_digest *d, tgi_err *err)
 {
-    const tg_status st = tgi_input_hash_finish(r->hash, r->tick, r->user, d, err);
+    const tg_status st = tgi_input_hash_finish(r->hash, r->check_tick, r, d, err);
     r->input_changed |= st == TG_E_FORMAT;
     if (st == TG_OK && d->trouble[0])
         tgi_job_warn(r->job, "%s: %s", d->file, d->trouble);
     return st;
 }
 
-tg_status tgi_run_blame(tgi_run *r, tg_status st, tgi_err *err)
+/* A run that ended in `st`: damage in an input that was changed meanwhile is that change, and
+ * statistics of it are forgotten. */
+static tg_status blame(tgi_run *r, tg_status st, tgi_err *err)
 {
     tgi_err none = {0};
     if (st == TG_E_FORMAT && !r->input_changed) {
-        st = tgi_input_blame(r->files, r->of, st, err);
-        r->input_changed = tgi_input_unchanged(r->files, r->of, &none) != TG_OK;
+        st = tgi_input_blame(steps_of(r)->files, r->of, st, err);
+        r->input_changed = tgi_input_unchanged(steps_of(r)->files, r->of, &none) != TG_OK;
     }
     if (r->input_changed)
         tgi_job_stats_forget(r->job);
@@ -110,6 +153,16 @@ void tgi_run_warn_of_nonfinite(tg_job *job, int64_t n, const char *cure)
                      (long long)n, cure);
 }
 
+static void say_speed(const tg_job *job, double t0, tg_run_result *res)
+{
+    const double pixels = job->ends->steps->pixels(job);
+    res->budget_bytes = job->plan.budget;
+    res->seconds = tgi_seconds() - t0;
+    res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
+    res->recomputed_fraction = tgi_choice_recomputed(&job->plan.choice);
+    res->output = job->set.output;
+}
+
 void tgi_run_result(const tgi_run *r, tg_run_result *res)
 {
     const int complete = r->bands_seconds > 0;
@@ -120,39 +173,162 @@ void tgi_run_result(const tgi_run *r, tg_run_result *res)
     res->stall_write_seconds = r->write_wait;
     if (r->pass.device.exec)
         tgi_job_device_result(r->job, res);
+    steps_of(r)->result(r, res);
+    say_speed(r->job, r->t0, res);
 }
 
-void tgi_run_speed(const tg_job *job, double t0, double pixels, tg_run_result *res)
+/* ---- An attempt -------------------------------------------------------------------------- */
+
+typedef struct outcome {
+    tg_run_result res; /* holds when: */
+    int finished;      /* the output is there, whatever the status */
+    int done;          /* by an earlier run */
+    int lesson;        /* what it took is what such a job takes */
+    double t0;
+} outcome;
+
+/* All that must stand before rows come. */
+static tg_status take(tgi_run *r, tgi_err *err)
 {
-    res->budget_bytes = job->plan.budget;
-    res->seconds = tgi_seconds() - t0;
-    res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
-    res->recomputed_fraction = tgi_choice_recomputed(&job->plan.choice);
-    res->output = job->set.output;
+    const tgi_run_steps *s = steps_of(r);
+    if (s->room)
+        TGI_TRY(s->room(r, err));
+    TGI_TRY(tgi_pass_reserve(&r->pass, r->job, err)); /* a refusal leaves nothing behind */
+    TGI_TRY(s->open(r, err));
+    TGI_TRY(open_run(r, err));
+    TGI_TRY(get_statistics(r, err));
+    return s->ready ? s->ready(r, err) : TG_OK;
 }
 
-void tgi_run_close(tgi_run *r)
+static tg_status walk(tgi_run *r, tgi_err *err)
 {
+    const tgi_run_steps *s = steps_of(r);
+    r->t_phase = tgi_seconds();
+    bands_begin(r);
+    TGI_TRY(tgi_pass_walk(&r->pass, err));
+    if (s->complete)
+        TGI_TRY(s->complete(r, err));
+    bands_end(r);
+    return TG_OK;
+}
+
+static tg_status work(tgi_run *r, tg_run_result *res, tgi_err *err)
+{
+    const tgi_run_steps *s = steps_of(r);
+    tgi_input_digest input;
+    tg_status st = take(r, err);
+    if (st == TG_OK)
+        st = walk(r, err);
+    if (s->settle)
+        st = s->settle(r, st, err);
+    if (st == TG_OK)
+        st = input_digest(r, &input, err);
+    if (st == TG_OK && s->finish)
+        st = s->finish(r, &input, res, err);
+    if (st != TG_OK && !r->finished) {
+        st = blame(r, st, err);
+        if (s->leave)
+            s->leave(r, st, err);
+    }
+    return st;
+}
+
+static void close_run(tgi_run *r)
+{
+    const tgi_run_steps *s = steps_of(r);
+    tgi_pass_stop(&r->pass);
+    if (s->stop)
+        s->stop(r);
     tgi_input_hash_close(&r->hash);
     tgi_pass_close(&r->pass);
+    if (s->close)
+        s->close(r);
+    tgi_free(r);
 }
 
-/* ---- Again ------------------------------------------------------------------------------- */
+/* Begin, or go on with, or find finished. */
+static tg_status attempt(tg_job *job, outcome *o, tgi_err *err)
+{
+    const tgi_run_steps *s = job->ends->steps;
+    tgi_run *r = tgi_calloc(TGI_TAG_PLAN, 1, s->bytes);
+    if (!r)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to run a job");
+    tg_run_result *res = &o->res;
+    r->job = job;
+    r->t0 = o->t0;
+    r->end.user = r;
+    *res = (tg_run_result){.size = sizeof *res};
+    tg_status st = s->begin(r, &o->done, err);
+    if (st == TG_OK && !o->done) {
+        st = tgi_job_tracker_open(job, r->goes_on, &r->tracker, err);
+        if (st == TG_OK)
+            st = work(r, res, err);
+    }
+    tgi_run_result(r, res);
+    if (r->tracker)
+        res->measured_peak_bytes = tgi_job_tracker_close(job, &r->tracker);
+    o->finished = st == TG_OK || r->finished;
+    o->lesson = !r->part && !o->done;
+    close_run(r);
+    return st;
+}
 
-tg_status tgi_run_attempts(tg_job *job,
-                           tg_status (*attempt)(tg_job *job, void *user, tgi_err *err),
-                           void *user, tgi_err *err)
+/* Until it ends in something else than a device whose memory is not what the plan counted on;
+ * and once more where job->again says that it is to begin anew. */
+static tg_status attempts(tg_job *job, outcome *o, tgi_err *err)
 {
     tgi_err e = {0};
-    tg_status st = attempt(job, user, &e);
+    tg_status st = attempt(job, o, &e);
     if (st != TG_OK && job->again) {
         job->again = 0;
         memset(&e, 0, sizeof e);
-        st = attempt(job, user, &e);
+        st = attempt(job, o, &e);
     }
     for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
         memset(&e, 0, sizeof e);
-        st = attempt(job, user, &e);
+        st = attempt(job, o, &e);
     }
     return st == TG_OK ? st : tgi_job_device_answer(job, st, &e, err);
+}
+
+/* ---- A run ------------------------------------------------------------------------------- */
+
+static tg_status run(tg_job *job, outcome *o, tgi_err *err)
+{
+    const tgi_run_steps *s = job->ends->steps;
+    if (s->prepare)
+        TGI_TRY(s->prepare(job, &o->res, &o->done, err));
+    if (!o->done)
+        TGI_TRY(attempts(job, o, err));
+    if (s->complete_all && !o->done) {
+        o->finished = 0;
+        TGI_TRY(s->complete_all(job, &o->res, err));
+    }
+    o->finished = 1;
+    return TG_OK;
+}
+
+tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
+{
+    const tgi_run_steps *s = job->ends->steps;
+    outcome o = {.res = {.size = sizeof o.res}, .t0 = tgi_seconds()};
+    TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
+    TGI_TRY(tgi_job_stats_look(job, err));
+    job->purpose = TGI_TO_RUN;
+    if (s->plan)
+        TGI_TRY(s->plan(job, err));
+    tg_status st = run(job, &o, err);
+    if (s->drop)
+        s->drop(job, st);
+    if (st != TG_OK)
+        tgi_job_sides_drop(job, st);
+    if (o.finished)
+        say_speed(job, o.t0, &o.res);
+    if (st == TG_OK && o.lesson)
+        tgi_job_learn_end(job, o.res.seconds);
+    if (o.finished && out)
+        *out = o.res;
+    return st == TG_OK
+               ? tgi_bad_tiles_verdict(o.res.bad_regions, job->set.input, job->set.output, err)
+               : st;
 }

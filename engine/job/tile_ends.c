@@ -9,7 +9,7 @@
 #include "engine/job/ends.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
-#include "engine/job/job_run.h"
+#include "engine/job/run_tiles.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
@@ -562,4 +562,4 @@ const tgi_ends tgi_tile_ends = {.after_stop = "goes on",
                                 .add_outputs = add_outputs,
                                 .output_codec = output_codec,
                                 .fixed_share = 1,
-                                .run = tgi_job_run_tiles};
+                                .steps = &tgi_tile_steps};

@@ -361,6 +361,10 @@ tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output
 {
     if (n == 0)
         return TG_OK;
+    if (!output) /* into memory: there is no list either */
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: %" PRId64 " region%s of it cannot be decoded and count as 0",
+                        input, n, n == 1 ? "" : "s");
     return tgi_fail(err, TG_E_FORMAT,
                     "%s: %" PRId64
                     " region%s of it cannot be decoded and counted as 0: %s is there but for "

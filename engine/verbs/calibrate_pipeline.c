@@ -9,7 +9,7 @@
 #include "engine/job/copy.h"
 #include "engine/job/job.h"
 #include "engine/job/job_open.h"
-#include "engine/job/job_run.h"
+#include "engine/job/run.h"
 #include "engine/verbs/calibrate.h"
 #include "io/npy.h"
 
@@ -183,7 +183,7 @@ static tg_status run_once(const trial *t, int64_t side, const char *in, const ch
     TGI_TRY(make_opts(pair, (int)(sizeof pair / sizeof pair[0]), &o, err));
     tg_status st = tgi_job_open(NULL, o, &job, err);
     if (st == TG_OK)
-        st = tgi_job_run_tiles(job, &res, err);
+        st = tgi_job_run(job, &res, err);
     tgi_job_close(&job);
     tgi_opts_free(&o);
     c->beside = res.seconds - res.bands_seconds;

@@ -1,11 +1,11 @@
-/* job_tensor.c - jobs whose outputs are arrays: the network as it is, shapes as the model
+/* run_arrays.c - jobs whose outputs are arrays: the network as it is, shapes as the model
  * declares them (NCHW or NHWC), still in strips and bands inside the budget.
  *
  * Inputs are arrays of a batch, or the planes of an image, looped over, one sample at a time.
  * Arrays are read and written piece by piece, never mapped: a file that is cut short meanwhile,
  * or a disk that is full, is an error then and no signal. There is no journal, a stopped run
  * starts over. */
-#include "engine/job/job_tensor.h"
+#include "engine/job/run_arrays.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
@@ -82,60 +82,33 @@ static tg_status tick(void *user, tgi_err *err)
     return tgi_run_input_holds(r, err);
 }
 
-static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
-{
-    const tgi_run *r = user;
-    const tgi_pass *p = &r->pass;
-    tgi_stats_args with = {.rows = p->staging[0], .rows_bytes = p->staging_bytes};
-    TGI_TRY(tgi_stats_scratch(p->reserve, &with.scratch, err));
-    return tgi_job_stats_collect(r->job, &with, sets, err);
-}
-
-static tg_status open_run(tgi_run *r, tgi_err *err)
+static tg_status begin(tgi_run *r, int *done, tgi_err *err)
 {
     tg_job *job = r->job;
-    int given;
-    const tgi_pass_end end = {
+    (void)done;
+    r->of = job;
+    r->check_tick = hash_tick;
+    r->end = (tgi_pass_end){
         .user = r, .load = load_input, .store = store_output, .stop = check_stop, .tick = tick};
-    TGI_TRY(tgi_job_tracker_open(job, 0, &r->tracker, err));
-    TGI_TRY(tgi_pass_reserve(&r->pass, job, err));
-    TGI_TRY(tgi_run_open(r, job->source, &end, NULL, HASH_BYTES, err));
-    return job->source && tgi_normalize_needs_stats(&job->set.normalize)
-               ? tgi_run_statistics(r, collect, &given, err)
-               : TG_OK;
-}
-
-static tg_status run_samples(tgi_run *r, tgi_err *err)
-{
-    tgi_input_digest behind_the_last;
-    tgi_run_bands_begin(r);
-    TGI_TRY(tgi_pass_walk(&r->pass, err));
-    tgi_run_bands_end(r);
-    return tgi_run_input_digest(r, &behind_the_last, err);
-}
-
-/* All samples; from the first again, and with a smaller plan, when the memory that the plan of
- * a device counted on is gone. */
-static tg_status compute(tg_job *job, void *res_of, tgi_err *err)
-{
-    tg_run_result *res = res_of;
-    tgi_run r = {
-        .job = job, .files = tgi_tensor_files, .of = job, .tick = hash_tick, .user = &r};
-    *res = (tg_run_result){.size = sizeof *res};
     if (!job->plan.valid)
         TGI_TRY(tgi_job_plan(job, err));
     if (job->plan.net->reads_model)
         tgi_graph_sum(job->graph); /* a touch of it costs nothing then */
-    tg_status st = open_run(&r, err);
-    if (st == TG_OK)
-        st = run_samples(&r, err);
-    st = tgi_run_blame(&r, st, err);
-    tgi_run_result(&r, res);
-    res->tiles = r.pass.cells;
-    res->nonfinite = r.pass.device.nonfinite;
-    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
-    tgi_run_close(&r);
-    return st;
+    return TG_OK;
+}
+
+static tg_status open_ends(tgi_run *r, tgi_err *err)
+{
+    (void)err;
+    r->source = r->job->source;
+    r->hashing.bytes = HASH_BYTES;
+    return TG_OK;
+}
+
+static void result(const tgi_run *r, tg_run_result *res)
+{
+    res->tiles = r->pass.cells;
+    res->nonfinite = r->pass.device.nonfinite;
 }
 
 /* Numbers of a smaller range than the processor's, perhaps. */
@@ -203,7 +176,7 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
 
 /* First all of them are complete and on the disk, then they get their names: a kill before that
  * leaves none, and the same command starts over. */
-static tg_status finish(tg_job *job, tgi_err *err)
+static tg_status give_names(tg_job *job, tgi_err *err)
 {
     const int n = job->graph->n_out;
     tgi_lines front;
@@ -219,22 +192,25 @@ static tg_status finish(tg_job *job, tgi_err *err)
 }
 
 /* Into the caller's memory: no names, no disk. */
-static tg_status fill_sinks(tg_job *job, tg_run_result *res, tgi_err *err)
+static int in_memory(const tg_job *job)
+{
+    return tgi_memory_has_sinks(job->opts);
+}
+
+static tg_status prepare_sinks(tg_job *job, tgi_err *err)
 {
     TGI_TRY(tgi_tensors_shape(job->tensors, err));
     TGI_TRY(tgi_memory_begin(job->tensors, err));
     if (job->bad)
         tgi_bad_tiles_only_count(job->bad);
-    TGI_TRY(tgi_run_attempts(job, compute, res, err));
-    TGI_TRY(tgi_net_unchanged(job->plan.net, err));
-    warn(job, res);
-    res->bad_regions = tgi_bad_tiles_count(job->bad);
     return TG_OK;
 }
 
 /* *named: they were complete, by a run that was killed while they got their names. */
-static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_err *err)
+static tg_status prepare(tg_job *job, tg_run_result *res, int *named, tgi_err *err)
 {
+    if (in_memory(job))
+        return prepare_sinks(job, err);
     const int there = access(job->set.output ? job->set.output : "", F_OK) == 0;
     if (!there) /* then nothing was completed, and a refusal makes no folder */
         TGI_TRY(tgi_job_check_disk(job, err));
@@ -246,50 +222,49 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_e
         TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_memory_begin(job->tensors, err));
     TGI_TRY(tgi_tensors_create(job->tensors, err));
-    TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
-    TGI_TRY(tgi_run_attempts(job, compute, res, err));
+    return tgi_bad_tiles_begin_output(job->bad, job->set.output, err);
+}
+
+static tg_status complete_all(tg_job *job, tg_run_result *res, tgi_err *err)
+{
     TGI_TRY(tgi_net_unchanged(job->plan.net, err));
     warn(job, res);
-    if (job->bad)
-        TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
-    TGI_TRY(finish(job, err));
+    if (!in_memory(job)) {
+        if (job->bad)
+            TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
+        TGI_TRY(give_names(job, err));
+    }
     res->bad_regions = tgi_bad_tiles_count(job->bad);
     return TG_OK;
 }
 
-tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
+static void drop(tg_job *job, tg_status st)
 {
-    const double t0 = tgi_seconds();
-    tg_run_result res = {.size = sizeof res};
-    int64_t n = 0;
-    int named = 0;
-    TGI_TRY(tgi_job_sides_look(job, err));
-    job->purpose = TGI_TO_RUN;
-    TGI_TRY(tgi_job_plan_output(job, err));
-    const int sinks = tgi_memory_has_sinks(job->opts);
-    const tg_status st =
-        sinks ? fill_sinks(job, &res, err) : fill_outputs(job, &res, &named, err);
     tgi_tensors_drop(job->tensors);
-    if (job->bad)
-        tgi_bad_tiles_end(job->bad);
-    if (st != TG_OK) {
-        tgi_job_sides_drop(job, st);
-        if (job->bad && !sinks)
-            tgi_bad_tiles_clear(job->bad);
-        return st;
-    }
-    const tgi_net *net = job->plan.net;
-    tgi_desc_count(&job->tensors->out[0].file, &n);
-    tgi_run_speed(job, t0, (double)n / (double)tgi_max(1, net->values[net->out[0]].c), &res);
-    const tg_status answer =
-        sinks && res.bad_regions
-            ? tgi_fail(err, TG_E_FORMAT,
-                       "%s: %lld regions of it cannot be decoded and count as 0",
-                       job->set.input, (long long)res.bad_regions)
-            : tgi_bad_tiles_verdict(res.bad_regions, job->set.input, job->set.output, err);
-    if (!job->dev.ops && !named)
-        tgi_job_learn_end(job, res.seconds);
-    if (out)
-        *out = res;
-    return answer;
+    if (!job->bad)
+        return;
+    tgi_bad_tiles_end(job->bad);
+    if (st != TG_OK && !in_memory(job))
+        tgi_bad_tiles_clear(job->bad);
 }
+
+static double pixels_of(const tg_job *job)
+{
+    const tgi_net *net = job->plan.net;
+    int64_t n = 0;
+    if (!net)
+        return 0;
+    tgi_desc_count(&job->tensors->out[0].file, &n);
+    return (double)n / (double)tgi_max(1, net->values[net->out[0]].c);
+}
+
+const tgi_run_steps tgi_array_steps = {.bytes = sizeof(tgi_run),
+                                       .files = tgi_tensor_files,
+                                       .plan = tgi_job_plan_output,
+                                       .prepare = prepare,
+                                       .begin = begin,
+                                       .open = open_ends,
+                                       .result = result,
+                                       .complete_all = complete_all,
+                                       .drop = drop,
+                                       .pixels = pixels_of};

@@ -1,10 +1,6 @@
-/* job_run.c - obey the plan: journal, reservation, threads, statistics, bands, finish.
- *
- * Everything that takes memory is opened before the first band; between the first and the last
- * band our code allocates nothing. But a run in stages opens a loader and an executor for each stage
- * and closes them behind it: tables, which the allowance holds; rows and values lie in the reservation.
- * `run` owns it all and closes in reverse order. */
-#include "engine/job/job_run.h"
+/* run_tiles.c - the steps of a run into an image: a journal, which a stop leaves and the same command goes on from;
+ * a writer of tiles; the receipt, then the name. */
+#include "engine/job/run_tiles.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
@@ -43,10 +39,9 @@ typedef struct run {
     tgi_pyramid_builder *pyramid;
     tg_trace memory; /* of the library's pool: a debug line after each step */
     char *fingerprint;
-    int finished;   /* the output has its name */
     int start_over; /* nothing to go on from, or another job's and -y was given */
+    int settled;    /* all was there: only what the end leaves was to be done */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
-    double t0, t_phase;
 } run;
 
 /* ---- Watching ---------------------------------------------------------------------------- */
@@ -239,39 +234,18 @@ static tg_status reread_tick(void *user, double fraction, tgi_err *err)
 static tg_status stats_tick(void *user, double fraction)
 {
     run *r = user;
-    report(r, "statistics", fraction, r->t_phase);
+    report(r, "statistics", fraction, r->all.t_phase);
     return tgi_cancel_signal() ? TG_E_CANCELLED : TG_OK;
 }
 
-static tg_status collect(void *user, tgi_stats *sets, tgi_err *err)
+static int kept(tgi_run *all, tgi_stats *sets, int *given)
 {
-    run *r = user;
-    tg_job *job = r->all.job;
-    const tgi_stats_args with = {.source = source_of(r),
-                                 .scratch = r->all.pass.arena,
-                                 .rows = (char *)r->all.pass.arena + TGI_STATS_SCRATCH,
-                                 .rows_bytes = job->plan.bytes.arena - TGI_STATS_SCRATCH,
-                                 .tick = stats_tick,
-                                 .user = r};
-    r->t_phase = tgi_seconds();
-    const tg_status st = tgi_job_stats_collect(job, &with, sets, err);
-    return st == TG_E_CANCELLED ? stopped(err) : st;
+    return tgi_job_stats_kept(all->job, ((run *)all)->journal, sets, given);
 }
 
-static tg_status get_statistics(run *r, tgi_err *err)
+static tg_status keep(tgi_run *all, const tgi_stats *sets, int given, tgi_err *err)
 {
-    tg_job *job = r->all.job;
-    tgi_stats *sets = r->all.pass.sets;
-    int given;
-    if (!tgi_normalize_needs_stats(&job->set.normalize))
-        return TG_OK;
-    const int kept = tgi_job_stats_kept(job, r->journal, sets, &given);
-    job->stats_given = given;
-    if (kept) /* new is the wish for a file of them */
-        return tgi_job_stats_write(job, sets, err);
-    TGI_TRY(tgi_run_statistics(&r->all, collect, &given, err));
-    job->stats_given = given;
-    return tgi_job_stats_keep(job, r->journal, sets, given, err);
+    return tgi_job_stats_keep(all->job, ((run *)all)->journal, sets, given, err);
 }
 
 /* ---- Bands ------------------------------------------------------------------------------- */
@@ -279,7 +253,7 @@ static tg_status get_statistics(run *r, tgi_err *err)
 static tg_status run_tick(void *user, tgi_err *err)
 {
     run *r = user;
-    report(r, "run", BY_TILES, r->t_phase);
+    report(r, "run", BY_TILES, r->all.t_phase);
     TGI_TRY(stopped(err));
     return tgi_run_input_holds(&r->all, err);
 }
@@ -328,24 +302,21 @@ static tg_status repair(run *r, tgi_err *err)
     return tgi_pass_walk(&r->all.pass, err);
 }
 
-static tg_status run_items(run *r, tgi_err *err)
+static tg_status complete(tgi_run *all, tgi_err *err)
 {
-    const tg_job *job = r->all.job;
-    r->t_phase = tgi_seconds();
-    tgi_run_bands_begin(&r->all);
-    tgi_ctx_log(job->ctx, TG_LOG_DEBUG,
-                "bands begin"); /* nothing is allocated until they end */
-    TGI_TRY(tgi_pass_walk(&r->all.pass, err));
+    run *r = (run *)all;
     TGI_TRY(repair(r, err));
     TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, run_tick, r, err));
     const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
     r->all.flush_wait = tgi_seconds() - bands_end;
     r->all.write_wait = tgi_commit_wait_seconds(r->commit);
-    tgi_run_bands_end(&r->all);
-    tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
+    tgi_ctx_log(r->all.job->ctx, TG_LOG_DEBUG,
+                "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
-    return tgi_stage_state_remove(&r->all.pass, job->set.output, err);
+    TGI_TRY(tgi_stage_state_remove(&r->all.pass, r->all.job->set.output, err));
+    tgi_trace_report(&r->memory, "bands");
+    return TG_OK;
 }
 
 static tg_status begin_anew(run *r, tgi_err *err)
@@ -405,83 +376,90 @@ static int has_all(const run *r)
                              (l->n_levels > 1 ? l->level_of[1].first : l->n_tiles);
 }
 
-static tg_status work(run *r, tgi_err *err)
+static tg_status room(tgi_run *all, tgi_err *err)
 {
-    tg_job *job = r->all.job;
-    const tgi_pass_end end = {.user = r,
-                              .store = store_rows,
-                              .stop = check_stop,
-                              .tick = run_tick,
-                              .turn = turn,
-                              .wants = wants};
-    r->all.of = job->source; /* by now: a plan may have opened it anew, to hold less */
-    if (!has_all(r))
-        TGI_TRY(tgi_job_check_disk(job, err));
-    TGI_TRY(tgi_pass_reserve(&r->all.pass, job,
-                             err)); /* before the journal: a refusal leaves nothing behind */
+    all->of = all->job->source; /* by now: a plan may have opened it anew, to hold less */
+    return has_all((run *)all) ? TG_OK : tgi_job_check_disk(all->job, err);
+}
+
+static tg_status open_ends(tgi_run *all, tgi_err *err)
+{
+    run *r = (run *)all;
+    tgi_pass_stages *stages = &all->pass.stages;
     tgi_trace_report(&r->memory, "reserve");
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
-    r->all.part = r->tiles_before != 0;
-    r->all.pass.stages.idle = r->tiles_before && has_all(r);
-    r->all.pass.stages.output = job->set.output;
-    r->all.pass.stages.job = job_of(r->journal);
-    TGI_TRY(tgi_run_open(&r->all, source_of(r), &end, r->all.pass.receipt, TGI_INPUT_HASH_BYTES,
-                         err));
-    TGI_TRY(get_statistics(r, err));
+    all->part = r->tiles_before != 0;
+    stages->idle = r->tiles_before && has_all(r);
+    stages->output = all->job->set.output;
+    stages->job = job_of(r->journal);
+    all->source = source_of(r);
+    all->hashing.buffer = all->pass.receipt;
+    all->hashing.bytes = TGI_INPUT_HASH_BYTES;
+    return TG_OK;
+}
+
+static tg_status ready(tgi_run *all, tgi_err *err)
+{
+    run *r = (run *)all;
     TGI_TRY(open_writer(r, err));
     tgi_trace_report(&r->memory, "open");
-    TGI_TRY(run_items(r, err));
-    tgi_trace_report(&r->memory, "bands");
+    tgi_ctx_log(all->job->ctx, TG_LOG_DEBUG,
+                "bands begin"); /* nothing is allocated until they end */
     return TG_OK;
 }
 
 /* ---- After ------------------------------------------------------------------------------- */
 
-static void close_run(run *r)
+static void stop(tgi_run *all)
 {
+    run *r = (run *)all;
     tgi_err ignored = {0};
-    tgi_pass_stop(&r->all.pass);
     tgi_source_close(&r->decoded);
     tgi_store_close(&r->store);
     tgi_pyramid_close(&r->pyramid);
     if (r->commit)
         tgi_commit_close(&r->commit, &ignored);
     tgi_journal_close(&r->journal);
-    if (r->all.job->bad)
-        tgi_bad_tiles_end(r->all.job->bad);
-    tgi_run_close(&r->all); /* writers worked in its memory */
+    if (all->job->bad)
+        tgi_bad_tiles_end(all->job->bad);
+}
+
+static void close_ends(tgi_run *all)
+{
+    run *r = (run *)all;
     tgi_free(r->fingerprint);
     tgi_trace_end(&r->memory);
 }
 
-static void fill_result(const run *r, tg_run_result *res)
+static double pixels_of(const tg_job *job)
 {
-    const tg_job *job = r->all.job;
     const tgi_mapping *m = &job->map;
-    const double pixels = (double)m->out_extent[0] * (double)m->out_extent[1] *
-                          (double)m->out_extent[2] * (double)m->n_items;
-    tgi_run_result(&r->all, res);
-    tgi_run_speed(job, r->t0, pixels, res);
+    return (double)m->out_extent[0] * (double)m->out_extent[1] * (double)m->out_extent[2] *
+           (double)m->n_items;
+}
+
+static void result(const tgi_run *all, tg_run_result *res)
+{
+    const run *r = (const run *)all;
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
     res->tiles_resumed = r->tiles_before - r->repairs;
     res->tiles_begun = r->journal ? tgi_journal_begun(r->journal) : 0;
-    res->bad_regions = tgi_bad_tiles_count(job->bad);
+    res->bad_regions =
+        r->settled ? tgi_journal_bad(r->journal)->regions : tgi_bad_tiles_count(all->job->bad);
     res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;
 }
 
 static tg_status finish_tick(void *user, double fraction, tgi_err *err)
 {
     run *r = user;
-    report(r, "finish", fraction, r->t_phase);
+    report(r, "finish", fraction, r->all.t_phase);
     return stopped(err);
 }
 
-/* Checksums of both files for the receipt; an output that is a picture is made for it. */
+/* The output's checksum for the receipt; an output that is a picture is made for it. */
 static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 {
-    r->all.tick = finish_tick;
-    TGI_TRY(tgi_run_input_digest(&r->all, &files->input, err));
     tgi_image_meta meta;
     tgi_mapping_meta(&r->all.job->map, r->all.job->info, &meta);
     TGI_TRY(tgi_picture_make(r->all.job->set.writer, r->all.job->plan.layout, &meta, r->journal,
@@ -506,45 +484,43 @@ static void warn_of_clipped(run *r)
 /* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not;
  * the list of what was filled, and the picture of its memory, too.
  */
-static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
+static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_result *res,
+                        tgi_err *err)
 {
-    tgi_receipt_files files = {0};
-    r->t_phase = tgi_seconds();
+    run *r = (run *)all;
+    tg_job *job = all->job;
+    tgi_receipt_files files = {.input = *input};
     TGI_TRY(check_files(r, &files, err));
-    report(r, "finish", 1, r->t_phase);
-    fill_result(r, res);
-    tgi_run_warn_of_nonfinite(r->all.job, res->nonfinite,
-                              tgi_dtype_is_float(r->all.job->set.dtype)
+    report(r, "finish", 1, all->t_phase);
+    tgi_run_result(all, res);
+    tgi_run_warn_of_nonfinite(job, res->nonfinite,
+                              tgi_dtype_is_float(job->set.dtype)
                                   ? ""
                                   : "; NaN is written as 0, infinity as the end of the range");
     warn_of_clipped(r);
-    tgi_job_warn_of_surplus(r->all.job);
-    res->measured_peak_bytes = tgi_job_tracker_peak(r->all.tracker);
-    TGI_TRY(tgi_receipt_write(r->all.job, res, r->all.pass.sets, r->fingerprint, &files, err));
-    if (r->all.job->bad)
-        TGI_TRY(tgi_bad_tiles_write(r->all.job->bad, r->all.job->set.input, err));
+    tgi_job_warn_of_surplus(job);
+    res->measured_peak_bytes = tgi_job_tracker_peak(all->tracker);
+    TGI_TRY(tgi_receipt_write(job, res, all->pass.sets, r->fingerprint, &files, err));
+    if (job->bad)
+        TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
     TGI_TRY(tgi_journal_seal(r->journal, err));
-    res->measured_peak_bytes =
-        tgi_job_tracker_close(r->all.job, &r->all.tracker); /* and the picture */
+    res->measured_peak_bytes = tgi_job_tracker_close(job, &all->tracker); /* and the picture */
     TGI_TRY(tgi_journal_name(r->journal, err));
-    r->finished = 1;
-    return tgi_bad_tiles_verdict(res->bad_regions, r->all.job->set.input,
-                                 r->all.job->set.output, err);
+    all->finished = 1;
+    return TG_OK;
 }
 
 /* Of a run that failed: what of it nobody should go on with. What was stopped otherwise stays,
  * whatever became of the input: the fingerprint compares that, and knows more than a time. */
-static void leave(run *r, tg_status st, tgi_err *err)
+static void leave(tgi_run *all, tg_status st, const tgi_err *err)
 {
-    tg_job *job = r->all.job;
-    if (!r->journal || r->finished)
-        return;
-    (void)tgi_run_blame(&r->all, st, err);
+    run *r = (run *)all;
+    tg_job *job = all->job;
     if (st == TG_E_CHANGED && job->set.overwrite && tgi_journal_is_another(r->journal)) {
         tgi_job_warn(job, "-y: %s.partial is discarded: %.160s", job->set.output, err->text);
         tgi_journal_forget(r->journal);
         job->again = 1;
-    } else if (r->all.input_changed) {
+    } else if (all->input_changed) {
         tgi_journal_forget(r->journal);
     } else if (st != TG_E_FORMAT) {
         return;
@@ -557,10 +533,11 @@ static void leave(run *r, tg_status st, tgi_err *err)
         tgi_bad_tiles_clear(job->bad);
 }
 
-/* Write what is ready, then finish the file or leave a journal that the next run goes on from.
- */
-static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err)
+/* Write what is ready; then the file is finished, or there is a journal that the next run goes on
+ * from. */
+static tg_status settle(tgi_run *all, tg_status st, tgi_err *err)
 {
+    run *r = (run *)all;
     tgi_err late = {0};
     if (r->commit) {
         if (st != TG_OK)
@@ -569,62 +546,51 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
         if (st == TG_OK && sc != TG_OK)
             st = tgi_fail(err, sc, "%s", late.text);
     }
-    if (st == TG_OK)
-        st = finish(r, res, err);
-    if (st != TG_OK)
-        leave(r, st, err);
+    all->t_phase = tgi_seconds();
+    all->check_tick = finish_tick;
     return st;
 }
 
-typedef struct outcome {
-    tg_run_result res;
-    int finished; /* the output has its name: res tells of it */
-} outcome;
+/* ---- Begin ------------------------------------------------------------------------------- */
 
-/* Begin, or go on with, or find finished. */
-static tg_status attempt(tg_job *job, void *user, tgi_err *err)
+static tg_status begin(tgi_run *all, int *done, tgi_err *err)
 {
-    outcome *out = user;
-    tg_run_result *res = &out->res;
-    run r = {.t0 = tgi_seconds()};
-    r.all = (tgi_run){.job = job, .files = tgi_source_held, .tick = reread_tick, .user = &r};
-    trace_begin(&r);
-    tg_status st = open_journal(&r, err);
-    if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TGI_JOURNAL_FINISHED) {
-        st = tgi_settle(r.journal, job->bad, job->set.input, job->set.output, &r.finished, err);
-        fill_result(&r, res);
-        res->bad_regions = tgi_journal_bad(r.journal)->regions;
-        close_run(&r);
-        out->finished = r.finished;
-        return st;
+    run *r = (run *)all;
+    tg_job *job = all->job;
+    all->end = (tgi_pass_end){.user = r,
+                              .store = store_rows,
+                              .stop = check_stop,
+                              .tick = run_tick,
+                              .turn = turn,
+                              .wants = wants};
+    all->check_tick = reread_tick;
+    all->stats_tick = stats_tick;
+    trace_begin(r);
+    TGI_TRY(open_journal(r, err));
+    if (!r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_FINISHED) {
+        *done = r->settled = 1;
+        return tgi_settle(r->journal, job->bad, job->set.input, job->set.output, &all->finished,
+                          err);
     }
-    tgi_mem_trim();  /* what others freed in this process is not the run's */
-    if (st == TG_OK) /* the log is the first file that another run would find */
-        st = tgi_journal_claim(r.journal, job->plan.layout, err);
-    if (st == TG_OK)
-        st = tgi_job_tracker_open(job, goes_on(&r), &r.all.tracker, err);
-    if (st == TG_OK)
-        st = conclude(&r, work(&r, err), res, err);
-    fill_result(&r, res);
-    if (r.all.tracker)
-        res->measured_peak_bytes = tgi_job_tracker_close(job, &r.all.tracker);
-    if (st == TG_OK && !r.all.part)
-        tgi_job_learn_end(job, res->seconds);
-    close_run(&r);
-    out->finished = st == TG_OK || r.finished;
-    return st;
+    all->goes_on = goes_on(r);
+    tgi_mem_trim(); /* what others freed in this process is not the run's */
+    /* the log is the first file that another run would find */
+    return tgi_journal_claim(r->journal, job->plan.layout, err);
 }
 
-tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err)
-{
-    outcome done = {.res = {.size = sizeof done.res}};
-    TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
-    TGI_TRY(tgi_job_stats_look(job, err));
-    job->purpose = TGI_TO_RUN;
-    const tg_status st = tgi_run_attempts(job, attempt, &done, err);
-    if (st != TG_OK)
-        tgi_job_sides_drop(job, st);
-    if (done.finished && out)
-        *out = done.res;
-    return st;
-}
+const tgi_run_steps tgi_tile_steps = {.bytes = sizeof(run),
+                                      .files = tgi_source_held,
+                                      .begin = begin,
+                                      .room = room,
+                                      .open = open_ends,
+                                      .kept = kept,
+                                      .keep = keep,
+                                      .ready = ready,
+                                      .complete = complete,
+                                      .settle = settle,
+                                      .finish = finish,
+                                      .leave = leave,
+                                      .result = result,
+                                      .stop = stop,
+                                      .close = close_ends,
+                                      .pixels = pixels_of};

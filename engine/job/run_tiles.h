@@ -1,0 +1,12 @@
+/* run_tiles.h - the steps of a run whose output is an image, tile by tile. */
+#ifndef TGI_RUN_TILES_H
+#define TGI_RUN_TILES_H
+
+#include "engine/job/run.h"
+
+extern const tgi_run_steps tgi_tile_steps;
+
+/* A share of clipped values that is worth a warning. */
+#define TGI_CLIPPED_MANY 0.01
+
+#endif
