@@ -6,9 +6,9 @@
 #include "engine/ends/tensors.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_plan.h"
-#include "engine/job/run_arrays.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
+#include "engine/job/run_arrays.h"
 
 #include <stdio.h>
 #include <string.h>

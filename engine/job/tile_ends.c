@@ -9,10 +9,10 @@
 #include "engine/job/ends.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
-#include "engine/job/run_tiles.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
+#include "engine/job/run_tiles.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
 
