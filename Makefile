@@ -81,7 +81,7 @@ package: deps
 
 format:
 	@scripts/deps-debian lint
-	git ls-files -- '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format -i
+	git ls-files -- '*.c' '*.h' '*.cu' '*.cuh' '*.cc' | xargs clang-format -i
 
 lint: deps $(BUILD)/build.ninja
 	@scripts/deps-debian lint

@@ -5,9 +5,16 @@ install(TARGETS tegula_shared EXPORT tegulaTargets LIBRARY DESTINATION ${CMAKE_I
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "tegula*.h")
 install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tegula
         FILES_MATCHING PATTERN "*.json")
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# The README's links lead to docs/.
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.png")
+# The pages, the README beside them: their links lead to what is installed (cmake/pages.cmake).
+set(pages_dir ${PROJECT_BINARY_DIR}/installed_pages)
+install(CODE "
+  set(SOURCE [==[${PROJECT_SOURCE_DIR}]==])
+  set(STAGE [==[${pages_dir}]==])
+  set(DOCDIR [==[${CMAKE_INSTALL_DOCDIR}]==])
+  set(INCLUDEDIR [==[${CMAKE_INSTALL_INCLUDEDIR}]==])
+  set(PRESETDIR [==[${CMAKE_INSTALL_DATADIR}/tegula]==])
+  include([==[${PROJECT_SOURCE_DIR}/cmake/pages.cmake]==])")
+install(DIRECTORY ${pages_dir}/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # For pkg-config and for find_package(tegula). Both find the rest from where they lie themselves,
 # so what was installed or packed can be moved.

@@ -115,7 +115,7 @@ extern "C" {
     X(TG_E_FORMAT, -5, "the file is damaged or not of the expected format")                    \
     X(TG_E_UNSUPPORTED, -6, "valid, but not implemented in this build")                        \
     X(TG_E_DEVICE, -7, "the processor lacks what was asked for, or the accelerator failed")    \
-    X(TG_E_CANCELLED, -8, "stopped on request; the journal can resume it")                     \
+    X(TG_E_CANCELLED, -8, "stopped on request; with a journal, the same call goes on")         \
     X(TG_E_NOT_FOUND, -9, "an input file does not exist or cannot be opened")                  \
     X(TG_E_EXISTS, -10, "the output exists already or cannot be created")                      \
     X(TG_E_NO_SPACE, -11, "the disk has no room for the output")                               \
@@ -158,8 +158,7 @@ typedef struct tg_progress {
     int64_t tiles_done, tiles_total;
     int64_t tiles_resumed; /* of those done: found in the journal, from earlier runs */
     int64_t stage, stages; /* of a run in stages: the one that is computed, from 1; else 0 */
-    int64_t
-        stage_resumed; /* that in which an earlier run was stopped and this one goes on; 0: none */
+    int64_t stage_resumed; /* the stage where an earlier run was stopped; 0: none */
 } tg_progress;
 
 /** Callbacks of a context. Zero means default in every field; `size` is sizeof(tg_ctx_opts). */
@@ -363,12 +362,13 @@ typedef struct tg_run_result {
  *         TG_E_BUSY       another run holds the output
  *         TG_E_CHANGED    input or settings differ from those in the journal
  *         TG_E_NO_SPACE   the detail has the bytes missing, and remedies
- *         TG_E_CANCELLED  stopped; the journal is valid and the same call continues
+ *         TG_E_CANCELLED  stopped. The same call continues by the journal; an output without one
+ *                         (arrays, memory) starts over
  *         TG_E_FORMAT     the input is damaged. With "on-bad-tile" = "fill" the output is
  *                         complete except for what OUT.errors.json lists, and *out is filled.
  *                         Also: somebody wrote into the input since the job was opened; then
  *                         what was made of it is removed
- *         TG_E_DEVICE_LOST  the GPU failed; the journal is valid and the same call continues
+ *         TG_E_DEVICE_LOST  the GPU failed; the same call continues, as after TG_E_CANCELLED
  *         TG_E_IO, TG_E_BUDGET, TG_E_NOMEM
  */
 TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
@@ -377,7 +377,7 @@ TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
 
 /**
  * Ask the call that is running on this job to stop soon. It returns TG_E_CANCELLED and leaves a
- * valid journal.
+ * valid journal, where the output has one.
  *
  * May be called from any thread, from callbacks and from signal handlers, as often as you like.
  * If nothing runs on the job, its next call stops. The request ends with the call that it
@@ -448,8 +448,7 @@ typedef struct tg_verify_result {
     int64_t items; /* planes, volumes or samples there are: the first one was computed */
     const tg_verify_output *outputs; /* view, until the job is verified again or closed */
     size_t n_outputs;
-    int64_t
-        stages; /* the strips are those of so many stages, one after another; 0: of one pass */
+    int64_t stages; /* the strips are those of so many stages in turn; 0: of one pass */
 } tg_verify_result;
 
 /**

@@ -8,10 +8,9 @@
  *     tg_opts_set_source(o, NULL, &in);
  *     tg_opts_set_sink(o, NULL, &out);
  *     tg_job_open(ctx, o, &job);
- *     tg_job_output(job, 0, NULL, &out);     shape and type, from the plan
+ *     tg_job_output(job, 0, NULL, &out);  shape and type, from the plan
  *     out.data = malloc(...);
- *     tg_job_run(job, NULL);                 again and again, with other pixels or another
- * `data`
+ *     tg_job_run(job, NULL);              again, with other pixels or another `data`
  *
  * The planner, the budget and the kernels are those of files: the bytes are the same. The
  * caller's own memory counts to what the process held when the job was opened, not to the plan.

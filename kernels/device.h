@@ -40,8 +40,8 @@ extern "C" {
 
 #define TGI_DEVICE_ABI 8u /* rises with any change of this header, op.h or backend.h */
 
-/* What tgi_err.asked_by says of a TG_E_NOMEM that the device's memory is the reason of: a plan
- * that takes less of it may do. */
+/* tgi_err.asked_by of a TG_E_NOMEM when the memory of the device ran out, not that of the
+ * machine: a plan that takes less of it may succeed. */
 #define TGI_DEVICE_ASKS "the device"
 
 typedef struct tgi_device tgi_device;                 /* one device, opened: a context */

@@ -181,8 +181,8 @@ typedef void (*tgi_finish_extremes_fn)(const tgi_op_ctx *ctx, const struct tgi_e
 typedef struct tgi_reduce {
     /* 1: this node is such a reduction; NULL: every node of the operator is. */
     int (*fits)(const tgi_op_ctx *ctx);
-    /* dst[0], dense, of the moments of all channels of source 0, or of their extremes: one of
-     * both. */
+    /* Fill dst[0], dense, from what was gathered over all pixels of each channel of source 0.
+     * One of the two is set: `finish` takes moments, `finish_extremes` takes extremes. */
     tgi_finish_fn finish;
     tgi_finish_extremes_fn finish_extremes;
 } tgi_reduce;
@@ -202,12 +202,11 @@ typedef struct tgi_op {
     /* The class of one node, where attributes or shapes decide it (a reduction over channels is
      * local, over pixels it is not); not by extents. NULL: op_class. */
     tgi_op_kind (*classify)(const tgi_op_ctx *ctx);
-    int any_type; /* 1: `ref` is right for integers and bools in views too */
-    const tgi_reduce
-        *reduce;           /* of TGI_OP_WHOLE: made piece by piece; NULL: from edge to edge */
-    int internal;          /* 1: of this program alone, no model's file may name it */
-    const tgi_attr *attrs; /* NULL: none */
-    size_t attrs_size;     /* bytes of the attribute struct */
+    int any_type;             /* 1: `ref` is right for integers and bools in views too */
+    const tgi_reduce *reduce; /* of TGI_OP_WHOLE: made in pieces; NULL: from edge to edge */
+    int internal;             /* 1: of this program alone, no model's file may name it */
+    const tgi_attr *attrs;    /* NULL: none */
+    size_t attrs_size;        /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is
      * TG_E_FORMAT with a detail that gives both sides; what is valid ONNX but not done here is
      * TG_E_UNSUPPORTED. `ctx->dst` is not yet valid. */

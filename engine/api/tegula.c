@@ -156,7 +156,7 @@ tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)
     if (!ctx || !output || !out)
         return tgi_fail(err, TG_E_ARG, "tg_output_look: NULL argument");
     if (!tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_output_look: status.size is not of this version");
+        return tgi_sized_refuse(out, "tg_output_look: status", err);
     TGI_TRY(tgi_output_look(output, &own, err));
     tgi_sized_give(out, &own);
     return TG_OK;
@@ -214,7 +214,7 @@ tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_plan_info own;
     if (out && !tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
+        return tgi_sized_refuse(out, "tg_job_plan: plan_info", err);
     TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     if (out) {
         tgi_job_plan_info(job, &own);
@@ -263,7 +263,7 @@ tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_array own;
     if (!tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_output: array.size is not of this version");
+        return tgi_sized_refuse(out, "tg_job_output: array", err);
     TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     if (job->ends->tiled)
         return tgi_fail(err, TG_E_ARG, "tg_job_output: the job makes an image: give it a sink");
@@ -294,7 +294,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_run_result own;
     if (out && !tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
+        return tgi_sized_refuse(out, "tg_job_run: result", err);
     TGI_TRY(tgi_job_needs_here(job, "run", err));
     const tg_status st = work_on(job, TGI_DO_RUN, run, out ? &own : NULL);
     if (out)
@@ -314,7 +314,7 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_verify_result own;
     if (!tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
+        return tgi_sized_refuse(out, "tg_job_verify: result", err);
     TGI_TRY(tgi_job_needs_here(job, "be verified", err));
     const tg_status st = work_on(job, TGI_DO_VERIFY, verify, &own);
     tgi_sized_give(out, &own);

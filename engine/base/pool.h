@@ -89,8 +89,7 @@ uint64_t tgi_pool_requests(tg_pool *pool);
 /* Holds every invariant against the structures; NULL, or what is wrong. Slow. */
 const char *tgi_pool_broken(tg_pool *pool);
 
-/* ---- Behind the public door: as the calls of tegula_pool.h of the same name ---------------
- */
+/* ---- Behind the public door: as the calls of tegula_pool.h of the same name -------------- */
 
 tg_status tgi_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag, const char *site,
                             void **out);

@@ -25,6 +25,18 @@ int tgi_sized_take(const void *given, void *own, size_t bytes)
     return 1;
 }
 
+tg_status tgi_sized_refuse(const void *given, const char *name, tgi_err *err)
+{
+    if (!given)
+        return tgi_fail(err, TG_E_ARG, "%s is NULL", name);
+    if (size_of(given) < sizeof(size_t))
+        return tgi_fail(err, TG_E_ARG, "%s.size is %zu: set it to the sizeof of the struct",
+                        name, size_of(given));
+    return tgi_fail(err, TG_E_ARG,
+                    "%s has members that this version does not know, and they are not zero",
+                    name);
+}
+
 void tgi_sized_give(void *given, const void *own)
 {
     const size_t has = size_of(given), bytes = size_of(own);

@@ -11,11 +11,15 @@
 #ifndef TGI_SIZED_H
 #define TGI_SIZED_H
 
+#include "engine/base/status.h"
+
 #include <stddef.h>
 
 /* What `given` has of a struct of `bytes` bytes, and zeros for the rest; own's size is `bytes`.
  * 0: it is NULL, its size is none, or it has more than we know of and sets it. */
 int tgi_sized_take(const void *given, void *own, size_t bytes);
+/* TG_E_ARG and the reason why tgi_sized_take took nothing of `given`, which is called `name`. */
+tg_status tgi_sized_refuse(const void *given, const char *name, tgi_err *err);
 /* Back into `given`, as far as it goes; its size stays. After tgi_sized_take answered 1. */
 void tgi_sized_give(void *given, const void *own);
 

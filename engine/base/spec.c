@@ -178,8 +178,7 @@ const char *tgi_nearest_text(const tgi_nearest *n, char *buf, size_t cap)
     return buf;
 }
 
-/* ---- memory budget --------------------------------------------------------------------------
- */
+/* ---- memory budget ----------------------------------------------------------------------- */
 
 tg_status tgi_ram_parse(const char *text, tgi_ram_spec *out, tgi_err *err)
 {
@@ -202,8 +201,7 @@ tg_status tgi_ram_parse(const char *text, tgi_ram_spec *out, tgi_err *err)
     return TG_OK;
 }
 
-/* ---- tile -----------------------------------------------------------------------------------
- */
+/* ---- tile -------------------------------------------------------------------------------- */
 
 tg_status tgi_tile_parse(const char *text, tgi_tile_spec *out, tgi_err *err)
 {
@@ -226,8 +224,7 @@ tg_status tgi_tile_parse(const char *text, tgi_tile_spec *out, tgi_err *err)
     return TG_OK;
 }
 
-/* ---- region of interest ---------------------------------------------------------------------
- */
+/* ---- region of interest ------------------------------------------------------------------ */
 
 /* "lo:hi", either may be missing. */
 static bool bounds(const char **p, tgi_range *out)
@@ -283,8 +280,7 @@ tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tgi_ra
     return TG_OK;
 }
 
-/* ---- planes ---------------------------------------------------------------------------------
- */
+/* ---- planes ------------------------------------------------------------------------------ */
 
 /* "7", "5-9" (both included) or "10-". */
 static bool plane_range(const char **p, tgi_range *out)
@@ -359,8 +355,7 @@ int64_t tgi_planes_at(const tgi_planes_spec *s, int64_t i)
     return -1;
 }
 
-/* ---- normalisation --------------------------------------------------------------------------
- */
+/* ---- normalisation ----------------------------------------------------------------------- */
 
 static bool starts(const char **p, const char *word)
 {
@@ -407,8 +402,7 @@ bool tgi_normalize_needs_stats(const tgi_normalize_spec *s)
            s->kind == TGI_NORM_ZSCORE;
 }
 
-/* ---- types and compression ------------------------------------------------------------------
- */
+/* ---- types and compression --------------------------------------------------------------- */
 
 tg_status tgi_dtype_spec_parse(const char *text, tg_dtype *out, tgi_err *err)
 {
@@ -461,8 +455,7 @@ const char *tgi_compress_name(tgi_compress_kind k)
     return (int)k >= 0 && (int)k < N_CODECS ? codecs[k].name : "?";
 }
 
-/* ---- points and axes ------------------------------------------------------------------------
- */
+/* ---- points and axes --------------------------------------------------------------------- */
 
 tg_status tgi_at_parse(const char *text, int64_t out[3], tgi_err *err)
 {

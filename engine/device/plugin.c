@@ -160,8 +160,7 @@ static void say_none(tgi_devices *out)
         snprintf(out->why, sizeof out->why, "the driver shows no device");
 }
 
-/* ---- What the driver takes first ----------------------------------------------------------
- */
+/* ---- What the driver takes first --------------------------------------------------------- */
 
 /* A driver takes a little of each device when a process first asks it anything (some 3 MiB on
  * an H100), before any context: no look at free memory that comes later sees it. */

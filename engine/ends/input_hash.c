@@ -19,15 +19,13 @@ struct tgi_input_hash {
     const void *of;
     void *buffer, *own;
     size_t cap;
-    uint64_t all; /* bytes, when they were opened */
-    uint64_t
-        state; /* of all files: as they were opened, or as they were found to be the same */
+    uint64_t all;        /* bytes, when they were opened */
+    uint64_t state;      /* of all files: as they were when opened or last found the same */
     const char *touched; /* the first file that was; NULL: none */
     double next;         /* when they are looked at again */
     tgi_beside beside;
-    atomic_int
-        lost; /* becomes 1 + the number of a file that was changed, before all was read */
-    atomic_int read;              /* becomes 1 when all was */
+    atomic_int lost; /* becomes 1 + the number of a file that changed before all was read */
+    atomic_int read; /* becomes 1 when all was */
     char sha256[TGI_SHA256_TEXT]; /* then; "": it could not be read */
     /* The thread's until all was read or it is stopped. */
     tgi_sha256 sha;

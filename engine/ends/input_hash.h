@@ -41,18 +41,18 @@ typedef struct tgi_input_digest {
  * digest says so. TG_E_NOMEM */
 tg_status tgi_input_hash_open(tgi_held_files *files, const void *of, void *buffer, size_t cap,
                               tgi_input_hash **out, tgi_err *err);
-/* Called between reads of the whole, with the fraction done; what it answers but TG_OK is the
- * caller's answer, too. */
+/* Called again and again while the rest of the input is read, with the fraction done. Another
+ * answer than TG_OK ends the reading and is returned to the caller. */
 typedef tg_status tgi_input_tick(void *user, double fraction, tgi_err *err);
 /* Between pixels: TG_E_FORMAT, naming the file, when it was changed. NULL: TG_OK. */
 tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *user,
                                tgi_err *err);
-/* Behind the last pixel: finish what the thread has not done, and check. The digest is filled
- * with TG_OK alone. */
+/* After the last pixel: read what the thread has not read yet, and check. The digest is filled
+ * only with TG_OK. */
 tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,
                                 tgi_input_digest *out, tgi_err *err);
-/* The same for who has no use for a checksum: what of it the thread has not done stays undone,
- * and the digest says nothing of it. */
+/* The same without a checksum: the rest of the input is not read to complete it, and the digest
+ * has none. */
 tg_status tgi_input_hash_settle(tgi_input_hash *h, tgi_input_tick *tick, void *user,
                                 tgi_input_digest *out, tgi_err *err);
 void tgi_input_hash_close(tgi_input_hash **h); /* at any time; NULL is fine */

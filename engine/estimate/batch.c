@@ -75,8 +75,9 @@ static tg_status by_parameters(const tgi_question *q, const tgi_gpus *gpus, tgi_
     TGI_TRY(tgi_params_parse(tgi_opts_str(q->o, TGI_OPT_PARAMS), &s.parameters, err));
     tgi_estimate_dims(q->o, &s.height, &s.width, &channels);
     if (channels && channels != 3)
-        return tgi_fail(err, TG_E_ARG,
-                        "--size: the formula is of 3 channels; with -m MODEL any are fine");
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--size: with --params images have 3 channels; with -m MODEL any number");
     s.length = tgi_opts_int(q->o, TGI_OPT_LENGTH, TG_BATCH_LENGTH);
     s.length = s.length ? s.length : -1;
     s.hidden = tgi_opts_int(q->o, TGI_OPT_HIDDEN, TG_BATCH_HIDDEN);

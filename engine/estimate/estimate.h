@@ -41,8 +41,7 @@ uint64_t tgi_power_of_two(uint64_t v);
  * Returned; tgi_free. */
 tg_status tgi_gpus_asked(const tgi_question *q, tgi_gpus **out, tgi_err *err);
 
-/* ---- Real data (data_scan.c, list_count.c) ------------------------------------------------
- */
+/* ---- Real data (data_scan.c, list_count.c) ----------------------------------------------- */
 
 #define TGI_MAX_REASONS 12
 
@@ -73,8 +72,7 @@ tg_status tgi_scan_path(tgi_scan *s, const char *path, tgi_err *err);
 tg_status tgi_list_count(const char *path, int64_t *samples, char *member, size_t cap,
                          tgi_err *err);
 
-/* ---- Models (batch_plan.c) ----------------------------------------------------------------
- */
+/* ---- Models (batch_plan.c) --------------------------------------------------------------- */
 
 /* Extents z,y,x of a model's first input: --size, else what the file declares, else 224 or the
  * next that works. `raw` is the model as imported: a finished graph has forgotten what was
@@ -84,8 +82,7 @@ tg_status tgi_model_extent(const tgi_graph *g, const tgi_graph *raw, const tg_op
 /* "224x224" or "16x224x224". */
 void tgi_extent_text(const tgi_graph *g, const int64_t ext[3], char *buf, size_t cap);
 
-/* ---- Behind the calls of tegula_estimate.h ------------------------------------------------
- */
+/* ---- Behind the calls of tegula_estimate.h ----------------------------------------------- */
 
 tg_status tgi_estimate_image_bytes(int64_t n, int64_t height, int64_t width, int64_t channels,
                                    tg_dtype dtype, uint64_t *out);

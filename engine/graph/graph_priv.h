@@ -116,7 +116,8 @@ double tgi_eval_work(const tgi_op *op, const tgi_op_ctx *ctx);
 tg_status tgi_free_sizes(tgi_graph *g, tgi_freed *f, tgi_err *err);
 tg_status tgi_fix_sizes(tgi_graph *g, const tgi_freed *f, tgi_err *err);
 tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err);
-/* Whether it works on images or volumes (spatial, base): known behind tgi_rewrite_edges. */
+/* Find out whether the network works on images or on volumes: sets g->spatial and g->base. Call it
+ * after tgi_rewrite_edges. TG_E_UNSUPPORTED: neither. */
 tg_status tgi_size_find_rank(tgi_graph *g, tgi_err *err);
 tg_status tgi_size_analyse(tgi_graph *g, tgi_err *err);
 /* Inputs of another size than the base, k = 1 or 2, at which inference succeeds; of 2 the extents

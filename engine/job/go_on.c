@@ -74,7 +74,7 @@ tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const ch
         return TG_OK;
     return tgi_fail(err, TG_E_CHANGED,
                     "the interrupted output of %s has regions filled by --on-bad-tile fill: "
-                    "go on with it, or give -y to discard that output and start over",
+                    "give it again to continue, or -y to discard that output and start over",
                     output);
 }
 

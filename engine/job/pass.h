@@ -38,12 +38,11 @@ typedef struct tgi_pass {
     tgi_pass_end end;
     tgi_reserve *reserve;
     tgi_threads *pool;
-    tgi_exec *exec;        /* NULL on a device */
-    tgi_run_device device; /* in its place */
-    tgi_loader *loader;    /* of an image */
-    tgi_stats *sets;       /* of an image: job->map.n_stats of them, zero */
-    tgi_pass_stages
-        stages; /* of a net that runs in several: tiling and exec are those at hand */
+    tgi_exec *exec;         /* NULL on a device */
+    tgi_run_device device;  /* in its place */
+    tgi_loader *loader;     /* of an image */
+    tgi_stats *sets;        /* of an image: job->map.n_stats of them, zero */
+    tgi_pass_stages stages; /* of a net in several: tiling and exec are those at hand */
     void *arena, *packed, *staging[2], *window, *rows, *receipt; /* blocks of the plan */
     size_t staging_bytes;       /* of each; both are the same one where nothing is read ahead */
     int64_t item, cells, bands; /* the item at hand; cells and bands that are behind it */

@@ -95,8 +95,7 @@ static int keep(tgi_bad_tiles *b, const region *r)
     return 1;
 }
 
-/* ---- OUT.errors.partial: one line a region --------------------------------------------------
- */
+/* ---- OUT.errors.partial: one line a region ----------------------------------------------- */
 
 static tg_status append(tgi_bad_tiles *b, const region *r, tgi_err *err)
 {
@@ -245,8 +244,7 @@ int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b)
     return b ? b->n : 0;
 }
 
-/* ---- OUT.errors.json ------------------------------------------------------------------------
- */
+/* ---- OUT.errors.json --------------------------------------------------------------------- */
 
 static int by_place(const void *a, const void *b)
 {

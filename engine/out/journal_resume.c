@@ -122,8 +122,8 @@ int tgi_journal_is_damaged(const tgi_journal *j, int64_t tile_id)
            (j->length[tile_id] & TGI_TILE_DAMAGED);
 }
 
-/* A damaged tile, computed again, into its place: the bytes that its record tells of, or none.
- */
+/* Write a damaged tile, computed again, into its place; refused where it is not the bytes that
+ * its record tells of. */
 tg_status tgi_journal_mend(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
                            tgi_err *err)
 {
@@ -131,11 +131,12 @@ tg_status tgi_journal_mend(tgi_journal *j, int64_t tile_id, const void *bytes, s
     TGI_TRY(tgi_check_record(&j->check, tile_id, &r, err));
     j->another = n != r.length || tgi_crc32c(0, bytes, n) != r.check;
     if (j->another)
-        return tgi_fail(err, TG_E_CHANGED,
-                        "%s: tile %lld was damaged, and computed again it is another than "
-                        "before: the input, the network or the program is not the one that "
-                        "began it; give -y to discard that output and start over",
-                        j->partial, (long long)tile_id);
+        return tgi_fail(
+            err, TG_E_CHANGED,
+            "%s: tile %lld was damaged, and computing it again gave other bytes: the "
+            "input, the network or the program is not the one that began it; give "
+            "-y to discard that output and start over",
+            j->partial, (long long)tile_id);
     TGI_TRY(tgi_file_pwrite(j->data, j->partial, bytes, n, j->offset[tile_id], err));
     j->length[tile_id] = r.length;
     j->damaged--;

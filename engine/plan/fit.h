@@ -21,9 +21,8 @@ typedef struct tgi_fit {
     int64_t before, size;
     int64_t crop, out;
     tgi_place place;
-    int64_t box; /* > 0: fixed boxes of this extent */
-    int64_t
-        core; /* output pixels of a cell of the grid of boxes; asked for before there is one */
+    int64_t box;  /* > 0: fixed boxes of this extent */
+    int64_t core; /* output pixels of a cell of the boxes' grid; asked before there is one */
     int64_t last; /* number of the last box */
 } tgi_fit;
 

@@ -62,13 +62,14 @@ typedef struct tgi_speed_io {
     tgi_codec_speed in, out;
 } tgi_speed_io;
 
-/* What the speed of a node is filed under: "avx512 conv_direct/16"; "reference Where" and "flat
- * MatMul" of what has no tuned kernel, whose work is operations and elements moved. */
+/* The key of a node in the table of speeds: set and kernel, as in "avx512 conv_direct/16". A node
+ * without a tuned kernel has "reference Where" or, of a flat value, "flat MatMul"; its work is
+ * counted in operations and elements moved. */
 void tgi_speed_key(const tgi_net_node *n, char *out, size_t size);
 /* Work of position k of a tiling's stage, in the unit of its key. */
 double tgi_speed_work(const tgi_tiling *t, int k);
-/* Bytes that it reads and writes, and what their speed is filed under: "" where work is bytes
- * already. */
+/* Bytes that it reads and writes, and the key of their speed; "" where its work is counted in
+ * bytes already. */
 double tgi_speed_bytes(const tgi_tiling *t, int k);
 void tgi_speed_bytes_key(const tgi_net_node *n, char *out, size_t size);
 /* Seconds of both together; and of the arithmetic alone, of what took `both`. */

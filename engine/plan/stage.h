@@ -91,8 +91,9 @@ void tgi_stages_spare_no_more(tgi_stages *s);
 size_t tgi_stages_held(const tgi_stages *s);
 /* Back to what it was before a plan: no table of its stages, no sparing cut. */
 void tgi_stages_forget(tgi_stages *s);
-/* Who lives from when to when in a stage of the cut, for who tiles it: a table of all values of
- * the net for each of thousands of stages would be gigabytes that nobody looks at. */
+/* Which value lives from when to when in a stage of the cut, filled in when the stage is cut into
+ * cells: a table of all values of the net for each of thousands of stages would be gigabytes
+ * that nobody looks at. */
 tg_status tgi_stage_lifetimes(tgi_stage *s, tgi_err *err);
 /* Narrow what is wanted of the net's output 0 (at first all of it) to what `fit` (z,y,x) keeps,
  * in every stage that hands it out first. */

@@ -68,8 +68,8 @@ typedef struct tgi_staged_args {
     /* Cell and band of the stage of the output that an interrupted run had: they stay where they fit,
      * for tiles lie in the file in the order of the cells. Band 0: there was none. */
     int64_t was_cut[3], was_band;
-    /* Of what args.choose.extra answers, the rows on their way in: they lie in the arena's block.
-     */
+    /* Bytes of the input rows that are read ahead, a part of what choose.extra answers: they
+     * lie in the arena's block. NULL: none. */
     size_t (*rows)(void *user, const tgi_tiling *t);
 } tgi_staged_args;
 

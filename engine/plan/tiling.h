@@ -2,9 +2,10 @@
  * height, ring of every value, offsets in the arena, bands and operations of the whole pass.
  *
  * What is wanted of the stage's output 0 (stage->fit) is cut in cells of `cut` pixels per axis
- * (the last of a row smaller); a cell streams along axis 2. Cutting nothing is the whole image
- * in bands; cutting columns makes strips; cutting rows too makes tiles. Ring and width of a
- * value are the largest over all cells, so one arena serves each. Where the network runs in
+ * (the last of a row smaller); a cell streams along axis 2. Without a cut the one cell is the
+ * whole image, in bands. Cutting columns makes strips, as tall as the image; cutting rows too
+ * makes smaller cells. Ring and width of a value are the largest over all cells, so one arena
+ * serves each. Where the network runs in
  * fixed boxes, each cell belongs to one box and is counted in that box's frame. */
 #ifndef TGI_TILING_H
 #define TGI_TILING_H

@@ -10,8 +10,6 @@
 
 /* ---- What an array may be ---------------------------------------------------------------- */
 
-#define WRONG_SIZE "array.size is not of this version: set it to sizeof(tg_array)"
-
 static int all_zero(const int64_t *v, int n)
 {
     int any = 0;
@@ -49,7 +47,7 @@ tg_status tgi_lent_look(const tg_array *array, tg_array *now, tgi_desc *shape, t
 {
     int64_t n;
     if (!tgi_sized_take(array, now, sizeof *now))
-        return tgi_fail(err, TG_E_ARG, WRONG_SIZE);
+        return tgi_sized_refuse(array, "array", err);
     const size_t size = tgi_dtype_size(now->dtype);
     if (!size)
         return tgi_fail(
@@ -121,7 +119,7 @@ tg_status tgi_opts_lend(tg_opts *o, tgi_lent_way way, const char *name, const tg
     if (array && way == TGI_LENT_SOURCE)
         TGI_TRY(blame(tgi_lent_look(array, &now, &shape, err), way, name, err));
     if (array && !tgi_sized_take(array, &now, sizeof now))
-        return blame(tgi_fail(err, TG_E_ARG, WRONG_SIZE), way, name, err);
+        return blame(tgi_sized_refuse(array, "array", err), way, name, err);
     if (array)
         TGI_TRY(append(o, way, name, array, err));
     for (int i = before - 1; i >= 0; i--)

@@ -46,8 +46,7 @@ tg_status tgi_opts_to_json(const tg_opts *o, char **json, tgi_err *err)
     return tgi_jw_take(&w, json, err);
 }
 
-/* ---- read -----------------------------------------------------------------------------------
- */
+/* ---- read -------------------------------------------------------------------------------- */
 
 typedef struct reader {
     tg_opts *o;

@@ -83,9 +83,11 @@ TGI_OPT(DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" T
         "else what the output's format holds: float32 in a TIFF; copy: same); estimate: of the "
         "data "
         "set's pixels (float32)")
-TGI_OPT(LABELS, "labels", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
-        "of a network whose channels are classes write the number of the largest, from 0, as "
-        "uint8 (of more than 256: uint16; in arrays int64) instead of the channels")
+TGI_OPT(
+    LABELS, "labels", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+    "write a label map instead of the channels, for a network with a channel per class: for "
+    "each pixel the number of the largest channel, from 0, as uint8 (above 256 channels "
+    "uint16; in arrays int64)")
 TGI_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy preset",
     RULE_COMPRESS, 0, 0, NULL, 1,
@@ -207,8 +209,10 @@ TGI_OPT(LOSS_SCALE, "loss-scale", NULL, "dynamic|none|X", NULL, "estimate", RULE
         0, NULL, 0,
         "training: factor of the loss in half precision (default: dynamic for O1 and O2, else "
         "none)")
-TGI_OPT(DEADLINE, "deadline", NULL, "TIME", NULL, "estimate", RULE_DURATION, 0, 0, NULL, 0,
-        "gpu: name the least GPU that is done in time: 90s, 45m or 24h")
+TGI_OPT(
+    DEADLINE, "deadline", NULL, "TIME", NULL, "estimate", RULE_DURATION, 0, 0, NULL, 0,
+    "gpu: name the cheapest GPU (without --price the slowest) that finishes within TIME: 90s, "
+    "45m or 24h")
 TGI_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE, 0, 0, NULL, 0,
         "gpu: share of a GPU's roofline that is reached, an assumption")
 TGI_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,

@@ -2,7 +2,7 @@
  *
  * A remedy is never guessed: the options are changed, a second job is opened and planned beside
  * the one that failed, and only what the planner promises to fit is told, with the peak it
- * promised. What the failed job holds meanwhile is not counted (tg_job.beside): the changed
+ * promised. What the failed job holds meanwhile is not counted (trial.beside of tg_job): the changed
  * command will run without it. Planning takes no memory to speak of, so explaining keeps to the
  * budget too.
  *

@@ -53,8 +53,7 @@ typedef struct conv {
     int64_t job_groups, group_jobs; /* groups of a job, and jobs that this makes of them */
 } conv;
 
-/* ---- packing -------------------------------------------------------------------------------
- */
+/* ---- packing ----------------------------------------------------------------------------- */
 
 static tg_status geometry(const tgi_op_ctx *ctx, int transposed, tgi_geom *g)
 {
@@ -157,8 +156,7 @@ static void pack_transpose(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, vo
     pack(ctx, lay, 1, dst);
 }
 
-/* ---- running -------------------------------------------------------------------------------
- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 /* The source coordinate that tap k of output coordinate o reads on an axis; 0 when there is
  * none inside the image. */

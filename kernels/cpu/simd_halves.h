@@ -25,8 +25,7 @@ typedef union tgi_halves {
     __m256i half_si[2];
 } tgi_halves;
 
-/* ---- float32 ------------------------------------------------------------------------------
- */
+/* ---- float32 ----------------------------------------------------------------------------- */
 
 TGI_HALVES __m512 tgi_halves_set1_ps(float x)
 {
@@ -65,8 +64,7 @@ TGI_HALVES __m256 tgi_halves_extractf32x8_ps(__m512 a, int which)
     return ((tgi_halves){a}).half_ps[which];
 }
 
-/* ---- Memory: a masked lane is not touched -------------------------------------------------
- */
+/* ---- Memory: a masked lane is not touched ------------------------------------------------ */
 
 /* All ones in the lanes of half `which` whose bit is set. */
 TGI_HALVES __m256i tgi_halves_mask(unsigned mask, int which)
@@ -103,8 +101,7 @@ TGI_HALVES __m512i tgi_halves_set1_epi32(int x)
     return (tgi_halves){.half_si = {h, h}}.si;
 }
 
-/* ---- bfloat16 -----------------------------------------------------------------------------
- */
+/* ---- bfloat16 ---------------------------------------------------------------------------- */
 
 /* acc += a_high * b_high, then acc += a_low * b_low, each an FMA as the manual has it: rounded to
  * nearest even, denormals are zero before it and zero after it, whatever the control register

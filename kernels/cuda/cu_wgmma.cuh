@@ -42,8 +42,7 @@
 
 #if CU_HAS_WGMMA
 
-/* ---- Copies by the copy engine ------------------------------------------------------------
- */
+/* ---- Copies by the copy engine ----------------------------------------------------------- */
 
 /* Some KiB in a row, by one thread, that no other instruction waits for (PTX: cp.async.bulk and
  * mbarrier). A place in shared memory has a barrier of its own, which counts its copies: the

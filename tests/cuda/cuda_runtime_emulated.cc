@@ -680,8 +680,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e)
     return say(m.broken);
 }
 
-/* ---- A library ----------------------------------------------------------------------------
- */
+/* ---- A library --------------------------------------------------------------------------- */
 
 static void put_work(void *stream, void (*fn)(void *), const void *arg, size_t bytes)
 {

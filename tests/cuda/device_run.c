@@ -92,8 +92,7 @@ void device_round(tg_dtype element, float *p, size_t n)
             element == TG_DTYPE_F16 ? float_of(half_of(p[i])) : float_of_brain(brain_of(p[i]));
 }
 
-/* ---- A call, moved over -------------------------------------------------------------------
- */
+/* ---- A call, moved over ------------------------------------------------------------------ */
 
 typedef struct moved {
     const tgi_device_ops *ops;

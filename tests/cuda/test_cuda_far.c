@@ -140,8 +140,7 @@ static void test_a_library_reaches_far_rows(void)
     CHECK_OK(ops->library(device, 0, &err), err);
 }
 
-/* ---- Images of many rows ------------------------------------------------------------------
- */
+/* ---- Images of many rows ----------------------------------------------------------------- */
 
 /* Rows and columns are below 2^30 - 2^23 (cu_fits). */
 #define MOST_ROWS (((int64_t)1 << 30) - ((int64_t)1 << 23) - 1)
@@ -210,8 +209,7 @@ static void test_rows_and_slabs_are_more_than_a_grid_has_on_y_or_z(void)
         whole_check(&gridded[i], gridded[i].element, 70000);
 }
 
-/* ---- What is refused ----------------------------------------------------------------------
- */
+/* ---- What is refused --------------------------------------------------------------------- */
 
 /* Whether the variant takes the line with extents of source 0 as said. */
 static int taken(const far_line *l, int64_t c, int64_t h, int64_t w)
@@ -262,8 +260,7 @@ static void test_what_a_kernel_adds_up_has_limits_too(void)
     CHECK(!taken(&stride, 8, 96, 8));
 }
 
-/* ---- Pixels in and out --------------------------------------------------------------------
- */
+/* ---- Pixels in and out ------------------------------------------------------------------- */
 
 /* Staged pixels of a whole region of `rows` x `cols`, of which the last are there. */
 typedef struct staged {
@@ -461,8 +458,7 @@ static void test_pixels_are_stored_beyond_31_bits(void)
     }
 }
 
-/* ---- Whole arrays -------------------------------------------------------------------------
- */
+/* ---- Whole arrays ------------------------------------------------------------------------ */
 
 /* clang-format off */
 static const flat_line arrays[] = {

@@ -63,8 +63,7 @@ void cu_pixels_put(const tgi_device_step *)
 {
 }
 
-/* ---- Three steps over one row: count into a, triple into b, double into `out` -------------
- */
+/* ---- Three steps over one row: count into a, triple into b, double into `out` ------------ */
 
 struct band {
     tgi_view row[4]; /* nothing, a, b, out */

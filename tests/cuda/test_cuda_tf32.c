@@ -4,8 +4,7 @@
 #include "tests/cuda/flat_case.h"
 #include "tests/cuda/product_lines.h"
 
-/* ---- Products of rounded numbers ----------------------------------------------------------
- */
+/* ---- Products of rounded numbers --------------------------------------------------------- */
 
 static float *copy_of(const float *from, size_t n)
 {

@@ -1,5 +1,5 @@
 """Install into an empty folder, then build and run a stranger's program against it: once by
-find_package, once by pkg-config. Also: the installed command starts.
+find_package, once by pkg-config. Also: the installed command starts, and the pages lead to what is there.
 
 usage: check.py BUILD SCRATCH
 """
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = """#include <tegula.h>
 #include <string.h>
 int main(void)
@@ -47,6 +48,28 @@ def folder_of(prefix, name):
         if name in entries:
             return folder
     sys.exit(f"{name} was not installed")
+
+
+def pages_below(docs):
+    return {os.path.relpath(os.path.join(folder, n), docs) for folder, _, names in os.walk(docs)
+            for n in names if n.endswith((".md", ".c", ".png"))}
+
+
+def follow_links(docs):
+    """Each link of the installed pages leads to a file that is installed; of the headers and the examples, too."""
+    missing = pages_below(os.path.join(SOURCE, "docs")) - pages_below(os.path.join(docs, "docs"))
+    dead = [f"docs/{page}: not installed" for page in sorted(missing)]
+    kinds = set()
+    for folder, _, names in os.walk(docs):
+        for page in (os.path.join(folder, n) for n in names if n.endswith(".md")):
+            with open(page, encoding="utf-8") as f:
+                links = re.findall(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)", f.read())
+            dead += [f"{os.path.relpath(page, docs)}: {link}" for link in links
+                     if not os.path.exists(os.path.join(folder, link))]
+            kinds |= {os.path.splitext(link)[1] for link in links}
+    if dead or not kinds >= {".md", ".h", ".c", ".svg"}:
+        sys.exit("\n".join(["the installed pages lack pages, or lead to what is not there:", *dead,
+                            f"kinds of links: {sorted(kinds)}"]))
 
 
 def found_plugin(prefix):
@@ -93,18 +116,12 @@ def main():
     os.rename(moved, prefix)
     for name in ("tegula.1", "LICENSE"):
         folder_of(prefix, name)
-    readme = os.path.join(folder_of(prefix, "CHANGELOG.md"), "README.md")
-    with open(readme, encoding="utf-8") as f:
-        links = re.findall(r"\]\((docs/[^)#]+)", f.read())
-    lost = [link for link in links if not os.path.exists(os.path.join(os.path.dirname(readme), link))]
-    if lost or not links:
-        sys.exit(f"the installed README leads to what is not there: {lost or 'it has no links'}")
-    docs = os.path.join(os.path.dirname(readme), "docs")
-    with open(os.path.join(docs, "README.md"), encoding="utf-8") as f:
-        pages = re.findall(r"\]\(([\w/.-]+\.md)", f.read())
-    lost = [page for page in pages if not os.path.exists(os.path.join(docs, page))]
-    if lost or not any(page.startswith("reference/") for page in pages):
-        sys.exit(f"the installed docs lack pages: {lost or 'none of reference/ is named'}")
+    follow_links(folder_of(prefix, "CHANGELOG.md"))
+
+    # For a package: laid down elsewhere than where it is to lie.
+    staged = os.path.join(scratch, "staged")
+    run("cmake", "--install", build, "--prefix", "/opt/tegula", DESTDIR=staged)
+    follow_links(folder_of(staged, "CHANGELOG.md"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Small rules of the house: base names are unique, every operator has cases, nothing grows
 without end, no file knows the machine it was written on, nobody but the pool asks the system for
 memory, nobody but the monitor asks it about memory, every test program looks for leaks, sizes have one printer
-and, in the API, one type, what docs/gpu.md says was seen on a GPU has its results, every file of C begins by saying what it is.
+and, in the API, one type, what docs/gpu.md says was seen on a GPU has its results, every file of C and of CMake begins by saying what it is.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
@@ -22,7 +22,7 @@ PLACES = [r"(?<![\w.])/ro" + r"ot/", r"(?<![\w.])/ho" + r"me/", r"(?<![\w./])/wo
           r"/tmp/(ve" + r"nv|bu" + r"ild)", r"\bpy" + r"pi\.", r"python" + r"hosted",
           r"deb\.deb" + r"ian", r"archive\.ubu" + r"ntu", r"registry\.np" + r"mjs",
           r"conda\.an" + r"aconda", r"proxy\.gol" + r"ang", r"\bcrates" + r"\.io"]
-TEXT = (".c", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".case",
+TEXT = (".c", ".h", ".cu", ".cuh", ".cc", ".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".case",
         ".1")
 
 
@@ -61,7 +61,7 @@ def functions(lines):
             start = None
 
 
-# Every file of C begins with a comment that says what it is; of the product, by its own name.
+# Every file of C or CMake begins with a comment that says what it is; C of the product, by its own name.
 def openings():
     found, n = [], 0
     for path in tree.files(tree.C_ENDINGS):
@@ -72,6 +72,10 @@ def openings():
             found.append(f"{path}:1: does not begin with a comment that says what it is")
         elif path.startswith(PRODUCT) and name not in begin:
             found.append(f"{path}:1: its first comment does not name {name}")
+    for path in tree.files(("CMakeLists.txt", ".cmake")):
+        n += 1
+        if not re.match(r"# \S", tree.text(path)):
+            found.append(f"{path}:1: does not begin with a comment that says what is built there")
     return found, n
 
 

@@ -5,7 +5,7 @@ import os
 ROOT = os.environ.get("TG_LINT_ROOT") or \
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIPPED = {".git", "out", "__pycache__", ".gpu-carry"}
-C_ENDINGS = (".c", ".h", ".cu", ".cuh", ".inc")
+C_ENDINGS = (".c", ".h", ".cu", ".cuh", ".cc", ".inc")
 
 
 def files(endings=None):

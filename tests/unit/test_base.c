@@ -1,6 +1,7 @@
 /* The floor: checked arithmetic, boxes, counted memory. */
 #include "engine/base/arith.h"
 #include "engine/base/region.h"
+#include "engine/base/sized.h"
 #include "tests/tg_test.h"
 
 static void test_division_rounds_towards_the_named_side(void)
@@ -112,6 +113,31 @@ static void test_an_error_line_cannot_be_forged(void)
     CHECK_STR(e.text, "bad tag \"a?b\"");
 }
 
+static void test_a_struct_that_is_not_taken_is_told_why(void)
+{
+    struct {
+        size_t size;
+        int known, later;
+    } given = {.size = sizeof given, .later = 1};
+    struct {
+        size_t size;
+        int known;
+    } own;
+    const size_t known = offsetof(__typeof__(given), later);
+    tgi_err e = {0}, none = {0}, empty = {0};
+    CHECK(!tgi_sized_take(&given, &own, known));
+    CHECK_EQ(tgi_sized_refuse(&given, "out", &e), TG_E_ARG);
+    CHECK_STR(e.text, "out has members that this version does not know, and they are not zero");
+    given.later = 0;
+    CHECK(tgi_sized_take(&given, &own, known));
+    given.size = 0;
+    CHECK(!tgi_sized_take(&given, &own, known));
+    CHECK_EQ(tgi_sized_refuse(&given, "out", &empty), TG_E_ARG);
+    CHECK_STR(empty.text, "out.size is 0: set it to the sizeof of the struct");
+    CHECK_EQ(tgi_sized_refuse(NULL, "out", &none), TG_E_ARG);
+    CHECK_STR(none.text, "out is NULL");
+}
+
 int main(void)
 {
     RUN(test_division_rounds_towards_the_named_side);
@@ -121,5 +147,6 @@ int main(void)
     RUN(test_many_slide_as_each_does);
     RUN(test_a_refused_allocation_is_null_once);
     RUN(test_an_error_line_cannot_be_forged);
+    RUN(test_a_struct_that_is_not_taken_is_told_why);
     return TEST_END();
 }

@@ -69,8 +69,7 @@ static value *add_tensor(machine *m, const char *name, const tgi_onnx_tensor *t)
     return v;
 }
 
-/* ---- TensorProto files: wrapped as the initializer of an empty model ----------------------
- */
+/* ---- TensorProto files: wrapped as the initializer of an empty model --------------------- */
 
 static tgi_onnx_model *wrap_tensor(const unsigned char *tensor, size_t n, bytes *owned,
                                    tgi_err *err)

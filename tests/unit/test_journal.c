@@ -318,8 +318,7 @@ static void test_a_journal_without_tiles_is_gone_on_with(void)
     tgi_sink_layout_free(&l);
 }
 
-/* ---- Damage --------------------------------------------------------------------------------
- */
+/* ---- Damage ------------------------------------------------------------------------------ */
 
 /* Leave a run stopped after `tiles`, all synced. */
 static void stop_after(const tgi_sink_layout *l, int64_t tiles)
@@ -587,8 +586,7 @@ static void test_another_layout_is_refused(void)
     tgi_sink_layout_free(&other);
 }
 
-/* ---- Names and locks -----------------------------------------------------------------------
- */
+/* ---- Names and locks --------------------------------------------------------------------- */
 
 static void test_an_existing_output_is_replaced_only_on_request_and_at_the_end(void)
 {
@@ -643,8 +641,7 @@ static void test_a_second_process_finds_the_output_busy(void)
     tgi_journal_close(&j);
 }
 
-/* ---- The window ----------------------------------------------------------------------------
- */
+/* ---- The window -------------------------------------------------------------------------- */
 
 static void test_an_error_of_the_disk_reaches_producers_and_keeps_what_was_safe(void)
 {

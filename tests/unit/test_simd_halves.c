@@ -77,8 +77,7 @@ static uint32_t drawn_pair(int tiny)
     return (high & 0xffff0000u) | (tiny ? bits_near(59) : odd_bits()) >> 16;
 }
 
-/* ---- What the manual says -----------------------------------------------------------------
- */
+/* ---- What the manual says ---------------------------------------------------------------- */
 
 static float no_denormal(float x)
 {
@@ -112,8 +111,7 @@ static uint16_t word_by_manual(float x)
     return isinf(x) ? (uint16_t)(b >> 16) : (uint16_t)((b + 0x7fff + (b >> 16 & 1)) >> 16);
 }
 
-/* ---- bfloat16 -----------------------------------------------------------------------------
- */
+/* ---- bfloat16 ---------------------------------------------------------------------------- */
 
 static int same(float got, float want)
 {
@@ -209,8 +207,7 @@ static void words_are_rounded_as_the_instruction_does(void)
     CHECK_EQ(differs, 0);
 }
 
-/* ---- float32 ------------------------------------------------------------------------------
- */
+/* ---- float32 ----------------------------------------------------------------------------- */
 
 static void lanes_of_float_operations_are_those_of_one_number(void)
 {

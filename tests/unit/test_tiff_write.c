@@ -195,8 +195,7 @@ static void test_large_tiles_of_noise_and_of_nothing_survive_lzw(void)
     tgi_sink_layout_free(&l);
 }
 
-/* ---- The front alone -----------------------------------------------------------------------
- */
+/* ---- The front alone --------------------------------------------------------------------- */
 
 typedef struct front_bytes {
     uint8_t *p;
