@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define TGI_DEVICE_ABI 8u /* rises with any change of this header, op.h or backend.h */
+#define TGI_DEVICE_ABI 9u /* rises with any change of this header, op.h or backend.h */
 
 /* What tgi_err.asked_by says of a TG_E_NOMEM that the device's memory is the reason of: a plan
  * that takes less of it may do. */
