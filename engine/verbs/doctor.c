@@ -271,7 +271,7 @@ static void look_at_build(report *r)
         find(r, "build", TG_FINDING_OK, "every codec is there");
     if (getenv("TEGULA_BLOCK_UNTRUSTED"))
         remedy(find(r, "build", TG_FINDING_NOTICE,
-                    "TEGULA_BLOCK_UNTRUSTED refuses formats that no fuzz target reads"),
+                    "TEGULA_BLOCK_UNTRUSTED refuses videos, and TIFFs that libtiff decodes"),
                "unset TEGULA_BLOCK_UNTRUSTED");
 }
 
