@@ -14,7 +14,7 @@
                         codec_name ": this build was made without " library);                  \
     }                                                                                          \
     const tgi_codec tgi_codec_##id = {                                                         \
-        .name = codec_name, .open = no_##id, .picture = is_picture};
+        .name = codec_name, .fuzzed = TGI_FUZZED, .open = no_##id, .picture = is_picture};
 #define ABSENT_LIB(id, codec_name)                                                             \
     static tg_status no_##id(const tgi_packing *p, void **state, tgi_err *err)                 \
     {                                                                                          \
@@ -22,8 +22,11 @@
         return tgi_fail(err, TG_E_UNSUPPORTED,                                                 \
                         codec_name ": this build was made without libtiff 4.5");               \
     }                                                                                          \
-    const tgi_codec tgi_codec_##id = {                                                         \
-        .name = codec_name, .open = no_##id, .native = true, .turns = true};
+    const tgi_codec tgi_codec_##id = {.name = codec_name,                                      \
+                                      .fuzzed = TGI_FUZZED,                                    \
+                                      .open = no_##id,                                         \
+                                      .native = true,                                          \
+                                      .turns = true};
 
 #ifndef TG_HAVE_ZLIB
 ABSENT(zlib, "deflate", "zlib", false)
@@ -59,7 +62,7 @@ const tgi_picture_writer tgi_jpeg_writer = {
     .name = "JPEG", .suffixes = "|jpg|jpeg|", .may = no_jpeg_writer};
 
 const tgi_source_ops tgi_jpeg_source_ops = {
-    .format = "jpeg", .probe = jpeg_probe, .open = no_jpeg_source};
+    .format = "jpeg", .fuzzed = TGI_FUZZED, .probe = jpeg_probe, .open = no_jpeg_source};
 #endif
 #ifndef TG_HAVE_WEBP
 ABSENT(webp, "WebP", "libwebp", true)

@@ -136,10 +136,17 @@ typedef struct tgi_open_opts {
     atomic_int *surplus;
 } tgi_open_opts;
 
+/* How long a fuzz target has read by it, as tests/fuzz/README.md lists: what decides where the
+ * environment says TEGULA_BLOCK_UNTRUSTED=1. */
+typedef enum tgi_fuzzed {
+    TGI_FUZZED_LITTLE, /* less than ten minutes: refused then */
+    TGI_FUZZED_BLIND, /* libtiff decodes, built without coverage: refused, however long it was */
+    TGI_FUZZED /* ten minutes or more; or it refuses everything, as this build lacks it */
+} tgi_fuzzed;
+
 typedef struct tgi_source_ops {
     const char *format;
-    int fuzzed; /* 1: tests/fuzz has a target for it; others are refused where the environment
-                   says TEGULA_BLOCK_UNTRUSTED=1 */
+    tgi_fuzzed fuzzed;
     /* 1 when the first bytes look like this format (n >= 16 unless the file is shorter). */
     int (*probe)(const uint8_t *head, size_t n, const char *path);
     /* Open, check every size and offset against the file, build the index once.
@@ -190,8 +197,9 @@ struct tgi_source {
 tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err);
 void tgi_source_close(tgi_source **s);
-/* 1 where TEGULA_BLOCK_UNTRUSTED asks that only fuzzed loaders read what strangers made. */
-int tgi_untrusted_blocked(void);
+/* TG_E_UNSUPPORTED where TEGULA_BLOCK_UNTRUSTED asks that only what was fuzzed at length reads what
+ * strangers made, and `what` was not. */
+tg_status tgi_untrusted_check(tgi_fuzzed fuzzed, const char *what, tgi_err *err);
 /* 1 when no file has this name, and it stands for many: a folder, a glob, a numbered name. */
 int tgi_source_is_set(const char *path);
 /* The i-th file that `s`, opened as `path`, is read from; NULL behind the last. */

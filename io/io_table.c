@@ -13,10 +13,21 @@ static const tgi_source_ops *const formats[] = {
     &tgi_jpeg_source_ops, &tgi_ome_set_source_ops,
 };
 
-int tgi_untrusted_blocked(void)
+tg_status tgi_untrusted_check(tgi_fuzzed fuzzed, const char *what, tgi_err *err)
 {
     const char *v = getenv("TEGULA_BLOCK_UNTRUSTED");
-    return v && *v && strcmp(v, "0") != 0;
+    if (fuzzed == TGI_FUZZED || !v || !*v || strcmp(v, "0") == 0)
+        return TG_OK;
+    if (fuzzed == TGI_FUZZED_BLIND)
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "the decoder of %s is libtiff's, which was fuzzed without coverage, and "
+            "TEGULA_BLOCK_UNTRUSTED refuses such",
+            what);
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "the reader of %s was fuzzed for less than ten minutes, and "
+                    "TEGULA_BLOCK_UNTRUSTED refuses such",
+                    what);
 }
 
 /* Microscopes' and other containers that people take for images, by their first bytes. */
@@ -81,13 +92,9 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     tgi_rfile_close(&f);
     for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->probe(head, n, path)) {
-            if (!formats[i]->fuzzed && tgi_untrusted_blocked())
-                return tgi_fail(
-                    err, TG_E_UNSUPPORTED,
-                    "%s: the reader of %s was never fuzzed, and TEGULA_BLOCK_UNTRUSTED "
-                    "refuses such",
-                    path, formats[i]->format);
-            st = formats[i]->open(path, opts ? opts : &defaults, out, err);
+            st = tgi_untrusted_check(formats[i]->fuzzed, formats[i]->format, err);
+            if (st == TG_OK)
+                st = formats[i]->open(path, opts ? opts : &defaults, out, err);
             if (st == TG_OK)
                 return keep_path(path, out, err);
             if (st != TG_E_NOT_FOUND)

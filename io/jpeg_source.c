@@ -338,6 +338,7 @@ static int jpeg_probe(const uint8_t *head, size_t n, const char *path)
 
 const tgi_source_ops tgi_jpeg_source_ops = {
     .format = "jpeg",
+    .fuzzed = TGI_FUZZED,
     .probe = jpeg_probe,
     .open = source_open,
     .info = tgi_picture_info,

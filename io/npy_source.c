@@ -265,7 +265,7 @@ static int npy_probe(const uint8_t *head, size_t n, const char *path)
 
 const tgi_source_ops tgi_npy_source_ops = {
     .format = "npy",
-    .fuzzed = 1,
+    .fuzzed = TGI_FUZZED,
     .probe = npy_probe,
     .open = npy_open,
     .info = npy_info,

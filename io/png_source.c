@@ -629,6 +629,7 @@ static int png_probe(const uint8_t *head, size_t n, const char *path)
 
 const tgi_source_ops tgi_png_source_ops = {
     .format = "png",
+    .fuzzed = TGI_FUZZED,
     .probe = png_probe,
     .open = source_open,
     .info = tgi_picture_info,

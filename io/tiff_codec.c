@@ -99,11 +99,7 @@ tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err)
     if (!codec)
         return tgi_fail(err, TG_E_UNSUPPORTED, "this build cannot decode compression %u (%s)",
                         p->compression, tgi_tiff_compression_name(p->compression));
-    if (!codec->fuzzed && tgi_untrusted_blocked())
-        return tgi_fail(
-            err, TG_E_UNSUPPORTED,
-            "the decoder of %s was never fuzzed, and TEGULA_BLOCK_UNTRUSTED refuses such",
-            codec->name);
+    TGI_TRY(tgi_untrusted_check(codec->fuzzed, codec->name, err));
     tgi_unpack *u = tgi_calloc(TGI_TAG_IO, 1, sizeof *u);
     if (!u)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");

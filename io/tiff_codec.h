@@ -9,6 +9,7 @@
 #define TGI_TIFF_CODEC_H
 
 #include "engine/base/status.h"
+#include "io/image.h"
 #include "io/tiff_ifd.h"
 
 #include <stdatomic.h>
@@ -57,7 +58,7 @@ typedef enum tgi_history {
 /* One codec. Each thread or stream opens a state of its own. */
 typedef struct tgi_codec {
     const char *name;
-    bool fuzzed; /* as in tgi_source_ops */
+    tgi_fuzzed fuzzed;
     tg_status (*open)(const tgi_packing *p, void **state, tgi_err *err);
     void (*close)(void *state);
     size_t (*bytes)(const tgi_packing *p); /* what open allocates, ours and the library's */

@@ -339,7 +339,7 @@ static int tiff_probe(const uint8_t *head, size_t n, const char *path)
 
 const tgi_source_ops tgi_tiff_source_ops = {
     .format = "tiff",
-    .fuzzed = 1,
+    .fuzzed = TGI_FUZZED,
     .probe = tiff_probe,
     .open = tiff_open,
     .info = tiff_info,

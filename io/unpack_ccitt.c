@@ -450,6 +450,7 @@ static tg_status ccitt_more(void *state, tgi_pieces *io, tgi_err *err)
 }
 
 const tgi_codec tgi_codec_ccitt = {.name = "CCITT",
+                                   .fuzzed = TGI_FUZZED,
                                    .open = ccitt_open,
                                    .close = ccitt_close,
                                    .bytes = ccitt_bytes,

@@ -252,6 +252,7 @@ static tg_status jpeg_more(void *state, tgi_pieces *io, tgi_err *err)
 }
 
 const tgi_codec tgi_codec_jpeg = {.name = "JPEG",
+                                  .fuzzed = TGI_FUZZED,
                                   .open = jpeg_open,
                                   .close = jpeg_close,
                                   .bytes = jpeg_bytes,

@@ -129,6 +129,7 @@ static size_t xz_history(const uint8_t *head, size_t n)
 }
 
 const tgi_codec tgi_codec_lzma = {.name = "LZMA",
+                                  .fuzzed = TGI_FUZZED,
                                   .open = xz_open,
                                   .close = tgi_free,
                                   .bytes = xz_bytes,

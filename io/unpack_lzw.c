@@ -232,7 +232,7 @@ static bool lzw_at_once(void *state, const uint8_t *src, size_t n, uint8_t *dst,
 }
 
 const tgi_codec tgi_codec_lzw = {.name = "LZW",
-                                 .fuzzed = true,
+                                 .fuzzed = TGI_FUZZED,
                                  .marked = true,
                                  .open = lzw_open,
                                  .close = tgi_free,

@@ -306,6 +306,7 @@ static tg_status old_exact(void *state, const uint8_t *src, size_t n, uint8_t *d
 }
 
 const tgi_codec tgi_codec_old_jpeg = {.name = "old JPEG",
+                                      .fuzzed = TGI_FUZZED_BLIND,
                                       .open = old_open,
                                       .close = old_close,
                                       .bytes = old_bytes,

@@ -81,7 +81,7 @@ static tg_status packbits_more(void *state, tgi_pieces *io, tgi_err *err)
 }
 
 const tgi_codec tgi_codec_packbits = {.name = "PackBits",
-                                      .fuzzed = true,
+                                      .fuzzed = TGI_FUZZED,
                                       .open = packbits_open,
                                       .close = tgi_free,
                                       .bytes = packbits_bytes,

@@ -28,7 +28,7 @@ static tg_status store_more(void *state, tgi_pieces *io, tgi_err *err)
 }
 
 const tgi_codec tgi_codec_store = {.name = "uncompressed",
-                                   .fuzzed = true,
+                                   .fuzzed = TGI_FUZZED,
                                    .open = store_open,
                                    .close = store_nothing,
                                    .begin = store_nothing,

@@ -99,6 +99,7 @@ static tg_status thunder_more(void *state, tgi_pieces *io, tgi_err *err)
 }
 
 const tgi_codec tgi_codec_thunderscan = {.name = "ThunderScan",
+                                         .fuzzed = TGI_FUZZED,
                                          .open = thunder_open,
                                          .close = tgi_free,
                                          .bytes = thunder_bytes,

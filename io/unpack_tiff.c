@@ -265,6 +265,7 @@ static tg_status block_exact(void *state, const uint8_t *src, size_t n, uint8_t 
 
 #define BLOCKS(id, codec_name, by_itself)                                                      \
     const tgi_codec tgi_codec_##id = {.name = codec_name,                                      \
+                                      .fuzzed = TGI_FUZZED_BLIND,                              \
                                       .open = block_open,                                      \
                                       .close = block_close,                                    \
                                       .bytes = block_bytes,                                    \

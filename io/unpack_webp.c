@@ -57,6 +57,7 @@ static tg_status webp_whole(void *state, const uint8_t *src, size_t n, uint8_t *
 }
 
 const tgi_codec tgi_codec_webp = {.name = "WebP",
+                                  .fuzzed = TGI_FUZZED,
                                   .open = webp_open,
                                   .close = tgi_free,
                                   .bytes = webp_bytes,

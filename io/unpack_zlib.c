@@ -160,7 +160,7 @@ static tg_status zlib_more(void *state, tgi_pieces *io, tgi_err *err)
 }
 
 const tgi_codec tgi_codec_zlib = {.name = "deflate",
-                                  .fuzzed = true,
+                                  .fuzzed = TGI_FUZZED,
                                   .open = zlib_open,
                                   .close = zlib_close,
                                   .bytes = zlib_bytes,

@@ -75,7 +75,7 @@ static size_t zstd_history(const uint8_t *head, size_t n)
 }
 
 const tgi_codec tgi_codec_zstd = {.name = "zstd",
-                                  .fuzzed = true,
+                                  .fuzzed = TGI_FUZZED,
                                   .open = zstd_open,
                                   .close = tgi_free,
                                   .bytes = zstd_bytes,

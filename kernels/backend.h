@@ -19,6 +19,16 @@ typedef enum tgi_isa { TGI_ISA_PORTABLE, TGI_ISA_AVX2, TGI_ISA_AVX512, TGI_ISA_C
 #define TGI_KIND_WGMMA 4u   /* products by the warp groups of compute capability 9.0 */
 #define TGI_KIND_LIBRARY 8u /* products by a library that the device opens when asked */
 
+/* What a kernel of a processor spends its time on: the estimate (engine/plan/speed.h) files its
+ * speed by it. Of a device's no speeds are kept. */
+typedef enum tgi_work {
+    TGI_WORK_BYTES,       /* reading and writing them: of most */
+    TGI_WORK_ATTENTION,   /* operations, many for each pixel that it reads */
+    TGI_WORK_CONV,        /* operations, and bytes beside them; so are those below */
+    TGI_WORK_CONV_FEW,    /* 1 to 4 channels of the result: as fast as conv_few, by and large */
+    TGI_WORK_CONV_CLASSES /* at a rate that depends on its channels and taps */
+} tgi_work;
+
 /* Layout of the operands that the planner offers a variant. */
 typedef struct tgi_layout_hint {
     int lanes;                  /* channel block of the instruction set: 8 or 16 */
@@ -48,6 +58,7 @@ typedef struct tgi_variant {
      * then each result that is one, a dense array in the backend's element type, aligned to 64
      * bytes; then what `scratch_bytes` says. */
     int flat;
+    tgi_work work;
     int (*accepts)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay);
     /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many
      * bytes (64-byte aligned destination). */

@@ -11,7 +11,9 @@
 #include "engine/memory/monitor.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +114,7 @@ static struct {
     int opened; /* whether opening was tried */
     void *dl;
     char path[256], problem[256], version[96];
+    tgi_nvml_state state; /* what kind of problem it is */
 #define X(name, symbol, needed, args) nv_result(*name) args;
     NV_FUNCTIONS(X)
 #undef X
@@ -126,6 +129,23 @@ static void find(const char *symbol, void *function, size_t size)
     memcpy(function, &at, size);
 }
 
+__attribute__((format(printf, 2, 3))) static void give_up(tgi_nvml_state why, const char *fmt,
+                                                          ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(lib.problem, sizeof lib.problem, fmt, args);
+    va_end(args);
+    lib.state = why;
+}
+
+static tgi_nvml_state state_of(nv_result r)
+{
+    return r == NV_DRIVER_NOT_LOADED         ? TGI_NVML_NOT_LOADED
+           : r == NV_LIB_RM_VERSION_MISMATCH ? TGI_NVML_MISMATCH
+                                             : TGI_NVML_FAILED;
+}
+
 static int resolve(void)
 {
     const char *missing = NULL;
@@ -138,8 +158,7 @@ static int resolve(void)
     if (!missing && !lib.memory && !lib.memory_v2)
         missing = "nvmlDeviceGetMemoryInfo";
     if (missing)
-        snprintf(lib.problem, sizeof lib.problem, "%.120s lacks %s: too old, or not NVML",
-                 lib.path, missing);
+        give_up(TGI_NVML_FAILED, "%.120s lacks %s: too old, or not NVML", lib.path, missing);
     return !missing;
 }
 
@@ -148,8 +167,7 @@ static void list_devices(void)
     unsigned n = 0;
     const nv_result r = lib.count(&n);
     if (r != NV_OK) {
-        snprintf(lib.problem, sizeof lib.problem, "counting GPUs: %s (NVML error %d)",
-                 words_of(r), r);
+        give_up(state_of(r), "counting GPUs: %s (NVML error %d)", words_of(r), r);
         return;
     }
     lib.n = n < TGI_MAX_GPUS ? (int)n : TGI_MAX_GPUS;
@@ -173,6 +191,14 @@ static void drop(void)
     lib.n = 0;
 }
 
+/* dlopen tells why it failed in words alone; that no such file is there it says as strerror does. */
+static void not_opened(const char *why)
+{
+    const int missing = why && strstr(why, strerror(ENOENT));
+    give_up(missing ? TGI_NVML_MISSING : TGI_NVML_FAILED, "%.250s",
+            why ? why : "cannot be opened");
+}
+
 /* Once, under the lock. */
 static void open_library(void)
 {
@@ -180,15 +206,15 @@ static void open_library(void)
     lib.opened = 1;
     lib.n = 0;
     lib.problem[0] = lib.version[0] = 0;
+    lib.state = TGI_NVML_WORKS;
     snprintf(lib.path, sizeof lib.path, "%.255s", named ? named : "libnvidia-ml.so.1");
     if (!lib.path[0] || strcmp(lib.path, "none") == 0) {
-        snprintf(lib.problem, sizeof lib.problem, "switched off by TEGULA_NVML");
+        give_up(TGI_NVML_OFF, "switched off by TEGULA_NVML");
         return;
     }
     lib.dl = dlopen(lib.path, RTLD_NOW | RTLD_LOCAL);
     if (!lib.dl) {
-        const char *why = dlerror();
-        snprintf(lib.problem, sizeof lib.problem, "%.250s", why ? why : "cannot be opened");
+        not_opened(dlerror());
         return;
     }
     if (!resolve()) {
@@ -197,8 +223,7 @@ static void open_library(void)
     }
     const nv_result r = lib.init();
     if (r != NV_OK) {
-        snprintf(lib.problem, sizeof lib.problem, "starting NVML: %s (NVML error %d)",
-                 words_of(r), r);
+        give_up(state_of(r), "starting NVML: %s (NVML error %d)", words_of(r), r);
         drop();
         return;
     }
@@ -238,12 +263,13 @@ const tgi_nvml_device *tgi_nvml_device_at(int id)
     return id >= 0 && id < lib.n ? &lib.gpu[id] : NULL;
 }
 
-void tgi_nvml_driver(tg_gpu_driver *out)
+tgi_nvml_state tgi_nvml_driver(tg_gpu_driver *out)
 {
     ensure_open();
     snprintf(out->library, sizeof out->library, "%s", lib.path);
     snprintf(out->version, sizeof out->version, "%s", lib.version);
     snprintf(out->problem, sizeof out->problem, "%s", lib.problem);
+    return lib.state;
 }
 
 /* ---- One device -------------------------------------------------------------------------- */

@@ -16,6 +16,16 @@
 /* One device that the driver showed; tg_gpu_handle of the public header. */
 typedef struct tg_gpu_handle tgi_nvml_device;
 
+/* Whether NVML answers, and where it does not, what kind of reason tg_gpu_driver.problem gives. */
+typedef enum tgi_nvml_state {
+    TGI_NVML_WORKS,      /* no problem */
+    TGI_NVML_OFF,        /* switched off by TEGULA_NVML */
+    TGI_NVML_MISSING,    /* no such library */
+    TGI_NVML_NOT_LOADED, /* the library is there, the kernel's module is not loaded */
+    TGI_NVML_MISMATCH,   /* library and module are of different versions */
+    TGI_NVML_FAILED      /* anything else */
+} tgi_nvml_state;
+
 int tgi_nvml_count(void);                          /* 0: no driver, no GPU */
 const tgi_nvml_device *tgi_nvml_device_at(int id); /* NULL: none; valid while open */
 /* 1, or 0 with `why` (TGI_NVML_WHY characters; NULL allowed) when the driver refused. */
@@ -27,7 +37,7 @@ void tgi_nvml_look(const tgi_nvml_device *d, const char *root, tg_gpu *out);
 /* Bytes that processes which compute there hold, `self` not counted; `*listed`: it is one of
  * them. 0: the driver does not tell, or not of all. */
 int tgi_nvml_others(const tgi_nvml_device *d, unsigned self, uint64_t *bytes, int *listed);
-void tgi_nvml_driver(tg_gpu_driver *out); /* but for `size` */
+tgi_nvml_state tgi_nvml_driver(tg_gpu_driver *out); /* but for `size` */
 /* Close the library; the next question opens the one of TEGULA_NVML then. Handles die: for
  * tests, which pretend one machine after another. */
 void tgi_nvml_close(void);

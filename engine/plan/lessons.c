@@ -33,10 +33,10 @@ void tgi_lessons_add(tgi_lessons *l, const char *key, double took, double said)
 /* Operators without a tuned kernel are slow for reasons of their own. */
 static int kind_of(const char *key)
 {
-    return strcmp(key, TGI_LESSON_STAGES) == 0                                    ? 3
-           : strcmp(key, TGI_LESSON_BESIDE) == 0                                  ? 2
-           : strncmp(key, "flat ", 5) == 0 || strncmp(key, "reference ", 10) == 0 ? 1
-                                                                                  : 0;
+    return strcmp(key, TGI_LESSON_STAGES) == 0   ? 3
+           : strcmp(key, TGI_LESSON_BESIDE) == 0 ? 2
+           : tgi_speed_key_untuned(key)          ? 1
+                                                 : 0;
 }
 
 double tgi_lessons_factor(const tgi_lessons *l, const char *key)

@@ -15,15 +15,10 @@
 
 /* ---- Keys and work ----------------------------------------------------------------------- */
 
-static int is_conv(const char *name)
+static int is_conv(const tgi_variant *v)
 {
-    return strncmp(name, "conv", 4) == 0;
-}
-
-/* Many operations for each pixel that it reads, as convolutions have. */
-static int is_attention(const char *name)
-{
-    return strcmp(name, "attention") == 0;
+    return v->work == TGI_WORK_CONV || v->work == TGI_WORK_CONV_FEW ||
+           v->work == TGI_WORK_CONV_CLASSES;
 }
 
 /* 1x1 layers read a weight for each product, those of few channels are mostly overhead: classes
@@ -31,8 +26,7 @@ static int is_attention(const char *name)
 static const char *class_of(const tgi_net_node *n)
 {
     const tgi_desc *w = &n->src[1];
-    if (strcmp(n->variant->name, "conv_direct") != 0 &&
-        strcmp(n->variant->name, "conv_winograd") != 0)
+    if (n->variant->work != TGI_WORK_CONV_CLASSES)
         return "";
     int64_t taps = 1;
     for (int i = 2; i < w->rank; i++)
@@ -43,13 +37,23 @@ static const char *class_of(const tgi_net_node *n)
     return few ? "/16" : "";
 }
 
+static const char *const untuned[] = {"flat", "reference"};
+
 void tgi_speed_key(const tgi_net_node *n, char *out, size_t size)
 {
     if (n->flat || !n->variant)
-        snprintf(out, size, "%s %s", n->flat ? "flat" : "reference", n->node->op->name);
+        snprintf(out, size, "%s %s", untuned[n->flat ? 0 : 1], n->node->op->name);
     else
-        snprintf(out, size, "%s %s%s", n->net->be->name, n->variant->name,
-                 is_conv(n->variant->name) ? class_of(n) : "");
+        snprintf(out, size, "%s %s%s", n->net->be->name, n->variant->name, class_of(n));
+}
+
+int tgi_speed_key_untuned(const char *key)
+{
+    const size_t n = strcspn(key, " ");
+    for (size_t i = 0; i < sizeof untuned / sizeof untuned[0]; i++)
+        if (strlen(untuned[i]) == n && memcmp(key, untuned[i], n) == 0)
+            return 1;
+    return 0;
 }
 
 static double elements(const tgi_desc *d)
@@ -83,7 +87,7 @@ static double bytes_moved(const tgi_net *net, const tgi_net_node *n)
 void tgi_speed_bytes_key(const tgi_net_node *n, char *out, size_t size)
 {
     out[0] = 0;
-    if (!n->flat && n->variant && is_conv(n->variant->name))
+    if (!n->flat && n->variant && is_conv(n->variant))
         snprintf(out, size, "%s bytes", n->net->be->name);
 }
 
@@ -110,9 +114,9 @@ double tgi_speed_work(const tgi_tiling *t, int k)
     const tgi_net_node *n = tgi_stage_node(t->stage, k);
     if (n->flat || !n->variant)
         return steps(t, k, n);
-    if (n->variant && is_conv(n->variant->name))
+    if (n->variant && is_conv(n->variant))
         return t->node_flops[2 * k] * n->cost * filled(&n->dst[0], n->hint.dst_cb);
-    if (n->variant && is_attention(n->variant->name))
+    if (n->variant && n->variant->work == TGI_WORK_ATTENTION)
         return t->node_flops[2 * k] * n->cost;
     return tgi_speed_bytes(t, k);
 }
@@ -141,32 +145,32 @@ static const tgi_kernel_speed *find(const tgi_speeds *s, const char *key)
     return NULL;
 }
 
-/* Of this key, else of what is most like it: the same kernel without its class, convolutions of
+static const tgi_kernel_speed *find_of(const tgi_speeds *s, const char *set, const char *kernel)
+{
+    char key[48];
+    snprintf(key, sizeof key, "%s %s", set, kernel);
+    return find(s, key);
+}
+
+/* Of a node's key, else of what is most like it: the same kernel without its class, convolutions of
  * few channels among themselves, attention and convolutions of many, and whatever moves numbers among
  * itself. */
-static const tgi_kernel_speed *nearest(const tgi_speeds *s, const char *key)
+static const tgi_kernel_speed *nearest(const tgi_speeds *s, const tgi_net_node *n)
 {
-    char like[48];
+    char key[48];
+    tgi_speed_key(n, key, sizeof key);
     const tgi_kernel_speed *k = find(s, key);
-    const char *name = strchr(key, ' ');
-    if (k || !name)
-        return k;
-    const int set = (int)(name - key);
-    if (strncmp(key, "flat ", 5) == 0 || strncmp(key, "reference ", 10) == 0) {
-        snprintf(like, sizeof like, "%.*s", set, key);
-        return find(s, like);
-    }
-    snprintf(like, sizeof like, "%.*s", (int)strcspn(key, "/"), key);
-    k = find(s, like);
     if (k)
         return k;
-    const char *other = is_attention(name + 1)          ? "conv_direct"
-                        : !is_conv(name + 1)            ? "eltwise"
-                        : strstr(name, "transpose_few") ? "conv_few"
-                        : strstr(name, "planar")        ? "conv_few"
-                                                        : "conv_direct";
-    snprintf(like, sizeof like, "%.*s %s", set, key, other);
-    return find(s, like);
+    if (n->flat || !n->variant)
+        return find(s, untuned[n->flat ? 0 : 1]);
+    const char *set = n->net->be->name;
+    k = find_of(s, set, n->variant->name);
+    if (!k && n->variant->work == TGI_WORK_BYTES)
+        return find_of(s, set, "eltwise");
+    if (!k && n->variant->work == TGI_WORK_CONV_FEW)
+        k = find_of(s, set, "conv_few");
+    return k ? k : find_of(s, set, "conv_direct");
 }
 
 /* Between one thread and all processors the rate is taken to grow evenly; more threads than
@@ -190,10 +194,9 @@ double tgi_speed_alone(double both, double memory)
 
 double tgi_speed_node(const tgi_speeds *s, const tgi_tiling *t, int k, int threads)
 {
-    char key[48], bytes[48];
+    char bytes[48];
     const tgi_net_node *n = tgi_stage_node(t->stage, k);
-    tgi_speed_key(n, key, sizeof key);
-    const tgi_kernel_speed *speed = key[0] ? nearest(s, key) : NULL;
+    const tgi_kernel_speed *speed = nearest(s, n);
     if (!speed || !(rate(s, speed, threads) > 0))
         return -1;
     const double seconds = tgi_speed_work(t, k) / rate(s, speed, threads);

@@ -66,6 +66,8 @@ typedef struct tgi_speed_io {
  * without a tuned kernel has "reference Where" or, of a flat value, "flat MatMul"; its work is
  * counted in operations and elements moved. */
 void tgi_speed_key(const tgi_net_node *n, char *out, size_t size);
+/* 1: it is the key of an operator without a tuned kernel, or of all of them ("flat"). */
+int tgi_speed_key_untuned(const char *key);
 /* Work of position k of a tiling's stage, in the unit of its key. */
 double tgi_speed_work(const tgi_tiling *t, int k);
 /* Bytes that it reads and writes, and the key of their speed; "" where its work is counted in

@@ -271,7 +271,7 @@ static void look_at_build(report *r)
         find(r, "build", TG_FINDING_OK, "every codec is there");
     if (getenv("TEGULA_BLOCK_UNTRUSTED"))
         remedy(find(r, "build", TG_FINDING_NOTICE,
-                    "TEGULA_BLOCK_UNTRUSTED refuses formats that no fuzz target reads"),
+                    "TEGULA_BLOCK_UNTRUSTED refuses videos, and TIFFs that libtiff decodes"),
                "unset TEGULA_BLOCK_UNTRUSTED");
 }
 
@@ -281,27 +281,27 @@ static void look_at_driver(report *r)
 {
     tg_gpu_driver d = {.size = sizeof d};
     char module[128];
-    tgi_nvml_driver(&d);
+    const tgi_nvml_state state = tgi_nvml_driver(&d);
     tgi_system_word(r->root, "/proc/driver/nvidia/version", module, sizeof module);
-    if (!d.problem[0]) {
+    if (state == TGI_NVML_WORKS) {
         find(r, "driver", TG_FINDING_OK, "%.90s, %d GPU%s", d.version, tgi_nvml_count(),
              tgi_nvml_count() == 1 ? "" : "s");
         return;
     }
-    if (!module[0] && strstr(d.problem, "No such file")) {
+    if (!module[0] && state == TGI_NVML_MISSING) {
         find(r, "driver", TG_FINDING_OK, "no NVIDIA driver: no GPU to use");
         return;
     }
     tg_finding *f = find(r, "driver", TG_FINDING_NOTICE, "%.250s", d.problem);
-    if (strstr(d.problem, "different versions"))
+    if (state == TGI_NVML_MISMATCH)
         remedy(f, "the driver was updated under way: reboot, or rmmod nvidia_uvm nvidia_drm "
                   "nvidia_modeset nvidia && modprobe nvidia");
-    else if (strstr(d.problem, "not loaded"))
+    else if (state == TGI_NVML_NOT_LOADED)
         remedy(f, "modprobe nvidia");
-    else if (strstr(d.problem, "No such file"))
+    else if (state == TGI_NVML_MISSING)
         remedy(f, "the kernel has the driver, its library is missing; in a container: "
                   "docker run --gpus all");
-    else if (strstr(d.problem, "TEGULA_NVML"))
+    else if (state == TGI_NVML_OFF)
         remedy(f, "unset TEGULA_NVML");
     else
         remedy(f, "nvidia-smi");

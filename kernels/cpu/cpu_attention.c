@@ -376,6 +376,7 @@ static void run(const tgi_call *call)
 
 const tgi_variant TGS(tgi_attention) = {.name = "attention",
                                         .op = "PixelAttention",
+                                        .work = TGI_WORK_ATTENTION,
                                         .accepts = accepts,
                                         .scratch_bytes = scratch_bytes,
                                         .run = TGI_RUN(run)};

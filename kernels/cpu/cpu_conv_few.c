@@ -393,12 +393,14 @@ static void run(const tgi_call *call)
 
 const tgi_variant TGS(tgi_conv_few) = {.name = "conv_few",
                                        .op = "Conv",
+                                       .work = TGI_WORK_CONV_FEW,
                                        .accepts = accepts_few,
                                        .packed_bytes = packed_bytes,
                                        .pack = pack,
                                        .run = TGI_RUN(run)};
 const tgi_variant TGS(tgi_conv_planar) = {.name = "conv_planar",
                                           .op = "Conv",
+                                          .work = TGI_WORK_CONV_FEW,
                                           .accepts = accepts_planar,
                                           .packed_bytes = packed_bytes,
                                           .pack = pack,

@@ -193,6 +193,7 @@ static void run(const tgi_call *call)
 
 const tgi_variant TGS(tgi_conv_grouped) = {.name = "conv_grouped",
                                            .op = "Conv",
+                                           .work = TGI_WORK_CONV,
                                            .accepts = accepts,
                                            .packed_bytes = packed_bytes,
                                            .pack = pack,

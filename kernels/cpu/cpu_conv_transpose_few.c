@@ -316,12 +316,14 @@ static void run(const tgi_call *call)
 
 const tgi_variant TGS(tgi_conv_transpose_few) = {.name = "conv_transpose_few",
                                                  .op = "ConvTranspose",
+                                                 .work = TGI_WORK_CONV_FEW,
                                                  .accepts = accepts_few,
                                                  .packed_bytes = packed_bytes,
                                                  .pack = pack,
                                                  .run = TGI_RUN(run)};
 const tgi_variant TGS(tgi_conv_transpose_planar) = {.name = "conv_transpose_planar",
                                                     .op = "ConvTranspose",
+                                                    .work = TGI_WORK_CONV_FEW,
                                                     .accepts = accepts_planar,
                                                     .packed_bytes = packed_bytes,
                                                     .pack = pack,

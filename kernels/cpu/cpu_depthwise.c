@@ -161,6 +161,7 @@ static void run(const tgi_call *call)
 
 const tgi_variant TGS(tgi_conv_depthwise) = {.name = "conv_depthwise",
                                              .op = "Conv",
+                                             .work = TGI_WORK_CONV,
                                              .accepts = accepts,
                                              .packed_bytes = packed_bytes,
                                              .pack = pack,

@@ -81,6 +81,7 @@ def images():
     yield "tall.tif", repeated(8192, 64)
     yield "small.tif", pages(1, 9, 7)
     yield "photo.png", b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR"
+    yield "clip.y4m", b"YUV4MPEG2 W4 H4 F1:1 C420\n" + b"FRAME\n" + b"\0" * 24
     yield "loop.tif", loop()
     yield "tag.tif", lying(W, H, t339=(3, 1), count=W * H, data=b"\0" * (W * H)).replace(
         struct.pack("<HHI", 339, 3, 1), struct.pack("<HHI", 339, 3, 2**32 - 1))

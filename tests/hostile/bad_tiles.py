@@ -256,8 +256,8 @@ def nonfinite(c):
 
 
 def untrusted(c):
-    """TEGULA_BLOCK_UNTRUSTED=1: what no fuzz target reads is refused, the rest is read."""
-    env = {"TEGULA_BLOCK_UNTRUSTED": "1"}
+    """TEGULA_BLOCK_UNTRUSTED=1: what was fuzzed too little, and what libtiff decodes, is refused; the rest is read."""
+    env, refuses = {"TEGULA_BLOCK_UNTRUSTED": "1"}, "TEGULA_BLOCK_UNTRUSTED refuses such"
     t = seeds.Tiff()
     t.directory(hostile_made.tags(8, 8, t.add(b"\xfd7zXZ\0" + b"\0" * 90), 96, 34925))
     c.write("lzma.tif", bytes(t.out))
@@ -266,11 +266,18 @@ def untrusted(c):
     xml = seeds.OME.replace(b"made.ome.tif", b"other.ome.tif").replace(b">urn:uuid:1<", b">urn:uuid:2<")
     seeds.page(t, 9, 7, t270=(2, xml + b"\0"))
     c.write("set.ome.tif", bytes(t.out))
+    t = seeds.Tiff()
+    t.directory({**hostile_made.tags(8, 8, t.add(b"\0" * 16), 16, 32766), 258: (3, 2)})
+    c.write("next.tif", bytes(t.out))
+    c.write("clip.y4m", b"YUV4MPEG2 W4 H4 F1:1 C420\n" + (b"FRAME\n" + b"\0" * 24) * 2)
     for name in ("lzma.tif", "p.png", "set.ome.tif"):
         code, _, err = c.run("copy", name, "-o", "u.npy", env=env)
-        c.that(code == 65 and "never fuzzed" in err or "this build" in err, f"{name}: {code} {err}")
-        code, _, err = c.run("copy", name, "-o", "u.npy")
-        c.that("never fuzzed" not in err, f"{name} without it: {err}")
+        c.that(code != 0 and refuses not in err, f"{name}: {code} {err}")
+    for words in (("copy", "next.tif", "-o", "u.npy"), ("estimate", "data", "clip.y4m")):
+        code, _, err = c.run(*words, env=env)
+        c.that(code == 65 and refuses in err or "this build" in err, f"{words}: {code} {err}")
+        code, _, err = c.run(*words)
+        c.that(refuses not in err, f"{words} without it: {err}")
     code, _, err = c.run("copy", "good.tif", "-o", "u.npy", env=env)
     c.that(code == 0, f"deflate is fuzzed: {code} {err}")
 

@@ -127,6 +127,35 @@ static void a_convolution_takes_time_for_full_vectors_and_for_its_bytes(void)
     tgi_graph_free(&g);
 }
 
+static void a_kernel_says_what_it_spends_its_time_on(void)
+{
+    int sets = 0;
+    for (int isa = 0; isa < TGI_ISA_COUNT; isa++) {
+        const tgi_kernel_set *set = tgi_backend_for_plans((tgi_isa)isa);
+        for (size_t i = 0; set && set->variants[i]; i++) {
+            const tgi_variant *v = set->variants[i];
+            const int conv = strcmp(v->op, "Conv") == 0 || strcmp(v->op, "ConvTranspose") == 0;
+            const int attention = strcmp(v->op, "PixelAttention") == 0;
+            const int said = attention ? v->work == TGI_WORK_ATTENTION
+                             : conv    ? v->work >= TGI_WORK_CONV
+                                       : v->work == TGI_WORK_BYTES;
+            CHECK_STR(said ? "" : v->name, "");
+        }
+        sets += set != NULL;
+    }
+    CHECK(sets > 0);
+}
+
+static void keys_of_operators_without_a_tuned_kernel_are_known(void)
+{
+    CHECK(tgi_speed_key_untuned("flat MatMul"));
+    CHECK(tgi_speed_key_untuned("reference Where"));
+    CHECK(tgi_speed_key_untuned("reference"));
+    CHECK(!tgi_speed_key_untuned("flatter MatMul"));
+    CHECK(!tgi_speed_key_untuned("avx512 conv_direct/16"));
+    CHECK(!tgi_speed_key_untuned(""));
+}
+
 static char *text_of(const tgi_speeds *s)
 {
     tgi_jw w = {0};
@@ -203,6 +232,8 @@ int main(void)
     RUN(a_first_pass_and_codecs_cost_only_where_they_are);
     RUN(the_last_figure_of_a_key_counts_and_the_table_has_an_end);
     RUN(a_convolution_takes_time_for_full_vectors_and_for_its_bytes);
+    RUN(a_kernel_says_what_it_spends_its_time_on);
+    RUN(keys_of_operators_without_a_tuned_kernel_are_known);
     RUN(figures_come_back_as_they_were_written);
     RUN(what_is_no_file_of_speeds_is_refused);
     RUN(figures_of_another_processor_are_not_used);
