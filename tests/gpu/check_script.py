@@ -1,9 +1,12 @@
 """scripts/gpu-check, told of a device that is emulated: rows of what passed, failed and was skipped,
 and the exit code that says so. Its benchmarks, with programs that print rows at once, and its sanitizer, with one that
-starts them; what runs past its time; a budget that ends in the middle, and what goes on behind it; that it runs every
-test of the label, and that they see the machine's device at all.
+starts them; what runs past its time; a budget that ends in the middle, and what goes on behind it, of the same sources
+alone; that it runs every test of the label, and that they see the machine's device at all.
 
-usage: check_script.py gpu-check BUILD EMULATED_PLUGIN
+usage: check_script.py gpu-check BUILD EMULATED_PLUGIN [--budget SECONDS]
+
+With --budget all that it does on a machine with a GPU, of that device and what is built, within those seconds: it ends
+in time with all that it had started, and has a row for everything.
 """
 import contextlib
 import importlib.machinery
@@ -153,6 +156,22 @@ def a_budget_is_kept_and_gone_on_with(folder):
     expect("of another commit: all of it", [r["name"] for r in rows if r.get("status") == "passed"][-2:], ["a", "b"])
 
 
+def rows_of_other_sources_do_not_count(folder):
+    """Where nothing names a commit, all of them are "unknown"."""
+    build, out = os.path.join(folder, "build"), os.path.join(folder, "out")
+    executable(os.path.join(build, "a"), "echo '{}'")
+    executable(os.path.join(folder, "engine", "a.c"), "1")
+    script = as_module()
+    script.TOP = folder
+    script.bench_command = lambda a, name, seconds, results: [os.path.join(a.build, name)]
+    for what, more, want in (("first", (), 1), ("of the same", ("--continue",), 1), ("of others", ("--continue",), 2),
+                             ("of these", ("--continue",), 2)):
+        if what == "of others":
+            executable(os.path.join(folder, "engine", "a.c"), "2")
+        rows = told(script, (("bench", "a", 20),), "--no-build", "--build", build, "--out", out, *more)[1]
+        expect(f"sources, {what}: commit", {r["commit"] for r in rows if r["record"] == "gpu-check"}, {"unknown"})
+        expect(f"sources, {what}: done", len([r for r in rows if r.get("status") == "passed"]), want)
+
 
 def what_runs_past_its_time_is_ended_whole():
     script = as_module()
@@ -180,6 +199,38 @@ def every_test_sees_the_machines_device():
     expect("tests of jobs", {"gpu_run", "gpu_arrays", "gpu_goldens", "gpu_library"} <= set(sees), True)
 
 
+def marked(word):
+    """Processes whose environment has this word."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if word.encode() in f.read() and not is_dead(pid):
+                    found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def all_of_it_within(seconds, folder):
+    mark = f"TEGULA_CHECK_MARK={os.getpid()}-{time.monotonic_ns()}"
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-B", SCRIPT, "--no-build", "--build", BUILD, "--budget", str(seconds), "--out", folder,
+                           "--commit", "0123abc"], check=False, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT,
+                          env={**os.environ, "TEGULA_TEST_PLUGIN": PLUGIN, **dict([mark.split("=")])})
+    took = time.monotonic() - begin
+    print(done.stdout)
+    with open(os.path.join(folder, "rows.jsonl"), encoding="utf-8") as f:
+        rows = [json.loads(line) for line in f]
+    expect(f"{seconds} seconds: kept, took {took:.1f}", took <= seconds, True)
+    expect("exit", done.returncode, 75 if any(r.get("status") in ("cut", "left") for r in rows) else 0)
+    expect("rows", [(r["record"], r["name"]) for r in rows if "status" in r],
+           [(r, n) for r, n, _ in as_module().ORDER if r != "build"])
+    expect("the device's own test", [r["status"] for r in rows if r.get("name") == "gpu_device"], ["passed"])
+    expect("what goes on running", marked(mark), [])
+
+
 def is_dead(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
@@ -188,13 +239,25 @@ def is_dead(pid):
         return True
 
 
+def ended():
+    for p in problems:
+        print(p)
+    return 1 if problems else 0
+
+
 def main():
+    if sys.argv[4:5] == ["--budget"]:
+        with tempfile.TemporaryDirectory() as folder:
+            all_of_it_within(int(sys.argv[5]), folder)
+        return ended()
     with tempfile.TemporaryDirectory() as folder:
         every_benchmark_runs(folder)
     with tempfile.TemporaryDirectory() as folder:
         nothing_is_broken_on_purpose_under_the_sanitizer(folder)
     with tempfile.TemporaryDirectory() as folder:
         a_budget_is_kept_and_gone_on_with(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        rows_of_other_sources_do_not_count(folder)
     what_runs_past_its_time_is_ended_whole()
     every_test_sees_the_machines_device()
     with tempfile.TemporaryDirectory() as folder:
@@ -209,9 +272,7 @@ def main():
         code, rows = check("none", "", folder)
         expect("no device: exit", code, 77)
         expect("no device: status", rows["test", "gpu_device"]["status"], "skipped")
-    for p in problems:
-        print(p)
-    return 1 if problems else 0
+    return ended()
 
 
 if __name__ == "__main__":
