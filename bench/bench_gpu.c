@@ -7,15 +7,16 @@
  * --case takes the layers alone whose names contain TEXT (for a profiler), --precision one type
  * of numbers.
  *
- * Each case is first compared with the reference kernel, at a side of at most 48. Then it is timed
- * by the device's own events: the layer so often in one program that a round takes 20 ms between
- * two events (TIMED of them at most: a round's length stands in the row). What the last round left
- * is compared, all of it, with the processor's tuned kernel of the same size: relative L2, and the
- * largest difference by the root mean square of the answer. A row of JSON a case, or the reason why
- * there is none; shares are of the ceilings given (bench/gpu_peak.cu), reached in bursts and for a
- * second and more. Bytes are those that must move once: source, result, weights. Where a kind of
- * variants that the device has would be preferred, there is a row of it too: kinds are not compared
- * with each other before they ran. Exit 77 without a device. */
+ * Each case is first compared with the reference kernel, at a side of at most 48. Then it is
+ * timed by the device's own events: the layer so often in one program that a round takes 20 ms
+ * between two events (TIMED of them at most: a round's length stands in the row, `round_ms`).
+ * What the last round left is compared, all of it, with the processor's tuned kernel of the
+ * same size: relative L2, and the largest difference by the root mean square of the answer. A
+ * row of JSON a case, or the reason why there is none; `without_graph`: parts of its program
+ * that the driver made no graph of. Shares are of the ceilings given (bench/gpu_peak.cu), of
+ * bursts and sustained ones. Bytes are those that must move once: source, result, weights.
+ * Where a kind of variants that the device has would be preferred, there is a row of it too:
+ * kinds are not compared with each other before they ran. Exit 77 without a device. */
 #include "bench/layer_case.h"
 #include "bench/measure.h"
 #include "engine/base/mem.h"
@@ -315,6 +316,7 @@ static void right_row(const layer *l, const on_device *o, double *t, off referen
         median * 1e6, t[0] * 1e6, t[set.rounds - 1] * 1e6, set.rounds, t[0] * o->times * 1e3,
         tflops, gbs, reference.l2, by.l2, by.worst,
         tgi_isa_name(tgi_isa_detect(TGI_ISA_COUNT)));
+    printf(", \"without_graph\": %d", ops->program_loose(o->p));
     share("peak", tflops, half ? set.f16 : set.f32);
     share("copy", gbs, set.copy);
     printf("}\n");

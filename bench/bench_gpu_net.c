@@ -8,14 +8,15 @@
  * it; `all` and `none` use what there is, or nothing of them, whatever it gains.
  *
  * First the answer at a small size is compared with the reference kernels (relative L2). Then
- * `items` images follow each other, upload, kernels and download overlapping, `rounds` times, and
- * so often in a round that kernels work for 20 ms. One row of JSON for each number of LIST (8; 1 is
- * one image, alone), megapixels of the input a second, by two clocks: `kernel_mps` by the
- * device's events around the kernels of each image, `run_mps` by the host's clock around all of it,
- * copies and waiting included. Behind the last round one more image is
- * compared, all of it, with what the processor's tuned kernels make of the same pixels (relative
- * L2; the largest difference by the standard deviation of the answer; the rounding to uint16 is no
- * difference), and no row is printed where it is wrong. Exit 77 without a device. */
+ * `items` images follow each other, upload, kernels and download overlapping, `rounds` times,
+ * and so often in a round that kernels work for 20 ms. One row of JSON for each number of LIST
+ * (8; 1 is one image, alone), megapixels of the input a second, by two clocks: `kernel_mps` by
+ * the device's events around the kernels of each image, `run_mps` by the host's clock around
+ * all of it, copies and waiting included. Behind the last round one more image is compared,
+ * all of it, with what the processor's tuned kernels make of the same pixels (relative L2; the
+ * largest difference by the standard deviation of the answer; the rounding to uint16 is no
+ * difference), and no row is printed where it is wrong. `without_graph`: parts whose launches
+ * go one by one, since the driver made no graph of them. Exit 77 without a device. */
 #include "bench/measure.h"
 #include "engine/device/gains.h"
 #include "engine/exec/device_exec.h"
@@ -392,10 +393,10 @@ static void print_row(const subject *s, int64_t side, rates *r, off small, off b
     printf(
         "\"round_ms\": %.2f, \"arena_bytes\": %zu, \"reference_relative_l2\": %.3g, "
         "\"answer_relative_l2\": %.3g, \"answer_worst\": %.3g, \"answer_beside\": \"cpu %s\", "
-        "\"kinds\": \"%s\", \"nodes_of_kinds\": %d}\n",
+        "\"kinds\": \"%s\", \"nodes_of_kinds\": %d, \"without_graph\": %d}\n",
         r->kernels[0] * 1e3, s->tiling.arena_bytes, small.l2, by.l2, by.worst,
         tgi_isa_name(tgi_isa_detect(TGI_ISA_COUNT)), kinds & TGI_KIND_WGMMA ? "wgmma" : "",
-        tgi_net_nodes_of(s->net, kinds));
+        tgi_net_nodes_of(s->net, kinds), tgi_device_exec_loose(s->exec));
     fflush(stdout);
 }
 

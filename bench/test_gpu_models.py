@@ -96,6 +96,7 @@ def main():
     for r in nets:
         for rate, clock in (("kernel_mps", "events"), ("run_mps", "host")):
             expect(r.get(rate, {}).get("median", 0) > 0 and r[rate]["clock"] == clock, f"a rate, by its clock: {r}")
+        expect(r.get("without_graph") == 0, f"graphs: {r}")
         expect(r.get("round_ms", 0) >= 5, f"a round of kernels that is long enough: {r}")
         expect(0 <= r.get("answer_relative_l2", -1) <= r.get("answer_worst", -1), f"an answer of the timed size: {r}")
         half = r.get("element") == "float16"  # its convolutions of 64 channels
