@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whole networks on a GPU: tegula (bench_gpu_net, through the executor of jobs, copies included) beside
-PyTorch in channels_last, FP16, cuDNN in benchmark mode, and compiled where torch.compile works, with its choices
-measured too while there is time (tensors on the device, by its events, no copies counted). One row of JSON each, to standard output,
-and one for each network and batch beside the best of PyTorch's; and a large image file to file in budgets of device
-memory.
+"""Whole networks on a GPU: tegula (bench_gpu_net, through the executor of jobs, copies included) beside PyTorch in
+channels_last, FP16, cuDNN in benchmark mode, and compiled where torch.compile works, with its choices measured too
+while there is time (tensors on the device, by its events, no copies counted). One row of JSON each, to standard
+output, and one for each network and batch beside the best of PyTorch's; and a large image file to file in budgets of
+device memory.
 
     bench/gpu_models.py --build build-gpu [--data FOLDER] [--size 1024] [--no-torch] [--no-compile]
     bench/gpu_models.py --build build-gpu --only tiled [--tiled 16384]
