@@ -10,7 +10,7 @@ device memory.
 
 Networks: the project's own, and those of FOLDER/data/models or FOLDER/models. PyTorch runs the same file: node by
 node, by the operators below. What it lacks (torch, onnx, an operator) is a row that says so. tegula's answer is compared
-with its reference kernels before anything is timed. What may take longest comes last: who ends this early has the rest.
+with its reference kernels before anything is timed, and at that size with the processor's own. What may take longest comes last: who ends this early has the rest.
 """
 import argparse
 import json

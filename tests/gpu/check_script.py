@@ -156,6 +156,17 @@ def a_budget_is_kept_and_gone_on_with(folder):
     expect("of another commit: all of it", [r["name"] for r in rows if r.get("status") == "passed"][-2:], ["a", "b"])
 
 
+def a_build_that_is_cut_leaves_the_rest(folder):
+    script = as_module()
+    script.build = lambda a, name, seconds, timeout: (timeout, script.run(["sleep", "60"], seconds, a.until)[1], {})
+    begin = time.monotonic()
+    code, rows = told(script, (("build", "build", 60), ("bench", "a", 20), ("test", "b", 20)), "--out", folder, "--budget", "2")
+    expect("a build that is cut: kept", time.monotonic() - begin < 2.5, True)
+    expect("a build that is cut: exit", code, 75)
+    expect("a build that is cut: rows", [(r["name"], r["status"]) for r in rows if "status" in r],
+           [("build", "cut"), ("a", "left"), ("b", "left")])
+
+
 def rows_of_other_sources_do_not_count(folder):
     """Where nothing names a commit, all of them are "unknown"."""
     build, out = os.path.join(folder, "build"), os.path.join(folder, "out")
@@ -256,6 +267,8 @@ def main():
         nothing_is_broken_on_purpose_under_the_sanitizer(folder)
     with tempfile.TemporaryDirectory() as folder:
         a_budget_is_kept_and_gone_on_with(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        a_build_that_is_cut_leaves_the_rest(folder)
     with tempfile.TemporaryDirectory() as folder:
         rows_of_other_sources_do_not_count(folder)
     what_runs_past_its_time_is_ended_whole()
