@@ -2,16 +2,21 @@
  *
  * usage: bench_gpu [--case TEXT] [--precision fp16|fp32] [--side N] [--channels N]
  *                  [--rounds N] [--f16 TFLOPS] [--f32 TFLOPS] [--copy GBS]
+ *                  [--f16-sustained TFLOPS] [--f32-sustained TFLOPS] [--copy-sustained GBS]
  *
  * --case takes the layers alone whose names contain TEXT (for a profiler), --precision one type
  * of numbers.
  *
- * Each case is checked before it is timed (relative L2 against the reference kernel, at a side
- * of at most 48), then run so often that a round takes 50 ms: one program, one graph launch a
- * run, one wait at the end. A row of JSON a case; shares are of the ceilings given
- * (bench/gpu_peak.cu). Bytes are those that must move once: source, result, weights. Where a
- * kind of variants that the device has would be preferred, there is a row of it too: kinds are
- * not compared with each other before they ran. Exit 77 without a device. */
+ * Each case is first compared with the reference kernel, at a side of at most 48. Then it is
+ * timed by the device's own events: the layer so often in one program that a round takes 20 ms
+ * between two events (TIMED of them at most: a round's length stands in the row, `round_ms`).
+ * What the last round left is compared, all of it, with the processor's tuned kernel of the
+ * same size: relative L2, and the largest difference by the root mean square of the answer. A
+ * row of JSON a case, or the reason why there is none; `without_graph`: parts of its program
+ * that the driver made no graph of. Shares are of the ceilings given (bench/gpu_peak.cu), of
+ * bursts and sustained ones. Bytes are those that must move once: source, result, weights.
+ * Where a kind of variants that the device has would be preferred, there is a row of it too:
+ * kinds are not compared with each other before they ran. Exit 77 without a device. */
 #include "bench/layer_case.h"
 #include "bench/measure.h"
 #include "engine/base/mem.h"
@@ -21,8 +26,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define ROUND_SECONDS 0.05
+#define ROUND_SECONDS 0.02
+#define TIMED 4096 /* a program has 4 KiB of the device's memory for each */
 #define CHECK_SIDE 48
 
 /* Sides are so that source and result of halves are 128 MB together: no cache holds them. */
@@ -45,13 +52,14 @@ static const layer layers[] = {
 static struct {
     int64_t side, channels; /* at most */
     int rounds;
-    double f16, f32, copy; /* ceilings: TFLOP/s, GB/s; 0: not given */
-    const char *only;      /* in the names of layers */
-    const char *precision; /* NULL: both */
-} set = {1024, 512, 9, 0, 0, 0, "", NULL};
+    double f16[2], f32[2], copy[2]; /* ceilings in bursts, sustained: TFLOP/s, GB/s; 0: none */
+    const char *only;               /* in the names of layers */
+    const char *precision;          /* NULL: both */
+} set = {1024, 512, 9, {0}, {0}, {0}, "", NULL};
 
 static const tgi_device_ops *ops;
 static tgi_device *d;
+static tgi_threads *pool; /* for the processor's answers */
 static tgi_err err;
 
 static void must(tg_status st)
@@ -67,7 +75,8 @@ typedef struct on_device {
     tg_dtype element;
     tgi_view src, dst;
     tgi_operand operand;
-    tgi_device_step step;
+    tgi_device_step *steps; /* `times` of the same */
+    int times;
     tgi_device_program *p;
     void *at[4];  /* source, result, weights, scratch */
     size_t bytes; /* that move at least */
@@ -101,9 +110,37 @@ static void put_view(on_device *o, int i, const tgi_view *host, tgi_view *there)
     there->base = o->at[i];
 }
 
+static void as_halves(float *p, size_t n)
+{
+    device_round(TG_DTYPE_F16, p, n);
+}
+
+/* Pixels and weights as the device holds them. */
+static layer_choice choice_of(tg_dtype element, unsigned kinds)
+{
+    return (layer_choice){.kinds = kinds, .round = element == TG_DTYPE_F16 ? as_halves : NULL};
+}
+
+/* The layer `times` over in one program. */
+static void repeat(on_device *o, int times)
+{
+    const tgi_device_step step = o->steps[0];
+    size_t held = 0;
+    if (o->p)
+        ops->program_close(&o->p);
+    tgi_free(o->steps);
+    o->steps = tgi_malloc(TGI_TAG_MISC, (size_t)times * sizeof *o->steps);
+    if (!o->steps)
+        layer_die("out of memory");
+    for (int i = 0; i < times; i++)
+        o->steps[i] = step;
+    o->times = times;
+    must(ops->program_open(d, TGI_QUEUE_COMPUTE, o->steps, times, &o->p, &held, &err));
+}
+
 static int open_layer(on_device *o, const layer *l, const tgi_kernel_set *be, unsigned kinds)
 {
-    const layer_choice any = {.kinds = kinds};
+    const layer_choice any = choice_of(be->element, kinds);
     memset(o, 0, sizeof *o);
     o->element = be->element;
     if (!layer_case_open(&o->k, l, be, &any, NULL)) {
@@ -116,18 +153,21 @@ static int open_layer(on_device *o, const layer *l, const tgi_kernel_set *be, un
     if (o->k.scratch_bytes)
         o->at[3] = put(NULL, o->k.scratch_bytes);
     o->operand = (tgi_operand){1, &o->src};
-    o->step = (tgi_device_step){.kind = TGI_STEP_NODE, .variant = o->k.v, .call = o->k.call};
-    o->step.call.src = &o->operand;
-    o->step.call.dst = &o->dst;
-    o->step.call.packed = o->at[2];
-    o->step.call.scratch = o->at[3];
+    o->steps = tgi_malloc(TGI_TAG_MISC, sizeof *o->steps);
+    if (!o->steps)
+        layer_die("out of memory");
+    tgi_device_step *step = o->steps;
+    *step = (tgi_device_step){.kind = TGI_STEP_NODE, .variant = o->k.v, .call = o->k.call};
+    step->call.src = &o->operand;
+    step->call.dst = &o->dst;
+    step->call.packed = o->at[2];
+    step->call.scratch = o->at[3];
     for (int a = 0; a < o->k.dst.rank; a++)
-        o->step.call.most[a] = o->k.dst.dim[a];
+        step->call.most[a] = o->k.dst.dim[a];
     o->bytes =
         (layer_count(&o->k.src[0]) + layer_count(&o->k.dst) + layer_count(&o->k.src[1])) *
         device_element_bytes(o->element);
-    size_t held = 0;
-    must(ops->program_open(d, TGI_QUEUE_COMPUTE, &o->step, 1, &o->p, &held, &err));
+    repeat(o, 1);
     return 1;
 }
 
@@ -136,46 +176,87 @@ static void close_layer(on_device *o)
     ops->program_close(&o->p);
     for (int i = 0; i < 4; i++)
         ops->release(d, o->at[i]);
+    tgi_free(o->steps);
     layer_case_close(&o->k);
 }
 
-static double time_of(on_device *o, int64_t runs)
+/* Seconds of a round, between two events of the device. */
+static double round_of(on_device *o)
 {
-    const double from = measure_now();
-    for (int64_t i = 0; i < runs; i++)
-        must(ops->program_run(o->p, &o->step, &err));
-    must(ops->sync(d, NULL, &err));
-    return (measure_now() - from) / (double)runs;
+    double seconds;
+    must(ops->program_time(o->p, o->steps, &seconds, &err));
+    return seconds;
 }
 
-/* Distance of the device's answer from the reference, of numbers rounded as the device has
- * them.
- */
-static double distance(on_device *o)
+/* ---- Answers ----------------------------------------------------------------------------- */
+
+/* How far the device's answer is off: relative L2, which one pixel of many hardly moves, and the
+ * largest difference by the root mean square of the whole answer. */
+typedef struct off {
+    double l2, worst;
+} off;
+
+/* What stands in the device's result now, dense. */
+static float *answer_of(on_device *o)
 {
-    const size_t n = layer_count(&o->k.dst), stored = floats_of(&o->dst);
-    float *want = layer_floats(n), *got = layer_floats(n);
-    void *raw = tgi_malloc(TGI_TAG_MISC, stored * device_element_bytes(o->element));
+    const size_t stored = floats_of(&o->dst), bytes = device_element_bytes(o->element);
+    float *got = layer_floats(layer_count(&o->k.dst));
+    void *raw = tgi_malloc(TGI_TAG_MISC, stored * bytes);
     if (!raw)
         layer_die("out of memory");
-    time_of(o, 1);
-    must(ops->download(d, TGI_QUEUE_COMPUTE, raw, o->at[1],
-                       stored * device_element_bytes(o->element), &err));
+    must(ops->download(d, TGI_QUEUE_COMPUTE, raw, o->at[1], stored * bytes, &err));
     must(ops->sync(d, NULL, &err));
-    device_round(o->element, o->k.sv.base, floats_of(&o->k.sv));
-    device_round(o->element, o->k.w, layer_count(&o->k.src[1]));
-    layer_case_reference(&o->k, want);
     device_from_elements(o->element, raw, stored, o->k.dv.base);
     layer_case_dense(&o->k, got);
-    double of = 0, off = 0;
-    for (size_t i = 0; i < n; i++) {
-        of += (double)want[i] * want[i];
-        off += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-    }
     tgi_free(raw);
-    free(want);
+    return got;
+}
+
+static off compare(on_device *o, const float *want)
+{
+    const size_t n = layer_count(&o->k.dst);
+    float *got = answer_of(o);
+    double of = 0, sum = 0, worst = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double by = fabs((double)got[i] - want[i]);
+        of += (double)want[i] * want[i];
+        sum += by * by;
+        worst = by > worst ? by : worst; /* a NaN shows in the sum */
+    }
     free(got);
-    return sqrt(off / of);
+    return (off){sqrt(sum / of), worst / sqrt(of / (double)n)};
+}
+
+/* From the reference. */
+static off small_answer(on_device *o)
+{
+    float *want = layer_floats(layer_count(&o->k.dst));
+    (void)round_of(o);
+    layer_case_reference(&o->k, want);
+    const off by = compare(o, want);
+    free(want);
+    return by;
+}
+
+/* The answer of the processor's tuned kernel, of direct sums. */
+static float *answer_of_cpu(const layer *l, tg_dtype element)
+{
+    layer_choice direct = choice_of(element, 0);
+    layer_case k;
+    direct.exact = 1;
+    if (!layer_case_open(&k, l, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), &direct, pool))
+        layer_die("the processor has no kernel for this layer");
+    float *want = layer_floats(layer_count(&k.dst));
+    layer_case_answer(&k, want);
+    layer_case_close(&k);
+    return want;
+}
+
+/* One pixel that is missing or another's is off by about 1; halves by 2^-11 of their size. */
+static int is_right(tg_dtype element, off by)
+{
+    const int half = element == TG_DTYPE_F16;
+    return by.l2 < (half ? 5e-3 : 1e-5) && by.worst < (half ? 5e-2 : 1e-4);
 }
 
 /* ---- A row ------------------------------------------------------------------------------- */
@@ -187,18 +268,66 @@ static layer capped(layer l, int64_t side)
     return l;
 }
 
-static void share(const char *name, double part, double of)
+static void share(const char *name, double part, const double of[2])
 {
-    if (of > 0)
-        printf(", \"%s\": %.4f", name, part / of);
+    static const char *const kinds[] = {"", "_sustained"};
+    for (int i = 0; i < 2; i++)
+        if (of[i] > 0)
+            printf(", \"%s_share%s\": %.4f", name, kinds[i], part / of[i]);
 }
 
-/* 0: wrong. */
-static int row(const layer *base, const tgi_kernel_set *be, unsigned kinds)
+static int wrong_row(const layer *l, const on_device *o, const char *at, off by)
+{
+    printf("{\"family\": \"gpu_ops\", \"case\": \"%s\", \"element\": \"%s\", "
+           "\"answer_relative_l2\": %.3g, \"answer_worst\": %.3g, "
+           "\"error\": \"wrong at %s, so no times\"}\n",
+           l->name, tgi_dtype_name(o->element), by.l2, by.worst, at);
+    fflush(stdout);
+    return 0;
+}
+
+/* Seconds of one, `set.rounds` times. */
+static void times_of(on_device *o, double *t)
+{
+    (void)round_of(o); /* what the first run makes is made */
+    double took = round_of(o);
+    for (int i = 0; i < 3 && took < ROUND_SECONDS / 2 && o->times < TIMED; i++) {
+        const double n = took > 0 ? o->times * ROUND_SECONDS / took + 1 : TIMED;
+        repeat(o, n < TIMED ? (int)n : TIMED);
+        (void)round_of(o);
+        took = round_of(o);
+    }
+    for (int i = 0; i < set.rounds; i++)
+        t[i] = round_of(o) / o->times;
+}
+
+static void right_row(const layer *l, const on_device *o, double *t, off reference, off by)
+{
+    const int half = o->element == TG_DTYPE_F16;
+    const double median = measure_median(t, set.rounds);
+    const double tflops = o->k.flops / median * 1e-12, gbs = (double)o->bytes / median * 1e-9;
+    printf(
+        "{\"family\": \"gpu_ops\", \"case\": \"%s %lldx%lld\", \"element\": \"%s\", "
+        "\"variant\": \"%s\", \"clock\": \"events\", \"us\": {\"median\": %.2f, "
+        "\"min\": %.2f, \"max\": %.2f, \"rounds\": %d}, \"round_ms\": %.2f, "
+        "\"tflops\": %.3f, \"gbs\": %.1f, \"reference_relative_l2\": %.3g, "
+        "\"answer_relative_l2\": %.3g, \"answer_worst\": %.3g, \"answer_beside\": \"cpu %s\"",
+        l->name, (long long)l->h, (long long)l->w, tgi_dtype_name(o->element), o->k.v->name,
+        median * 1e6, t[0] * 1e6, t[set.rounds - 1] * 1e6, set.rounds, t[0] * o->times * 1e3,
+        tflops, gbs, reference.l2, by.l2, by.worst,
+        tgi_isa_name(tgi_isa_detect(TGI_ISA_COUNT)));
+    printf(", \"without_graph\": %d", ops->program_loose(o->p));
+    share("peak", tflops, half ? set.f16 : set.f32);
+    share("copy", gbs, set.copy);
+    printf("}\n");
+    fflush(stdout);
+}
+
+/* 0: wrong. `*want`: what the processor answers at this size, once it was asked. */
+static int row(const layer *base, const tgi_kernel_set *be, unsigned kinds, float **want)
 {
     const layer small = capped(*base, CHECK_SIDE < set.side ? CHECK_SIDE : set.side);
     const layer large = capped(*base, set.side);
-    const int half = be->element == TG_DTYPE_F16;
     double t[ROUNDS_MAX];
     on_device o;
     const int there = open_layer(&o, &small, be, kinds);
@@ -213,38 +342,38 @@ static int row(const layer *base, const tgi_kernel_set *be, unsigned kinds)
                base->name, tgi_dtype_name(be->element));
         return 1;
     }
-    const double l2 = distance(&o);
+    const off reference = small_answer(&o);
     close_layer(&o);
-    const int right = l2 < (half ? 5e-3 : 1e-5);
-    if (!right || !open_layer(&o, &large, be, kinds)) {
-        printf("{\"family\": \"gpu_ops\", \"case\": \"%s\", \"element\": \"%s\", "
-               "\"answer_relative_l2\": %.3g, \"error\": \"wrong, so not timed\"}\n",
-               base->name, tgi_dtype_name(be->element), l2);
-        return 0;
-    }
-    double once = time_of(&o, 1); /* what the first run makes is made */
-    once = time_of(&o, 3);
-    const int64_t runs = once < ROUND_SECONDS ? (int64_t)(ROUND_SECONDS / once) + 1 : 1;
-    for (int i = 0; i < set.rounds; i++)
-        t[i] = time_of(&o, runs);
-    const double median = measure_median(t, set.rounds);
-    const double tflops = o.k.flops / median * 1e-12, gbs = (double)o.bytes / median * 1e-9;
-    printf("{\"family\": \"gpu_ops\", \"case\": \"%s %lldx%lld\", \"element\": \"%s\", "
-           "\"variant\": \"%s\", \"us\": {\"median\": %.2f, \"min\": %.2f, \"max\": %.2f, "
-           "\"rounds\": %d}, \"tflops\": %.3f, \"gbs\": %.1f, \"answer_relative_l2\": %.3g",
-           base->name, (long long)large.h, (long long)large.w, tgi_dtype_name(be->element),
-           o.k.v->name, median * 1e6, t[0] * 1e6, t[set.rounds - 1] * 1e6, set.rounds, tflops,
-           gbs, l2);
-    share("peak_share", tflops, half ? set.f16 : set.f32);
-    share("copy_share", gbs, set.copy);
-    printf("}\n");
-    fflush(stdout);
+    if (!is_right(be->element, reference))
+        return wrong_row(&small, &o, "a small size", reference);
+    if (!open_layer(&o, &large, be, kinds))
+        layer_die("a kernel of the small size does not take the large one");
+    times_of(&o, t);
+    if (!*want)
+        *want = answer_of_cpu(&large, be->element);
+    const off by = compare(&o, *want);
+    const int right = is_right(be->element, by);
+    if (right)
+        right_row(&large, &o, t, reference, by);
+    else
+        wrong_row(&large, &o, "the timed size", by);
     close_layer(&o);
-    return 1;
+    return right;
 }
 
-/* Of all layers, or of those for which a variant of these kinds is preferred where it is
- * allowed. Returns how many answers were wrong. */
+/* Of a layer with the kernels that are always used, and with the kinds that there are where one
+ * is preferred where it is allowed. Returns how many answers were wrong. */
+static int rows_of(const layer *l, const tgi_kernel_set *be, unsigned kinds)
+{
+    float *want = NULL;
+    int wrong = !row(l, be, 0, &want);
+    for (unsigned kind = 1; kind && kind <= kinds; kind <<= 1)
+        if (kinds & kind)
+            wrong += !row(l, be, kind, &want);
+    free(want);
+    return wrong;
+}
+
 static int rows(unsigned kinds)
 {
     static const tg_dtype types[] = {TG_DTYPE_F16, TG_DTYPE_F32};
@@ -257,9 +386,26 @@ static int rows(unsigned kinds)
         for (size_t i = 0; be && i < sizeof layers / sizeof *layers; i++)
             if (layers[i].ci <= set.channels && layers[i].co <= set.channels &&
                 strstr(layers[i].name, set.only))
-                wrong += !row(&layers[i], be, kinds);
+                wrong += rows_of(&layers[i], be, kinds);
     }
     return wrong;
+}
+
+static const struct ceiling {
+    const char *option;
+    double *to;
+} ceilings[] = {
+    {"--f16", &set.f16[0]},   {"--f16-sustained", &set.f16[1]},
+    {"--f32", &set.f32[0]},   {"--f32-sustained", &set.f32[1]},
+    {"--copy", &set.copy[0]}, {"--copy-sustained", &set.copy[1]},
+};
+
+static double *ceiling_of(const char *option)
+{
+    for (size_t i = 0; i < sizeof ceilings / sizeof *ceilings; i++)
+        if (strcmp(option, ceilings[i].option) == 0)
+            return ceilings[i].to;
+    return NULL;
 }
 
 static double number(int argc, char **argv, int i)
@@ -268,7 +414,8 @@ static double number(int argc, char **argv, int i)
     const double v = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
     if (!end || *end || v <= 0)
         layer_die("usage: bench_gpu [--case TEXT] [--precision fp16|fp32] [--side N] "
-                  "[--channels N] [--rounds N] [--f16 TFLOPS] [--f32 TFLOPS] [--copy GBS]");
+                  "[--channels N] [--rounds N] [--f16 TFLOPS] [--f32 TFLOPS] [--copy GBS] "
+                  "[--f16-sustained TFLOPS] [--f32-sustained TFLOPS] [--copy-sustained GBS]");
     return v;
 }
 
@@ -289,25 +436,20 @@ int main(int argc, char **argv)
             set.channels = (int64_t)v;
         else if (strcmp(argv[i], "--rounds") == 0)
             set.rounds = v < ROUNDS_MAX ? (int)v : ROUNDS_MAX;
-        else if (strcmp(argv[i], "--f16") == 0)
-            set.f16 = v;
-        else if (strcmp(argv[i], "--f32") == 0)
-            set.f32 = v;
-        else if (strcmp(argv[i], "--copy") == 0)
-            set.copy = v;
+        else if (ceiling_of(argv[i]))
+            *ceiling_of(argv[i]) = v;
         else
             number(0, argv, 0);
     }
     ops = device_of_test(&d);
     if (!ops)
         return 77;
+    must(tgi_threads_open((int)sysconf(_SC_NPROCESSORS_ONLN), &pool, &err));
     const int library = device_open_library(ops, d);
-    int wrong = rows(0);
-    if (device_kinds() & TGI_KIND_WGMMA)
-        wrong += rows(TGI_KIND_WGMMA);
-    if (library) {
-        wrong += rows(TGI_KIND_LIBRARY);
+    const int wrong =
+        rows((device_kinds() & TGI_KIND_WGMMA) | (library ? TGI_KIND_LIBRARY : 0));
+    if (library)
         must(ops->library(d, 0, &err));
-    }
+    tgi_threads_close(&pool);
     return wrong ? 1 : 0;
 }

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Whole networks on a GPU: tegula (bench_gpu_net, through the executor of jobs, copies included) beside
-PyTorch in channels_last, FP16, cuDNN in benchmark mode, and compiled where torch.compile works, with its choices
-measured too while there is time (tensors on the device, no copies counted). One row of JSON each, to standard output,
-and one for each network and batch beside the best of PyTorch's; and a large image file to file in budgets of device
-memory.
+"""Whole networks on a GPU: tegula (bench_gpu_net, through the executor of jobs, copies included) beside PyTorch in
+channels_last, FP16, cuDNN in benchmark mode, and compiled where torch.compile works, with its choices measured too
+while there is time (tensors on the device, by its events, no copies counted). One row of JSON each, to standard
+output, and one for each network and batch beside the best of PyTorch's; and a large image file to file in budgets of
+device memory.
 
     bench/gpu_models.py --build build-gpu [--data FOLDER] [--size 1024] [--no-torch] [--no-compile]
     bench/gpu_models.py --build build-gpu --only tiled [--tiled 16384]
 
 Networks: the project's own, and those of FOLDER/data/models or FOLDER/models. PyTorch runs the same file: node by
 node, by the operators below. What it lacks (torch, onnx, an operator) is a row that says so. tegula's answer is compared
-with its reference kernels before anything is timed. What may take longest comes last: who ends this early has the rest.
+with its reference kernels before anything is timed, and at that size with the processor's own. What may take longest comes last: who ends this early has the rest.
 """
 import argparse
 import json
@@ -26,6 +26,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = ("unet2d_nuclei_broad", "fmd_noise2noise_unet", "kair_dncnn25", "span_x2_nomosuni", "compact_x2_nomosuni",
           "waifu2x_cunet_n1_x2")
 COMPILED = {"compiled": {}, "autotuned": {"mode": "max-autotune"}}  # words for torch.compile
+ROUND = 0.02  # seconds between two events, of the peer as of bench_gpu_net
 SHORTEST = 45  # seconds of which an autotuned network is tried
 
 
@@ -193,17 +194,19 @@ def timed(run, x, megapixels, rounds):
     import torch
     seconds = []
     with torch.inference_mode():
-        for _ in range(3):
-            run(x)
-        torch.cuda.synchronize()
-        for _ in range(rounds):
+        def once(times):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
-            for _ in range(5):
+            for _ in range(times):
                 run(x)
             end.record()
             torch.cuda.synchronize()
-            seconds.append(begin.elapsed_time(end) * 1e-3 / 5)
+            return begin.elapsed_time(end) * 1e-3 / times
+
+        once(3)
+        times = int(ROUND / once(3)) + 1
+        for _ in range(rounds):
+            seconds.append(once(times))
     return {"mps": {"median": megapixels / statistics.median(seconds), "min": megapixels / max(seconds),
                     "max": megapixels / min(seconds), "rounds": rounds}}
 
@@ -227,13 +230,12 @@ def bench_net(a, name, path, size, *options):
 
 
 def tegula_rows(a, name, path):
-    """Medians of FP16 by batch."""
+    """FP16 by batch: medians of kernels by the device's events, and of whole runs with copies by the host's clock."""
     medians = {}
     for precision in ("fp16", "fp32"):
-        for items in (1, 8):
-            rows = bench_net(a, name, path, a.size, "--items", str(items), "--precision", precision)
-            if precision == "fp16" and rows and "mps" in rows[0]:
-                medians[items] = rows[0]["mps"]["median"]
+        for row in bench_net(a, name, path, a.size, "--items", "1,8", "--precision", precision):
+            if precision == "fp16" and "kernel_mps" in row:
+                medians[row["items"]] = (row["kernel_mps"]["median"], row["run_mps"]["median"])
     return medians
 
 
@@ -254,7 +256,7 @@ def tiled_rows(a):
     """A large image, file to file: the rate without a budget, then in budgets."""
     model = os.path.join(TOP, "models", "tegula_denoise.onnx")
     whole = bench_net(a, "tegula_denoise", model, a.tiled, "--items", "1")
-    rate = whole[0]["mps"]["median"] if whole else None  # None: the device has no room for the whole image
+    rate = whole[0]["run_mps"]["median"] if whole else None  # None: the device has no room for the whole image
     with tempfile.TemporaryDirectory() as folder:
         image = os.path.join(folder, "in.tif")
 
@@ -275,7 +277,7 @@ def tiled_rows(a):
             begin = time.time()
             done = run(budget)
             last = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-            emit(family="gpu_tiled", size=a.tiled, vram=budget, exit=done.returncode, seconds=time.time() - begin,
+            emit(family="gpu_tiled", clock="host", size=a.tiled, vram=budget, exit=done.returncode, seconds=time.time() - begin,
                  **(shares(last[-1], rate) if last else {}), done=last[-1] if last else None,
                  error=done.stderr.strip()[-300:] if done.returncode else None)
 
@@ -314,14 +316,15 @@ def too_late(*_):
 
 
 def beside_the_best(ours, theirs):
-    """tegula's FP16 over the fastest of what PyTorch did, for each network and batch that both have."""
+    """tegula's FP16 over the fastest of what PyTorch did, for each network and batch that both have: kernels by events on
+    both sides, and whole runs with our copies, by the host's clock, over the same."""
     for name, medians in ours.items():
-        for batch, median in medians.items():
+        for batch, (kernels, runs) in medians.items():
             rates = {kind: of[batch] for (model, kind), of in theirs.items() if model == name and batch in of}
             if rates:
                 best = max(rates, key=rates.get)
-                emit(family="gpu_nets_against", model=name, batch=batch, kind=best, torch=rates[best], tegula=median,
-                     ratio=median / rates[best])
+                emit(family="gpu_nets_against", model=name, batch=batch, kind=best, torch=rates[best], tegula=kernels,
+                     ratio=kernels / rates[best], run_ratio=runs / rates[best])
 
 
 def network_rows(a):

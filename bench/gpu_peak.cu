@@ -1,7 +1,9 @@
 /* gpu_peak.cu - what a device can do at most, measured: multiply-adds of halves in the matrix
  * units (float32 sums), of float32 in the plain ones, and copies within its memory. One JSON
  * object on one line; bench_gpu's shares are of these. The matrix units by mma.sync and, on
- * compute capability 9.0, by groups of warps, which do more there. */
+ * compute capability 9.0, by groups of warps, which do more there. Each twice, by events: a burst
+ * (the median of seven launches of about a millisecond, which no clock falls in), and sustained
+ * (SUSTAINED seconds and more behind as many that warm up: what power and heat leave of it). */
 #include "kernels/cuda/cu_wgmma.cuh"
 
 #include <stdint.h>
@@ -9,6 +11,8 @@
 #include <stdlib.h>
 
 #define ROUNDS 7
+#define SUSTAINED 1.0 /* seconds */
+#define MOST_LAUNCHES 1000000
 #define LOOPS 4096
 #define CHAINS 8 /* independent, so that none waits for itself */
 
@@ -132,10 +136,12 @@ static void launch_matrix(const work *w)
 {
     matrix_kernel<<<w->blocks, 256>>>(w->out, w->k);
 }
+#ifdef TG_CUDA_WGMMA
 static void launch_group(const work *w)
 {
     group_kernel<<<w->blocks, 128>>>(w->out);
 }
+#endif
 static void launch_plain(const work *w)
 {
     plain_kernel<<<w->blocks, 256>>>(w->out);
@@ -145,32 +151,74 @@ static void launch_copy(const work *w)
     check(cudaMemcpyAsync(w->to, w->from, w->bytes, cudaMemcpyDeviceToDevice), "copy");
 }
 
-/* Seconds of the median round, after two that do not count. */
-static double seconds_of(launch_fn launch, const work *w)
+typedef struct taken {
+    double burst, sustained; /* seconds of a launch */
+    double seconds;          /* that `sustained` was measured for */
+} taken;
+
+/* Seconds of n launches behind each other. */
+static double seconds_of(launch_fn launch, const work *w, int n, const cudaEvent_t at[2])
 {
-    cudaEvent_t from, to;
-    float ms[ROUNDS];
-    check(cudaEventCreate(&from), "event");
-    check(cudaEventCreate(&to), "event");
-    for (int i = -2; i < ROUNDS; i++) {
-        check(cudaEventRecord(from), "record");
+    float ms = 0;
+    check(cudaEventRecord(at[0]), "record");
+    for (int i = 0; i < n; i++)
         launch(w);
-        check(cudaGetLastError(), "launch");
-        check(cudaEventRecord(to), "record");
-        check(cudaEventSynchronize(to), "wait");
+    check(cudaGetLastError(), "launch");
+    check(cudaEventRecord(at[1]), "record");
+    check(cudaEventSynchronize(at[1]), "wait");
+    check(cudaEventElapsedTime(&ms, at[0], at[1]), "time");
+    return ms * 1e-3;
+}
+
+/* Of the median round, after two that do not count. */
+static double burst_of(launch_fn launch, const work *w, const cudaEvent_t at[2])
+{
+    double t[ROUNDS];
+    for (int i = -2; i < ROUNDS; i++) {
+        const double once = seconds_of(launch, w, 1, at);
         if (i >= 0)
-            check(cudaEventElapsedTime(&ms[i], from, to), "time");
+            t[i] = once;
     }
     for (int i = 0; i < ROUNDS; i++)
         for (int j = i + 1; j < ROUNDS; j++)
-            if (ms[j] < ms[i]) {
-                const float t = ms[i];
-                ms[i] = ms[j];
-                ms[j] = t;
+            if (t[j] < t[i]) {
+                const double least = t[j];
+                t[j] = t[i];
+                t[i] = least;
             }
-    check(cudaEventDestroy(from), "event");
-    check(cudaEventDestroy(to), "event");
-    return ms[ROUNDS / 2] * 1e-3;
+    return t[ROUNDS / 2];
+}
+
+/* So many launches that they take SUSTAINED seconds between two events; those that turned out to
+ * be too few have warmed up, and so does a first turn of as many. */
+static taken taken_by(launch_fn launch, const work *w)
+{
+    cudaEvent_t at[2];
+    taken t;
+    for (int i = 0; i < 2; i++)
+        check(cudaEventCreate(&at[i]), "event");
+    t.burst = burst_of(launch, w, at);
+    double n = 1 + SUSTAINED / (t.burst > 0 ? t.burst : 1e-6), warm = 0;
+    for (t.seconds = 0; warm < SUSTAINED || t.seconds < SUSTAINED;) {
+        if (n > MOST_LAUNCHES)
+            n = MOST_LAUNCHES;
+        warm += t.seconds;
+        t.seconds = seconds_of(launch, w, (int)n, at);
+        t.sustained = t.seconds / (int)n;
+        if (t.seconds < SUSTAINED)
+            n = 1 + 1.1 * SUSTAINED / t.sustained;
+    }
+    for (int i = 0; i < 2; i++)
+        check(cudaEventDestroy(at[i]), "event");
+    return t;
+}
+
+/* `of`: operations or bytes of a launch, in the unit that is printed a second. */
+static void print_ceiling(const char *name, double of, taken t)
+{
+    printf(
+        ", \"%s\": %.2f, \"%s_sustained\": %.2f, \"%s_burst_ms\": %.3f, \"%s_seconds\": %.2f",
+        name, of / t.burst, name, of / t.sustained, name, t.burst * 1e3, name, t.seconds);
 }
 
 int main(void)
@@ -188,18 +236,21 @@ int main(void)
     check(cudaMalloc((void **)&w.from, w.bytes), "memory");
     check(cudaMalloc((void **)&w.to, w.bytes), "memory");
     check(cudaMemset(w.from, 0x5a, w.bytes), "memory");
-    const double copy = seconds_of(launch_copy, &w), plain = seconds_of(launch_plain, &w);
-    const double matrix = seconds_of(launch_matrix, &w);
+    const taken copy = taken_by(launch_copy, &w), plain = taken_by(launch_plain, &w);
+    const taken matrix = taken_by(launch_matrix, &w);
     check(cudaMemcpy(&k, w.k, sizeof k, cudaMemcpyDeviceToHost), "memory");
     const double loops = (double)w.blocks * LOOPS * CHAINS;
     printf("{\"family\": \"gpu_peak\", \"device\": \"%s\", \"compute\": \"%d.%d\", "
-           "\"mma_f16_tflops\": %.2f, \"fma_f32_tflops\": %.2f, \"copy_gbs\": %.1f",
-           p.name, p.major, p.minor, loops * 8 /* warps */ * 2.0 * 16 * 8 * k / matrix * 1e-12,
-           loops * 256 * 2.0 / plain * 1e-12, 2.0 * (double)w.bytes / copy * 1e-9);
+           "\"clock\": \"events\"",
+           p.name, p.major, p.minor);
+    print_ceiling("mma_f16_tflops", loops * 8 /* warps */ * 2.0 * 16 * 8 * k * 1e-12, matrix);
+    print_ceiling("fma_f32_tflops", loops * 256 * 2.0 * 1e-12, plain);
+    print_ceiling("copy_gbs", 2.0 * (double)w.bytes * 1e-9, copy);
 #ifdef TG_CUDA_WGMMA
     if (p.major == 9 && p.minor == 0)
-        printf(", \"wgmma_f16_tflops\": %.2f", (double)w.blocks * LOOPS * 2.0 * 64 * 256 * 16 /
-                                                   seconds_of(launch_group, &w) * 1e-12);
+        print_ceiling("wgmma_f16_tflops",
+                      (double)w.blocks * LOOPS * 2.0 * 64 * 256 * 16 * 1e-12,
+                      taken_by(launch_group, &w));
 #endif
     printf("}\n");
     return 0;

@@ -171,6 +171,10 @@ int layer_case_open(layer_case *k, const layer *l, const tgi_kernel_set *be,
     memset(k, 0, sizeof *k);
     shape_layer(k, l);
     make_data(k);
+    if (want->round) {
+        want->round(k->x, layer_count(&k->src[0]));
+        want->round(k->w, layer_count(&k->src[1]));
+    }
     k->relu = (tgi_epi_step){TGI_EPI_RELU, -1, 0, 0, NULL};
     tgi_layout_hint lay = {.lanes = be->lanes,
                            .exact = want->exact,

@@ -32,9 +32,10 @@ typedef struct layer_case {
 } layer_case;
 
 typedef struct layer_choice {
-    const char *variant; /* of this name; NULL: the one the planner prefers */
-    int exact;           /* direct sums only */
-    unsigned kinds;      /* of variants that are allowed too: TGI_KIND_* */
+    const char *variant;               /* of this name; NULL: the one the planner prefers */
+    int exact;                         /* direct sums only */
+    unsigned kinds;                    /* of variants that are allowed too: TGI_KIND_* */
+    void (*round)(float *p, size_t n); /* pixels and weights, as somebody holds them; or NULL */
 } layer_choice;
 
 /* Fill in shapes and data of a layer with bias and ReLU. 0: no such variant accepts the layer

@@ -53,7 +53,7 @@ def a_peer(seconds):
     script.as_torch = lambda path: Noted()
     script.timed = lambda *_: {"mps": {"median": next(rates)}}
     script.models = lambda data: [("a", "a.onnx")]
-    script.bench_net = lambda *_: [{"mps": {"median": 2}}]
+    script.bench_net = lambda *_: [{"items": n, "kernel_mps": {"median": 2}, "run_mps": {"median": 1}} for n in (1, 8)]
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         script.network_rows(argparse.Namespace(data=None, size=8, rounds=1, seconds=seconds, no_torch=False,
@@ -66,8 +66,8 @@ def the_peer_is_at_its_best():
     each = [[("rand",)], [("rand",), ("reset",), ("compile", None, False)],
             [("rand",), ("reset",), ("compile", "max-autotune", False)]]
     expect(said == [s for kind in each for _ in range(2) for s in kind], f"asked of PyTorch: {said}")
-    got = [(r["batch"], r["kind"], r["torch"], r["ratio"]) for r in rows if r["family"] == "gpu_nets_against"]
-    expect(got == [(1, "compiled", 4, 0.5), (8, "compiled", 4, 0.5)], f"beside its best: {got}")
+    got = [(r["batch"], r["kind"], r["torch"], r["ratio"], r["run_ratio"]) for r in rows if r["family"] == "gpu_nets_against"]
+    expect(got == [(1, "compiled", 4, 0.5, 0.25), (8, "compiled", 4, 0.5, 0.25)], f"beside its best: {got}")
     said, _ = a_peer(10)
     expect(("compile", None, False) in said and ("compile", "max-autotune", False) not in said, f"no time: {said}")
 
@@ -94,7 +94,11 @@ def main():
            [("float16", 1, "64x64")] + [(e, i, "32x32") for e in ("float16", "float32") for i in (1, 8)],
            "the untiled row, and the network alone and eight times")
     for r in nets:
-        expect(r.get("mps", {}).get("median", 0) > 0, f"a rate: {r}")
+        for rate, clock in (("kernel_mps", "events"), ("run_mps", "host")):
+            expect(r.get(rate, {}).get("median", 0) > 0 and r[rate]["clock"] == clock, f"a rate, by its clock: {r}")
+        expect(r.get("without_graph") == 0, f"graphs: {r}")
+        expect(r.get("round_ms", 0) >= 5, f"a round of kernels that is long enough: {r}")
+        expect(0 <= r.get("answer_relative_l2", -1) <= r.get("answer_worst", -1), f"an answer of the timed size: {r}")
         half = r.get("element") == "float16"  # its convolutions of 64 channels
         expect((r.get("kinds"), r.get("nodes_of_kinds", 0) > 0) == (("wgmma", True) if half else ("", False)),
                f"kinds of kernels: {r}")

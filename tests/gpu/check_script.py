@@ -1,9 +1,12 @@
 """scripts/gpu-check, told of a device that is emulated: rows of what passed, failed and was skipped,
 and the exit code that says so. Its benchmarks, with programs that print rows at once, and its sanitizer, with one that
-starts them; what runs past its time; a budget that ends in the middle, and what goes on behind it; that it runs every
-test of the label, and that they see the machine's device at all.
+starts them; what runs past its time; a budget that ends in the middle, and what goes on behind it, of the same sources
+alone; that it runs every test of the label, and that they see the machine's device at all.
 
-usage: check_script.py gpu-check BUILD EMULATED_PLUGIN
+usage: check_script.py gpu-check BUILD EMULATED_PLUGIN [--budget SECONDS]
+
+With --budget all that it does on a machine with a GPU, of that device and what is built, within those seconds: it ends
+in time with all that it had started, and has a row for everything.
 """
 import contextlib
 import importlib.machinery
@@ -37,10 +40,10 @@ def check(plugin, emulated, folder):
     return done.returncode, {(r["record"], r.get("name")): r for r in rows}
 
 
-NET = '{"family": "gpu_nets", "mps": {"median": 4.0}}'
+NET = '{"family": "gpu_nets", "items": 1, "kernel_mps": {"median": 8.0}, "run_mps": {"median": 4.0}}'
 DONE = ('{"bands_seconds": 2.0, "device_upload_seconds": 0.5, "device_kernel_seconds": 1.5, '
         '"device_download_seconds": 1.0, "megapixels_per_second": 3.0, "seconds": 2.5}')
-PROGRAMS = {"bench/gpu_peak": """echo '{"family": "gpu_peak", "copy_gbs": 5.0}'""",
+PROGRAMS = {"bench/gpu_peak": """echo '{"family": "gpu_peak", "copy_gbs": 5.0, "copy_gbs_sustained": 4.0}'""",
             "bench/bench_gpu": """echo '{"family": "gpu_ops", "told": "'"$*"'"}'""",
             "bench/bench_gpu_net": f"echo '{NET}'", "tools/tegula-draw": "exit 0", "cli/tegula": f"echo '{DONE}'"}
 
@@ -68,11 +71,11 @@ def benchmarks(folder, *words):
 def every_benchmark_runs(folder):
     names, rows = benchmarks(folder)
     expect("benchmarks", names, ["one_convolution", "gpu_peak", "bench_gpu", "gpu_nets", "gpu_tiled"])
-    expect("ceilings are handed on", [r["told"] for r in rows if r["family"] == "gpu_ops"][1:], ["--copy 5.0"])
+    expect("ceilings are handed on", [r["told"] for r in rows if r["family"] == "gpu_ops"][1:], ["--copy 5.0 --copy-sustained 4.0"])
     tiled = [(r["vram"], r["of_untiled"], r["bands_of_untiled"], r["bands_mps"], r["busy"], r["overlap"]) for r in rows if r["family"] == "gpu_tiled"]
     expect("the large image", tiled, [(v, 0.75, 0.9375, 3.75, 0.75, 1.5) for v in (None, "8GiB", "4GiB", "2GiB")])
     nets = [r["model"] for r in rows if r["family"] == "gpu_nets"]
-    expect("networks", nets, ["tegula_denoise"] * 4 + ["kair_dncnn25"] * 4 + ["tegula_denoise"])
+    expect("networks", nets, ["tegula_denoise"] * 2 + ["kair_dncnn25"] * 2 + ["tegula_denoise"])
     expect("some benchmarks", benchmarks(folder, "--only", "peak")[0], ["gpu_peak"])
 
 
@@ -114,13 +117,13 @@ def nothing_is_broken_on_purpose_under_the_sanitizer(folder):
     order = [o for o in script.ORDER if o[0] == "sanitizer" and ("device" in o[1] or "pixels" in o[1] or "flat" in o[1])]
     script.find_sanitizer = lambda: tool
     code, rows = told(script, order, "--no-build", "--build", build, "--out", out)
-    expect("sanitizer", sorted((r["name"], r["status"]) for r in rows[1:]),
+    expect("sanitizer", sorted((r["name"], r["status"]) for r in rows[1:-1]),
            sorted((f"{check} {name}", "skipped" if "flat" in name else "passed") for check in ("memcheck", "racecheck")
                   for name in ("gpu_device --watched", "gpu_pixels", "gpu_kernels_flat")))
     expect("sanitizer: exit", code, 0)
     script.find_sanitizer = lambda: None
     rows = told(script, order, "--no-build", "--build", build, "--out", out)[1]
-    expect("no sanitizer", {(r["status"], r["output"]) for r in rows[1:]}, {("skipped", "compute-sanitizer is not there")})
+    expect("no sanitizer", {(r["status"], r["output"]) for r in rows[1:-1]}, {("skipped", "compute-sanitizer is not there")})
 
 
 def a_budget_is_kept_and_gone_on_with(folder):
@@ -137,6 +140,8 @@ def a_budget_is_kept_and_gone_on_with(folder):
     took = time.monotonic() - begin
     expect("a budget: kept", took < 4.5 + 1.5, True)
     expect("a budget: exit", code, 75)
+    expect("a budget: the end", {k: v for k, v in rows[-1].items() if k != "seconds"},
+           {"record": "end", "budget": 4.5, "passed": 2, "bad": 0, "skipped": 0, "left": 2})
     expect("a budget: rows", [(r["name"], r["status"]) for r in rows if "status" in r],
            [("a", "passed"), ("b", "passed"), ("c", "cut"), ("d", "left")])
     expect("a budget: what was measured", [r["family"] for r in rows if "family" in r], ["a", "b"])
@@ -150,6 +155,33 @@ def a_budget_is_kept_and_gone_on_with(folder):
     code, rows = told(script, order[:2], *words[:-1], "4567def", "--continue")
     expect("of another commit: all of it", [r["name"] for r in rows if r.get("status") == "passed"][-2:], ["a", "b"])
 
+
+def a_build_that_is_cut_leaves_the_rest(folder):
+    script = as_module()
+    script.build = lambda a, name, seconds, timeout: (timeout, script.run(["sleep", "60"], seconds, a.until)[1], {})
+    begin = time.monotonic()
+    code, rows = told(script, (("build", "build", 60), ("bench", "a", 20), ("test", "b", 20)), "--out", folder, "--budget", "2")
+    expect("a build that is cut: kept", time.monotonic() - begin < 2.5, True)
+    expect("a build that is cut: exit", code, 75)
+    expect("a build that is cut: rows", [(r["name"], r["status"]) for r in rows if "status" in r],
+           [("build", "cut"), ("a", "left"), ("b", "left")])
+
+
+def rows_of_other_sources_do_not_count(folder):
+    """Where nothing names a commit, all of them are "unknown"."""
+    build, out = os.path.join(folder, "build"), os.path.join(folder, "out")
+    executable(os.path.join(build, "a"), "echo '{}'")
+    executable(os.path.join(folder, "engine", "a.c"), "1")
+    script = as_module()
+    script.TOP = folder
+    script.bench_command = lambda a, name, seconds, results: [os.path.join(a.build, name)]
+    for what, more, want in (("first", (), 1), ("of the same", ("--continue",), 1), ("of others", ("--continue",), 2),
+                             ("of these", ("--continue",), 2)):
+        if what == "of others":
+            executable(os.path.join(folder, "engine", "a.c"), "2")
+        rows = told(script, (("bench", "a", 20),), "--no-build", "--build", build, "--out", out, *more)[1]
+        expect(f"sources, {what}: commit", {r["commit"] for r in rows if r["record"] == "gpu-check"}, {"unknown"})
+        expect(f"sources, {what}: done", len([r for r in rows if r.get("status") == "passed"]), want)
 
 
 def what_runs_past_its_time_is_ended_whole():
@@ -178,6 +210,38 @@ def every_test_sees_the_machines_device():
     expect("tests of jobs", {"gpu_run", "gpu_arrays", "gpu_goldens", "gpu_library"} <= set(sees), True)
 
 
+def marked(word):
+    """Processes whose environment has this word."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if word.encode() in f.read() and not is_dead(pid):
+                    found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def all_of_it_within(seconds, folder):
+    mark = f"TEGULA_CHECK_MARK={os.getpid()}-{time.monotonic_ns()}"
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-B", SCRIPT, "--no-build", "--build", BUILD, "--budget", str(seconds), "--out", folder,
+                           "--commit", "0123abc"], check=False, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT,
+                          env={**os.environ, "TEGULA_TEST_PLUGIN": PLUGIN, **dict([mark.split("=")])})
+    took = time.monotonic() - begin
+    print(done.stdout)
+    with open(os.path.join(folder, "rows.jsonl"), encoding="utf-8") as f:
+        rows = [json.loads(line) for line in f]
+    expect(f"{seconds} seconds: kept, took {took:.1f}", took <= seconds, True)
+    expect("exit", done.returncode, 75 if any(r.get("status") in ("cut", "left") for r in rows) else 0)
+    expect("rows", [(r["record"], r["name"]) for r in rows if "status" in r],
+           [(r, n) for r, n, _ in as_module().ORDER if r != "build"])
+    expect("the device's own test", [r["status"] for r in rows if r.get("name") == "gpu_device"], ["passed"])
+    expect("what goes on running", marked(mark), [])
+
+
 def is_dead(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
@@ -186,13 +250,27 @@ def is_dead(pid):
         return True
 
 
+def ended():
+    for p in problems:
+        print(p)
+    return 1 if problems else 0
+
+
 def main():
+    if sys.argv[4:5] == ["--budget"]:
+        with tempfile.TemporaryDirectory() as folder:
+            all_of_it_within(int(sys.argv[5]), folder)
+        return ended()
     with tempfile.TemporaryDirectory() as folder:
         every_benchmark_runs(folder)
     with tempfile.TemporaryDirectory() as folder:
         nothing_is_broken_on_purpose_under_the_sanitizer(folder)
     with tempfile.TemporaryDirectory() as folder:
         a_budget_is_kept_and_gone_on_with(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        a_build_that_is_cut_leaves_the_rest(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        rows_of_other_sources_do_not_count(folder)
     what_runs_past_its_time_is_ended_whole()
     every_test_sees_the_machines_device()
     with tempfile.TemporaryDirectory() as folder:
@@ -207,9 +285,7 @@ def main():
         code, rows = check("none", "", folder)
         expect("no device: exit", code, 77)
         expect("no device: status", rows["test", "gpu_device"]["status"], "skipped")
-    for p in problems:
-        print(p)
-    return 1 if problems else 0
+    return ended()
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command, distance, read  # noqa: E402
+from gpu_command import Command, distance, played, read  # noqa: E402
 from seeds import floats, ints, model, node, npy, port  # noqa: E402
 
+sys.argv += played()
 EMULATED = sys.argv[3] if len(sys.argv) > 3 and sys.argv[2] == "--emulated" else None
 C = Command(sys.argv[1], EMULATED)
 H, W = (40, 56) if EMULATED else (400, 520)

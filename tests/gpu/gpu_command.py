@@ -8,10 +8,20 @@ import math
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 
 CODES = {"<f4": "f", "<f8": "d", "|u1": "B", "|b1": "B", "|i1": "b", "<u2": "H", "<i2": "h", "<i4": "i", "<u4": "I",
          "<i8": "q", "<u8": "Q"}
+
+
+def played(*beside):
+    """Words of a test as if it had been told `--emulated`, where TEGULA_TEST_PLUGIN names a plugin (as the programs of
+    this label take it): that one, and files of its folder. scripts/gpu-check is tried so, with the tests that it runs."""
+    plugin = os.environ.get("TEGULA_TEST_PLUGIN", "none")
+    if plugin == "none" or "--emulated" in sys.argv:
+        return []
+    return ["--emulated", plugin, *(os.path.join(os.path.dirname(plugin), name) for name in beside)]
 
 
 class Command:

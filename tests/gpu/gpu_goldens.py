@@ -11,8 +11,9 @@ import os
 import sys
 import tempfile
 
-from gpu_command import Command, distance, read
+from gpu_command import Command, distance, played, read
 
+sys.argv += played()
 DATA, SOURCE = os.path.abspath(sys.argv[2]), os.path.abspath(sys.argv[3])
 EMULATED = sys.argv[5] if len(sys.argv) > 5 and sys.argv[4] == "--emulated" else None
 C = Command(sys.argv[1], EMULATED, mib=2048)

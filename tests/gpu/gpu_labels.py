@@ -15,10 +15,11 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command, distance, own_folder, pixels, read  # noqa: E402
+from gpu_command import Command, distance, own_folder, pixels, played, read  # noqa: E402
 from gpu_made import content, write  # noqa: E402
 from seeds import floats, model, node, port  # noqa: E402
 
+sys.argv += played()
 EMULATED = sys.argv[3] if sys.argv[2:3] == ["--emulated"] else None
 C = Command(sys.argv[1], EMULATED)
 SIDE, TILE = (96, "40") if EMULATED else (700, "160")

@@ -13,9 +13,10 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command, distance, own_folder, read  # noqa: E402
+from gpu_command import Command, distance, own_folder, played, read  # noqa: E402
 from seeds import floats, model, node, npy, port  # noqa: E402
 
+sys.argv += played("libtg_fake_cublaslt.so")
 EMULATED = sys.argv[3] if len(sys.argv) > 4 and sys.argv[2] == "--emulated" else None
 LIBRARY = EMULATED and os.path.abspath(sys.argv[4])
 C = Command(sys.argv[1], EMULATED, mib=4096)  # free enough that it is measured

@@ -13,9 +13,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command, own_folder  # noqa: E402
+from gpu_command import Command, own_folder, played  # noqa: E402
 from gpu_made import broad, content, numbers, write  # noqa: E402
 
+sys.argv += played("libtg_emulated_nvml.so")
 EMULATED, NVML = map(os.path.abspath, sys.argv[4:6]) if sys.argv[3:4] == ["--emulated"] else (None, None)
 C = Command(sys.argv[1], EMULATED)
 NEIGHBOUR = os.path.abspath(sys.argv[2])

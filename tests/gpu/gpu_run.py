@@ -16,9 +16,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import distance, pixels  # noqa: E402
+from gpu_command import distance, pixels, played  # noqa: E402
 from seeds import floats, model, node, port  # noqa: E402
 
+sys.argv += played()
 BUILD, MODEL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 EMULATED = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 and sys.argv[3] == "--emulated" else None
 WORDS = sys.argv[5] if len(sys.argv) > 5 else None

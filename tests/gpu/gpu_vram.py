@@ -14,10 +14,11 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command, own_folder  # noqa: E402
+from gpu_command import Command, own_folder, played  # noqa: E402
 from gpu_made import broad, numbers, write  # noqa: E402
 from nvml import Nvml, Watch  # noqa: E402
 
+sys.argv += played("libtg_emulated_nvml.so")
 EMULATED, NVML = map(os.path.abspath, sys.argv[3:5]) if sys.argv[2:3] == ["--emulated"] else (None, None)
 C = Command(sys.argv[1], EMULATED, mib="256,context=40,first=3")  # a context is much of what a real job takes
 H, W = (48, 1200) if EMULATED else (2048, 4096)
