@@ -25,6 +25,8 @@
 
 /* One read, and so the buffer: a line of the plan. */
 #define TGI_INPUT_HASH_BYTES ((size_t)256 << 10)
+/* The same where no line of the plan is for it: of the allowance (TGI_ALLOWANCE_BYTES). */
+#define TGI_INPUT_HASH_LITTLE ((size_t)16 << 10)
 
 typedef struct tgi_input_hash tgi_input_hash;
 

@@ -28,10 +28,15 @@ int tgi_names_folder(const char *path)
     return (n > 0 && path[n - 1] == '/') || (stat(path, &s) == 0 && S_ISDIR(s.st_mode));
 }
 
+int tgi_names_npy(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".npy") == 0;
+}
+
 int tgi_names_arrays(const char *output)
 {
-    const size_t n = output ? strlen(output) : 0;
-    return n && ((n > 4 && strcmp(output + n - 4, ".npy") == 0) || tgi_names_folder(output));
+    return output && *output && (tgi_names_npy(output) || tgi_names_folder(output));
 }
 
 /* The letters behind the last dot of a name, or "" where it has none or only digits. */

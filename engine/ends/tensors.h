@@ -77,6 +77,9 @@ typedef struct tgi_tensors {
 tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err *err);
 void tgi_tensors_close(tgi_tensors **t);
 
+/* Is it the name of one array, NAME.npy? */
+int tgi_names_npy(const char *path);
+
 /* Does this -o name arrays (NAME.npy, a folder)? */
 int tgi_names_arrays(const char *output);
 

@@ -13,6 +13,7 @@
 #include "engine/base/mem.h"
 #include "engine/ends/tensors.h"
 #include "engine/job/job_picture.h"
+#include "engine/job/job_plan.h"
 #include "engine/memory/monitor.h"
 #include "engine/out/gate.h"
 #include "engine/out/pyramid.h"
@@ -212,8 +213,8 @@ tg_status tgi_copy_check_tick(void *user, double fraction, tgi_err *err)
 tg_status tgi_copy_watch_input(tgi_copying *c, tgi_err *err)
 {
     return c->part ? TG_OK
-                   : tgi_input_hash_open(tgi_source_held, c->source, NULL, HASH_BYTES, &c->hash,
-                                         err);
+                   : tgi_input_hash_open(tgi_source_held, c->source, NULL,
+                                         TGI_INPUT_HASH_LITTLE, &c->hash, err);
 }
 
 tg_status tgi_copy_input_held(tgi_copying *c, tg_status st, tgi_err *err)
@@ -311,7 +312,7 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
     const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
                                 ? tgi_machine_budget(c->machine, c->opts, NULL)
                                 : tgi_sat_add(tgi_mem_available(NULL), held);
-    size_t need = tgi_sat_add(codec, ALLOWANCE_BYTES + c->row_bytes);
+    size_t need = tgi_sat_add(codec, TGI_ALLOWANCE_BYTES + c->row_bytes);
     char text[2][32];
     if (l)
         need = tgi_sat_add(need,
@@ -330,12 +331,6 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
     return tgi_err_tried(err, st, "the copy", all);
 }
 
-static int is_array(const char *path)
-{
-    const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".npy") == 0;
-}
-
 /* Begin again, with decoders that hold as little as they can. */
 static void spare(tgi_copying *c, const tg_opts *o)
 {
@@ -350,7 +345,7 @@ static tg_status count_copy(tgi_copying *c, uint64_t *bytes, tgi_err *err)
 {
     tgi_sink_layout *l = NULL;
     tg_status st = open_copy(c, err);
-    if (st == TG_OK && !is_array(c->output))
+    if (st == TG_OK && !tgi_names_npy(c->output))
         st = tgi_copy_make_layout(c, &l, err);
     if (st == TG_OK)
         st = tgi_copy_check_budget(c, l, bytes, err);
@@ -376,7 +371,7 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
 
 static tg_status copy_opened(tgi_copying *c, tgi_err *err)
 {
-    return is_array(c->output) ? tgi_copy_to_npy(c, err) : tgi_copy_to_tiff(c, err);
+    return tgi_names_npy(c->output) ? tgi_copy_to_npy(c, err) : tgi_copy_to_tiff(c, err);
 }
 
 /* Within a budget that has no more room, decoders hold as little as they can. */

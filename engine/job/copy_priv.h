@@ -9,8 +9,6 @@
 
 #include <stdatomic.h>
 
-#define ALLOWANCE_BYTES ((size_t)1536 * 1024) /* stacks, library slack: as job_plan.c */
-#define HASH_BYTES ((size_t)16 << 10)         /* of the allowance */
 #define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
 
 typedef struct tgi_copying {

@@ -4,6 +4,7 @@
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/ends/tensor_memory.h"
+#include "engine/ends/tensors.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
 #include "engine/job/go_on.h"
@@ -219,12 +220,6 @@ int tgi_job_spare_source(tg_job *job)
     return 1;
 }
 
-static int is_npy(const char *path)
-{
-    const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".npy") == 0;
-}
-
 static const char as_given[] = "arrays are written as the network gives them";
 
 /* What the job writes: an image, with the axes of the input, or arrays. */
@@ -428,7 +423,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
                                 &job->graph, err));
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
                        tgi_opts_lent(job->opts, TGI_LENT_SOURCE, 0) ||
-                       (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
+                       (tgi_names_npy(job->set.input) && !tgi_source_is_set(job->set.input));
     job->ends = arrays ? &tgi_array_ends : &tgi_tile_ends;
     if (arrays && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,

@@ -27,17 +27,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Slack beside what is counted: touched stacks of helper threads (some 20 KiB each), the codec
- * state of the reader's library, what malloc keeps after trimming. Measured: tests/memory. */
-#define ALLOWANCE_BYTES ((size_t)1536 * 1024)
-
 /* ---- Room -------------------------------------------------------------------------------- */
 
 tgi_bytes tgi_plan_first_bytes(tg_job *job)
 {
     tgi_choice_free(&job->plan.choice);
     tgi_stages_forget(job->plan.stages); /* counted where they are filled in again */
-    return (tgi_bytes){.process = tgi_job_process_bytes(job), .allowance = ALLOWANCE_BYTES};
+    return (tgi_bytes){.process = tgi_job_process_bytes(job), .allowance = TGI_ALLOWANCE_BYTES};
 }
 
 static size_t fixed_bytes(const tg_job *job)

@@ -4,6 +4,10 @@
 
 #include "engine/job/job.h"
 
+/* Slack beside what is counted: touched stacks of helper threads (some 20 KiB each), the codec
+ * state of the reader's library, what malloc keeps after trimming. Measured: tests/memory. */
+#define TGI_ALLOWANCE_BYTES ((size_t)1536 * 1024)
+
 /* Choose and count; fills job->plan. */
 tg_status tgi_job_plan(tg_job *job, tgi_err *err);
 /* The same for an output that will be written: one that is to be a PNG or JPEG file gets a type

@@ -10,6 +10,7 @@
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/ends/input_hash.h"
 #include "engine/ends/tensor_memory.h"
 #include "engine/ends/tensors.h"
 #include "engine/job/copy.h"
@@ -27,8 +28,6 @@
 #include <unistd.h>
 
 /* ---- Run --------------------------------------------------------------------------------- */
-
-#define HASH_BYTES ((size_t)16 << 10) /* of the allowance */
 
 int tgi_tensor_files(const void *of, int64_t i, tgi_held *out)
 {
@@ -101,7 +100,7 @@ static tg_status open_ends(tgi_run *r, tgi_err *err)
 {
     (void)err;
     r->source = r->job->source;
-    r->hashing.bytes = HASH_BYTES;
+    r->hashing.bytes = TGI_INPUT_HASH_LITTLE;
     return TG_OK;
 }
 

@@ -74,6 +74,21 @@ static inline int tgi_is_absent(const tgi_op_ctx *ctx, int i)
 {
     return i >= ctx->n_src || (ctx->src[i].rank == 0 && ctx->src[i].dtype == TG_DTYPE_NONE);
 }
+/* Taps of a convolution's weights, of one channel. */
+static inline int64_t tgi_tap_count(const tgi_op_ctx *ctx)
+{
+    int64_t taps = 1;
+    for (int i = 2; i < ctx->src[1].rank; i++)
+        taps *= ctx->src[1].dim[i];
+    return taps;
+}
+/* A convolution with constants, from blocks of src_cb to a planar result. */
+static inline int tgi_is_conv_to_planar(const tgi_op_ctx *ctx, const tgi_layout_hint *lay,
+                                        int src_cb)
+{
+    return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
+           lay->lanes == TGI_L && lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
+}
 static inline int64_t tgi_min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -34,9 +34,8 @@ typedef struct few {
 static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int src_cb)
 {
     tgi_geom g;
-    return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
-           tgi_conv_geometry(ctx, &g, NULL) == TG_OK && (g.groups == 1 || src_cb == 1) &&
-           lay->lanes == TGI_L && lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
+    return tgi_is_conv_to_planar(ctx, lay, src_cb) &&
+           tgi_conv_geometry(ctx, &g, NULL) == TG_OK && (g.groups == 1 || src_cb == 1);
 }
 static int accepts_few(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
@@ -45,14 +44,6 @@ static int accepts_few(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 static int accepts_planar(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return accepts(ctx, lay, 1);
-}
-
-static int64_t tap_count(const tgi_op_ctx *ctx)
-{
-    int64_t taps = 1;
-    for (int i = 2; i < ctx->src[1].rank; i++)
-        taps *= ctx->src[1].dim[i];
-    return taps;
 }
 
 /* Output channels that read the same input, and sets that this makes. */
@@ -92,7 +83,7 @@ static size_t packed_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
         return 0; /* `accepts` said no */
     const int64_t cb = lay->src_cb[0];
     const int64_t units = units_of_set(&g, lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
-    return sizeof(float) * (size_t)(set_count(&g) * OC * (1 + units * cb * tap_count(ctx)));
+    return sizeof(float) * (size_t)(set_count(&g) * OC * (1 + units * cb * tgi_tap_count(ctx)));
 }
 
 static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
@@ -101,7 +92,7 @@ static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
     if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
         return;
     const int cb = lay->src_cb[0];
-    const int64_t ic = ctx->src[1].dim[1], taps = tap_count(ctx), sets = set_count(&g);
+    const int64_t ic = ctx->src[1].dim[1], taps = tgi_tap_count(ctx), sets = set_count(&g);
     const int64_t units = units_of_set(&g, cb, lay->src_segs[0], lay->seg_c[0]);
     const void *bias = tgi_is_absent(ctx, 2) ? NULL : ctx->const_src[2]->data;
     const void *w = ctx->const_src[1]->data;

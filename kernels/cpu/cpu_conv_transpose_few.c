@@ -60,10 +60,9 @@ typedef struct phase {
 static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int src_cb)
 {
     tgi_geom g;
-    return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
+    return tgi_is_conv_to_planar(ctx, lay, src_cb) &&
            tgi_conv_transpose_geometry(ctx, &g, NULL) == TG_OK && g.groups == 1 &&
-           g.k[TGI_X] <= TAPS_MAX && g.k[TGI_Z] * g.k[TGI_Y] <= TAPS_MAX &&
-           lay->lanes == TGI_L && lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
+           g.k[TGI_X] <= TAPS_MAX && g.k[TGI_Z] * g.k[TGI_Y] <= TAPS_MAX;
 }
 static int accepts_few(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
@@ -74,25 +73,17 @@ static int accepts_planar(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
     return accepts(ctx, lay, 1);
 }
 
-static int64_t tap_count(const tgi_op_ctx *ctx)
-{
-    int64_t taps = 1;
-    for (int i = 2; i < ctx->src[1].rank; i++)
-        taps *= ctx->src[1].dim[i];
-    return taps;
-}
-
 static size_t packed_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const int64_t oc = tgi_ceil_div64(ctx->src[1].dim[1], OC) * OC, cb = lay->src_cb[0];
     const int64_t units = TGS(tgi_unit_count)(lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
-    return sizeof(float) * (size_t)(oc * (1 + units * cb * tap_count(ctx)));
+    return sizeof(float) * (size_t)(oc * (1 + units * cb * tgi_tap_count(ctx)));
 }
 
 static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     const int cb = lay->src_cb[0];
-    const int64_t oc = ctx->src[1].dim[1], taps = tap_count(ctx);
+    const int64_t oc = ctx->src[1].dim[1], taps = tgi_tap_count(ctx);
     const int64_t groups = tgi_ceil_div64(oc, OC);
     const int64_t units = TGS(tgi_unit_count)(cb, lay->src_segs[0], lay->seg_c[0]);
     const void *bias = tgi_is_absent(ctx, 2) ? NULL : ctx->const_src[2]->data;

@@ -35,24 +35,16 @@ static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
            lay->dst_cb == TGI_L && TGS(tgi_blocks_line_up)(lay, 0);
 }
 
-static int64_t tap_count(const tgi_op_ctx *ctx)
-{
-    int64_t taps = 1;
-    for (int i = 2; i < ctx->src[1].rank; i++)
-        taps *= ctx->src[1].dim[i];
-    return taps;
-}
-
 static size_t packed_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     (void)lay;
     const int64_t channels = tgi_ceil_div64(ctx->src[1].dim[0], TGI_L) * TGI_L;
-    return sizeof(float) * (size_t)(channels * (1 + tap_count(ctx)));
+    return sizeof(float) * (size_t)(channels * (1 + tgi_tap_count(ctx)));
 }
 
 static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
-    const int64_t c = ctx->src[1].dim[0], taps = tap_count(ctx);
+    const int64_t c = ctx->src[1].dim[0], taps = tgi_tap_count(ctx);
     const int64_t channels = tgi_ceil_div64(c, TGI_L) * TGI_L;
     float *out = dst;
     (void)lay;

@@ -66,7 +66,7 @@ static float value(const tgi_call *call, const void *arg, const tgi_px *p)
     return (float)at;
 }
 
-static tg_status ref_sign(const tgi_call *call, double sign, tgi_err *err)
+static tg_status ref_kind(const tgi_call *call, double sign, tgi_err *err)
 {
     const search s = {sign, ((const arg_attrs *)call->ctx->attrs)->last};
     (void)err;
@@ -74,7 +74,7 @@ static tg_status ref_sign(const tgi_call *call, double sign, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval_sign(const tgi_op_ctx *ctx, void *const *dst_data, double sign,
+static tg_status eval_kind(const tgi_op_ctx *ctx, void *const *dst_data, double sign,
                            tgi_err *err)
 {
     const arg_attrs *a = ctx->attrs;
@@ -110,28 +110,13 @@ static tgi_pick picks(const tgi_op_ctx *ctx, int smallest)
 }
 
 #define ARG(symbol, onnx, sign)                                                                \
-    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
-    {                                                                                          \
-        return ref_sign(call, sign, err);                                                      \
-    }                                                                                          \
-    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
-    {                                                                                          \
-        return eval_sign(ctx, dst_data, sign, err);                                            \
-    }                                                                                          \
     static tgi_pick picks_##symbol(const tgi_op_ctx *ctx)                                      \
     {                                                                                          \
         return picks(ctx, (sign) < 0);                                                         \
     }                                                                                          \
-    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
-                                    .classify = classify,                                      \
-                                    .any_type = 1,                                             \
-                                    .attrs = rows,                                             \
-                                    .attrs_size = sizeof(arg_attrs),                           \
-                                    .infer = infer,                                            \
-                                    .ref = ref_##symbol,                                       \
-                                    .eval = eval_##symbol,                                     \
-                                    .flops = flops,                                            \
-                                    .picks = picks_##symbol};
+    TGI_OP_OF_KIND(symbol, onnx, sign, .classify = classify, .any_type = 1, .attrs = rows,     \
+                   .attrs_size = sizeof(arg_attrs), .infer = infer, .flops = flops,            \
+                   .picks = picks_##symbol)
 
 ARG(arg_max, "ArgMax", 1.0)
 ARG(arg_min, "ArgMin", -1.0)

@@ -392,24 +392,9 @@ static double flops(const tgi_op_ctx *ctx)
 /* ---- Operators --------------------------------------------------------------------------- */
 
 #define REDUCTION(symbol, onnx, what, in_pieces)                                               \
-    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
-    {                                                                                          \
-        return ref_kind(call, what, err);                                                      \
-    }                                                                                          \
-    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
-    {                                                                                          \
-        return eval_kind(ctx, dst_data, what, err);                                            \
-    }                                                                                          \
-    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
-                                    .classify = classify,                                      \
-                                    .reduce = (in_pieces),                                     \
-                                    .attrs = rows,                                             \
-                                    .attrs_size = sizeof(reduce_attrs),                        \
-                                    .infer = infer,                                            \
-                                    .slide = slide,                                            \
-                                    .ref = ref_##symbol,                                       \
-                                    .eval = eval_##symbol,                                     \
-                                    .flops = flops};
+    TGI_OP_OF_KIND(symbol, onnx, what, .classify = classify, .reduce = (in_pieces),            \
+                   .attrs = rows, .attrs_size = sizeof(reduce_attrs), .infer = infer,          \
+                   .slide = slide, .flops = flops)
 
 REDUCTION(reduce_l1, "ReduceL1", L1, NULL)
 REDUCTION(reduce_l2, "ReduceL2", L2, NULL)

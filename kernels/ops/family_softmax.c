@@ -123,22 +123,8 @@ static double flops(const tgi_op_ctx *ctx)
 }
 
 #define SOFTMAX(symbol, onnx, what)                                                            \
-    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
-    {                                                                                          \
-        return ref_kind(call, what, err);                                                      \
-    }                                                                                          \
-    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
-    {                                                                                          \
-        return eval_kind(ctx, dst_data, what, err);                                            \
-    }                                                                                          \
-    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
-                                    .classify = classify,                                      \
-                                    .attrs = rows,                                             \
-                                    .attrs_size = sizeof(axis_attrs),                          \
-                                    .infer = infer,                                            \
-                                    .ref = ref_##symbol,                                       \
-                                    .eval = eval_##symbol,                                     \
-                                    .flops = flops};
+    TGI_OP_OF_KIND(symbol, onnx, what, .classify = classify, .attrs = rows,                    \
+                   .attrs_size = sizeof(axis_attrs), .infer = infer, .flops = flops)
 
 SOFTMAX(hardmax, "Hardmax", HARD)
 SOFTMAX(log_softmax, "LogSoftmax", LOG)

@@ -18,18 +18,7 @@ static const tgi_attr rows[] = {
 
 static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    tgi_geom g;
-    const void *unused;
-    TGI_TRY(tgi_want_image(ctx, 0, err));
-    TGI_TRY(tgi_conv_geometry(ctx, &g, err));
-    TGI_TRY(tgi_const_f32(ctx, 1, "weights", -1, &unused, err));
-    if (tgi_given(ctx, 2))
-        TGI_TRY(tgi_const_f32(ctx, 2, "bias", g.out_c, &unused, err));
-    dst[0] = ctx->src[0];
-    dst[0].dim[1] = g.out_c;
-    for (int i = 3 - g.spatial; i < 3; i++)
-        dst[0].dim[dst[0].rank - 3 + i] = g.out[i];
-    return TG_OK;
+    return tgi_infer_conv(ctx, tgi_conv_geometry, dst, err);
 }
 
 static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)

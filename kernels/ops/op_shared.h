@@ -172,6 +172,10 @@ int tgi_binary_lead(const tgi_op_ctx *ctx); /* for the functions above */
 
 extern const char *const tgi_auto_pad_names[]; /* in the order of tgi_auto_pad */
 
+/* Conv and ConvTranspose, whose geometry it is: constant weights and bias. */
+typedef tg_status (*tgi_geometry_fn)(const tgi_op_ctx *ctx, tgi_geom *g, tgi_err *err);
+tg_status tgi_infer_conv(const tgi_op_ctx *ctx, tgi_geometry_fn geometry, tgi_desc *dst,
+                         tgi_err *err);
 /* MaxPool and AveragePool. */
 tg_status tgi_infer_pool(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err);
 int tgi_slide_pool(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide);
@@ -212,5 +216,19 @@ tg_status tgi_eval_by_ref(const tgi_op_ctx *ctx, void *const *dst_data, tgi_ref_
 tg_status tgi_eval_copy(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err);
 /* ref of operators that pass input 0 through. */
 tg_status tgi_ref_copy(const tgi_call *call, tgi_err *err);
+
+/* An operator of a family whose functions ref_kind and eval_kind are told which (`what`); then what
+ * else it has. */
+#define TGI_OP_OF_KIND(symbol, onnx, what, ...)                                                \
+    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
+    {                                                                                          \
+        return ref_kind(call, what, err);                                                      \
+    }                                                                                          \
+    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
+    {                                                                                          \
+        return eval_kind(ctx, dst_data, what, err);                                            \
+    }                                                                                          \
+    const tgi_op tgi_op_##symbol = {                                                           \
+        .name = onnx, .ref = ref_##symbol, .eval = eval_##symbol, __VA_ARGS__};
 
 #endif

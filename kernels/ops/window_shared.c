@@ -1,7 +1,24 @@
-/* pool_shared.c - what MaxPool and AveragePool have in common. */
+/* window_shared.c - what operators with windows have in common: shapes, slides, taps. */
 #include "kernels/ops/op_shared.h"
 
 const char *const tgi_auto_pad_names[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
+
+tg_status tgi_infer_conv(const tgi_op_ctx *ctx, tgi_geometry_fn geometry, tgi_desc *dst,
+                         tgi_err *err)
+{
+    tgi_geom g;
+    const void *unused;
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    TGI_TRY(geometry(ctx, &g, err));
+    TGI_TRY(tgi_const_f32(ctx, 1, "weights", -1, &unused, err));
+    if (tgi_given(ctx, 2))
+        TGI_TRY(tgi_const_f32(ctx, 2, "bias", g.out_c, &unused, err));
+    dst[0] = ctx->src[0];
+    dst[0].dim[1] = g.out_c;
+    for (int i = 3 - g.spatial; i < 3; i++)
+        dst[0].dim[dst[0].rank - 3 + i] = g.out[i];
+    return TG_OK;
+}
 
 tg_status tgi_infer_pool(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
