@@ -503,11 +503,10 @@ static void test_a_run_ends_with_what_a_function_answers(void)
             snprintf(words, sizeof words, "the function of the %s \"%s\" answered %s",
                      source ? "source" : "sink", source ? "b" : "sum",
                      tg_status_name((tg_status)answers[k]));
-            check_status(work_run(&w), (tg_status)answers[k], words);
+            const int known = k + 5 < sizeof answers / sizeof answers[0];
+            check_status(work_run(&w), known ? (tg_status)answers[k] : TG_E_IO, words);
             CHECK_EQ((source ? from : to).calls, 2);
-            const tg_refusal *r =
-                tg_ctx_refusal(ctx); /* no search for memory: nobody's lacked */
-            CHECK(!r || r->n_remedies == 0);
+            CHECK(tg_ctx_refusal(ctx) == NULL); /* what the function lacks is its own */
         }
     from.answer = to.answer = 0;
     memset(got_sum, 0xee, sizeof got_sum);
