@@ -129,6 +129,7 @@ typedef enum tg_status {
 #define TG_STATUS_ENUM_(name, value, sentence) name = value,
     TG_STATUS_LIST(TG_STATUS_ENUM_)
 #undef TG_STATUS_ENUM_
+        TG_STATUS_END_ = 0 /* C++98 wants no comma at the end */
 } tg_status;
 
 /** Name a status, such as "TG_E_BUDGET". Never NULL; static storage. @thread safe. */
