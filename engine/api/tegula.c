@@ -162,7 +162,7 @@ tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)
     if (!ctx || !output || !out)
         return tgi_fail(err, TG_E_ARG, "tg_output_look: NULL argument");
     if (!tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_output_look: status.size is not of this version");
+        return tgi_fail(err, TG_E_ARG, "tg_output_look: status%s", tgi_sized_wrong(out));
     TGI_TRY(tgi_output_look(output, &own, err));
     tgi_sized_give(out, &own);
     return TG_OK;
@@ -226,7 +226,7 @@ tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_plan_info own;
     if (out && !tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
+        return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info%s", tgi_sized_wrong(out));
     TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     if (out) {
         tgi_job_plan_info(job, &own);
@@ -275,7 +275,7 @@ tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_array own;
     if (!tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_output: array.size is not of this version");
+        return tgi_fail(err, TG_E_ARG, "tg_job_output: array%s", tgi_sized_wrong(out));
     TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     if (job->ends->tiled)
         return tgi_fail(err, TG_E_ARG, "tg_job_output: the job makes an image: give it a sink");
@@ -306,7 +306,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_run_result own;
     if (out && !tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
+        return tgi_fail(err, TG_E_ARG, "tg_job_run: result%s", tgi_sized_wrong(out));
     TGI_TRY(tgi_job_needs_here(job, "run", err));
     const tg_status st = work_on(job, TGI_DO_RUN, run, out ? &own : NULL);
     if (out && (st == TG_OK || st == TG_E_FORMAT)) /* with regions that count as 0 */
@@ -326,7 +326,7 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     tg_verify_result own;
     if (!tgi_sized_take(out, &own, sizeof own))
-        return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
+        return tgi_fail(err, TG_E_ARG, "tg_job_verify: result%s", tgi_sized_wrong(out));
     TGI_TRY(tgi_job_needs_here(job, "be verified", err));
     TGI_TRY(work_on(job, TGI_DO_VERIFY, verify, &own));
     tgi_sized_give(out, &own);

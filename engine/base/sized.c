@@ -25,6 +25,15 @@ int tgi_sized_take(const void *given, void *own, size_t bytes)
     return 1;
 }
 
+const char *tgi_sized_wrong(const void *given)
+{
+    if (!given)
+        return " is NULL";
+    if (size_of(given) < sizeof(size_t))
+        return ".size is not set: it is the struct's sizeof";
+    return " has members set that this version does not know";
+}
+
 void tgi_sized_give(void *given, const void *own)
 {
     const size_t has = size_of(given), bytes = size_of(own);

@@ -16,6 +16,8 @@
 /* What `given` has of a struct of `bytes` bytes, and zeros for the rest; own's size is `bytes`.
  * 0: it is NULL, its size is none, or it has more than we know of and sets it. */
 int tgi_sized_take(const void *given, void *own, size_t bytes);
+/* Why tgi_sized_take answered 0, in words that follow the name of the struct. Static. */
+const char *tgi_sized_wrong(const void *given);
 /* Back into `given`, as far as it goes; its size stays. After tgi_sized_take answered 1. */
 void tgi_sized_give(void *given, const void *own);
 

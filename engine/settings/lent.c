@@ -10,8 +10,6 @@
 
 /* ---- What an array may be ---------------------------------------------------------------- */
 
-#define WRONG_SIZE "array.size is not of this version: set it to sizeof(tg_array)"
-
 static int all_zero(const int64_t *v, int n)
 {
     int any = 0;
@@ -24,7 +22,7 @@ static tg_status check_strides(const tg_array *a, tgi_err *err)
 {
     const int64_t size = (int64_t)tgi_dtype_size(a->dtype);
     for (int i = 0; i < a->rank; i++)
-        if (a->stride[i] < 0 || a->stride[i] % size || a->stride[i] > INT64_MAX / 4)
+        if (a->stride[i] < 0 || a->stride[i] % size)
             return tgi_fail(err, TG_E_ARG,
                             "array.stride[%d] is %lld: bytes, a multiple of %lld and not "
                             "negative",
@@ -49,7 +47,7 @@ tg_status tgi_lent_look(const tg_array *array, tg_array *now, tgi_desc *shape, t
 {
     int64_t n;
     if (!tgi_sized_take(array, now, sizeof *now))
-        return tgi_fail(err, TG_E_ARG, WRONG_SIZE);
+        return tgi_fail(err, TG_E_ARG, "array%s", tgi_sized_wrong(array));
     const size_t size = tgi_dtype_size(now->dtype);
     if (!size)
         return tgi_fail(
@@ -69,6 +67,8 @@ tg_status tgi_lent_look(const tg_array *array, tg_array *now, tgi_desc *shape, t
     if ((uintptr_t)now->data % size)
         return tgi_fail(err, TG_E_ARG,
                         "array.data is not a multiple of %zu, the size of its elements", size);
+    if (now->data && now->move)
+        return tgi_fail(err, TG_E_ARG, "array.data and array.move are both set: set one");
     return check_strides(now, err);
 }
 
@@ -121,7 +121,8 @@ tg_status tgi_opts_lend(tg_opts *o, tgi_lent_way way, const char *name, const tg
     if (array && way == TGI_LENT_SOURCE)
         TGI_TRY(blame(tgi_lent_look(array, &now, &shape, err), way, name, err));
     if (array && !tgi_sized_take(array, &now, sizeof now))
-        return blame(tgi_fail(err, TG_E_ARG, WRONG_SIZE), way, name, err);
+        return blame(tgi_fail(err, TG_E_ARG, "array%s", tgi_sized_wrong(array)), way, name,
+                     err);
     if (array)
         TGI_TRY(append(o, way, name, array, err));
     for (int i = before - 1; i >= 0; i--)

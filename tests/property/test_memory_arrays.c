@@ -519,6 +519,10 @@ static void test_refusals_say_why(void)
     refused(&bad, &to, "multiple of 4");
     bad = good, bad.data = (char *)pixels + 1;
     refused(&bad, &to, "not a multiple of 4, the size");
+    bad = good, bad.move = move;
+    refused(&bad, &to, "the first source: array.data and array.move are both set");
+    bad = to, bad.move = move;
+    refused(&good, &bad, "the sink of \"denoised\": array.data and array.move are both set");
     bad = good, bad.data = NULL;
     refused(&bad, &to, "no data");
     bad = good, bad.shape[1] = 2;
@@ -562,6 +566,29 @@ static void test_a_refused_precision_is_refused_each_time(void)
     }
 }
 
+/* What the program itself holds, no option of the job makes smaller. */
+static void test_a_refusal_names_what_the_program_holds(void)
+{
+    const size_t much = (size_t)48 << 20;
+    const tg_array in = batch_of(pixels), out = batch_of(got);
+    char *held = malloc(much);
+    tg_opts *o = options();
+    tg_job *job = NULL;
+    CHECK(held != NULL);
+    if (held)
+        memset(held, 1, much);
+    tg_opts_set(o, "ram", "16MiB");
+    tg_opts_set_source(o, NULL, &in);
+    tg_opts_set_sink(o, NULL, &out);
+    CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+    CHECK_EQ(tg_job_plan(job, NULL), TG_E_BUDGET);
+    CHECK(strstr(tg_ctx_detail(ctx), "MiB of it the program held before") != NULL);
+    CHECK(held && held[much - 1] == 1);
+    tg_job_close(&job);
+    tg_opts_free(&o);
+    free(held);
+}
+
 /* What was opened in vain is no input for who asks again. */
 static void test_a_refused_input_is_refused_again(void)
 {
@@ -574,7 +601,7 @@ static void test_a_refused_input_is_refused_again(void)
         if (k == 0)
             in.shape[1] = 2;
         else
-            tg_opts_set(o, "input", in_folder("in.npy"));
+            tg_opts_set(o, "output", in_folder("none.tif"));
         CHECK_EQ(tg_opts_set_source(o, NULL, &in), TG_OK);
         CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
         CHECK_EQ(tg_job_plan(job, &plan), TG_E_ARG);
@@ -594,6 +621,13 @@ static void test_strides_out_of_any_memory(void)
     refused(&bad, &to, "out of any memory");
     bad = to, bad.stride[0] = bad.stride[2] = INT64_MAX / 16 * 4, bad.stride[3] = 4;
     refused(&good, &bad, "out of any memory");
+    bad = good;
+    bad.stride[0] = (int64_t)1 << 62, bad.stride[2] = 4 * W, bad.stride[3] = 4;
+    refused(&bad, &to, "stride[0] leads out of any memory");
+    bad.shape[0] = 1; /* there is no next one */
+    tg_array one = to;
+    one.shape[0] = 1;
+    check_run(&bad, &one);
 }
 
 static void test_refusals_of_names_and_files(void)
@@ -601,7 +635,7 @@ static void test_refusals_of_names_and_files(void)
     const tg_array in = batch_of(pixels), out = batch_of(got);
     static const char *const words[] = {"no output \"masks\"", "writes no files",
                                         "a source and a file", "has two arrays"};
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 4; k++) { /* all by opening it */
         tg_opts *o = options();
         tg_job *job = NULL;
         tg_opts_set_source(o, NULL, &in);
@@ -613,11 +647,42 @@ static void test_refusals_of_names_and_files(void)
             tg_opts_set(o, "output", in_folder("none.npy"));
         if (k == 2)
             tg_opts_set(o, "input", in_folder("in.npy"));
-        tg_status st = tg_job_open(ctx, o, &job);
-        if (st == TG_OK)
-            st = tg_job_run(job, NULL);
-        CHECK_EQ(st, TG_E_ARG);
+        CHECK_EQ(tg_job_open(ctx, o, &job), TG_E_ARG);
         CHECK(strstr(tg_ctx_detail(ctx), words[k]) != NULL);
+        tg_job_close(&job);
+        tg_opts_free(&o);
+    }
+}
+
+/* What would change nothing is refused; defaults and a preset's are not. */
+static void test_options_of_images_are_refused(void)
+{
+    static const char *const set[][3] = {{"roi", "0:8,0:8", "--roi is for images"},
+                                         {"planes", "0", "--planes is for images"},
+                                         {"series", "0", "--series is for images"},
+                                         {"level", "1", "--level is for images"},
+                                         {"pad", "zero", "--pad is for images"},
+                                         {"compress", "zstd:3", "--compress is for images"},
+                                         {"pyramid", "mean", "--pyramid is for one image"},
+                                         {"level", "0", NULL},
+                                         {"pad", "reflect", NULL},
+                                         {"compress", "none", NULL},
+                                         {"preset", "archive", NULL}};
+    const tg_array in = batch_of(pixels), out = batch_of(got);
+    for (size_t k = 0; k < sizeof set / sizeof set[0]; k++) {
+        tg_opts *o = options();
+        tg_job *job = NULL;
+        char *json = NULL;
+        tg_opts_set_source(o, NULL, &in);
+        tg_opts_set_sink(o, NULL, &out);
+        CHECK_EQ(tg_opts_set(o, set[k][0], set[k][1]), TG_OK);
+        CHECK_EQ(tg_job_open(ctx, o, &job), set[k][2] ? TG_E_ARG : TG_OK);
+        CHECK(!set[k][2] || strstr(tg_ctx_detail(ctx), set[k][2]) != NULL);
+        if (job)
+            CHECK_EQ(tg_job_save_json(job, &json), TG_OK);
+        if (json) /* a job file asks for what it says */
+            CHECK(strstr(json, "zstd") == NULL);
+        tg_text_free(json);
         tg_job_close(&job);
         tg_opts_free(&o);
     }
@@ -646,9 +711,11 @@ int main(void)
     RUN(test_damage_of_an_image_is_counted_and_nothing_written);
     RUN(test_refusals_say_why);
     RUN(test_a_refused_precision_is_refused_each_time);
+    RUN(test_a_refusal_names_what_the_program_holds);
     RUN(test_a_refused_input_is_refused_again);
     RUN(test_strides_out_of_any_memory);
     RUN(test_refusals_of_names_and_files);
+    RUN(test_options_of_images_are_refused);
     help_close();
     return TEST_END();
 }
