@@ -66,6 +66,14 @@
  *   Threads.    A context, and all that was made from it, belongs to one thread at a time.
  *               Distinct contexts are independent. tg_cancel and tg_job_cancel may be called
  *               from any thread, and from a signal handler.
+ *   Callbacks.  A callback runs on the thread that made the call, never two at once. It may ask
+ *               to stop (tg_job_cancel, tg_cancel) and make calls on other jobs. A call on the
+ *               same context replaces its detail. A call on a job that is at work answers
+ *               TG_E_BUSY; nothing that is in use may be closed or freed.
+ *   Memory.     The budget ("ram") is for the whole process: what the program itself holds when
+ *               the job is planned is part of peak_bytes (the line "process"). Memory that the
+ *               program takes or first touches later is not in the plan, and counts in
+ *               measured_peak_bytes all the same. Leave room for it in the budget.
  *
  * OTHER HEADERS
  *
@@ -129,6 +137,7 @@ typedef enum tg_status {
 #define TG_STATUS_ENUM_(name, value, sentence) name = value,
     TG_STATUS_LIST(TG_STATUS_ENUM_)
 #undef TG_STATUS_ENUM_
+        TG_STATUS_END_ = 0 /* C++98 wants no comma at the end */
 } tg_status;
 
 /** Name a status, such as "TG_E_BUDGET". Never NULL; static storage. @thread safe. */
@@ -161,12 +170,13 @@ typedef struct tg_progress {
     int64_t stage_resumed; /* the stage where an earlier run was stopped; 0: none */
 } tg_progress;
 
-/** Callbacks of a context. Zero means default in every field; `size` is sizeof(tg_ctx_opts). */
+/** Callbacks of a context (RULES, Callbacks). Zero means default in every field; `size` is
+ * sizeof(tg_ctx_opts). */
 typedef struct tg_ctx_opts {
     size_t size;
     void *user; /* handed to the callbacks; borrowed */
     void (*log)(void *user, tg_log_level level, const char *line); /* one event, no newline */
-    void (*progress)(void *user, const tg_progress *p);            /* on the calling thread */
+    void (*progress)(void *user, const tg_progress *p);
 } tg_ctx_opts;
 
 /**
@@ -211,8 +221,9 @@ TG_API tg_status tg_opts_set(tg_opts *o, const char *name, const char *value);
  * set. */
 TG_API const char *tg_opts_get(const tg_opts *o, const char *name);
 /**
- * Read a job file: a JSON object of options. Options that are set already keep their values,
- * except those that a preset set.
+ * Read a job file: a JSON object of options. Its values are strings, as for tg_opts_set
+ * ("ram": "64MiB"); switches may be true or false, whole numbers such as "threads" numbers.
+ * Options that are set already keep their values, except those that a preset set.
  *
  * @return TG_E_NOT_FOUND, TG_E_FORMAT (not such an object), TG_E_ARG as tg_opts_set.
  */
@@ -225,11 +236,14 @@ typedef struct tg_job tg_job;
 
 /**
  * Open a job: bind options to a model and an input. Reads the model, the input's headers and
- * the descriptor.
+ * the descriptor. An output's name is looked at by tg_job_plan. That there is none tg_job_run
+ * says: a job without one can be planned.
  *
  * @param o    borrowed until this returns.
  * @param out  returned; close with tg_job_close.
- * @return TG_E_ARG        an option is missing or contradicts another
+ * @return TG_E_ARG        an option is missing, contradicts another or would change nothing
+ *                         ("roi" of an array); a source or sink is of no input or output, or of
+ *                         one that has a file or another array
  *         TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED  about the model or the input
  *         TG_E_DEVICE     the processor lacks the instruction set or precision asked for
  *         TG_E_BUDGET     the model alone does not fit
@@ -265,7 +279,9 @@ typedef struct tg_plan_line {
 /** What a job needs. tg_job_plan fills it; set `size` first. */
 typedef struct tg_plan_info {
     size_t size;
-    uint64_t peak_bytes;        /* predicted; the run's measured memory does not exceed it */
+    /* Predicted; the run's measured memory does not exceed it, but for what the program itself
+     * takes or touches after the plan (RULES, Memory). */
+    uint64_t peak_bytes;
     uint64_t budget_bytes;      /* what the user allows, or what is free less a margin */
     uint64_t arena_bytes;       /* activations */
     uint64_t lower_bound_bytes; /* activations that are alive together, at most: no packing is
@@ -322,6 +338,7 @@ TG_API tg_status tg_job_plan(tg_job *job, tg_plan_info *out);
 /** What a run did. */
 typedef struct tg_run_result {
     size_t size;
+    /* measured_peak_bytes is of the whole process: RULES, Memory. */
     uint64_t predicted_peak_bytes, measured_peak_bytes, budget_bytes;
     double seconds, compute_seconds, megapixels_per_second;
     int64_t tiles, bands;  /* done by this call */
@@ -357,7 +374,7 @@ typedef struct tg_run_result {
  * Writes OUT.partial and OUT.journal, then renames OUT.partial to OUT. OUT.tegula.json is the
  * receipt.
  *
- * @param out  caller-owned, `size` set; may be NULL.
+ * @param out  caller-owned, `size` set; may be NULL. Written on TG_OK and where TG_E_FORMAT says.
  * @return TG_E_EXISTS     the output is finished already (option "yes" overwrites it)
  *         TG_E_BUSY       another run holds the output
  *         TG_E_CHANGED    input or settings differ from those in the journal
@@ -380,8 +397,10 @@ TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
  * valid journal, where the output has one.
  *
  * May be called from any thread, from callbacks and from signal handlers, as often as you like.
- * If nothing runs on the job, its next call stops. The request ends with the call that it
- * stopped. The job must stay open until this function returns.
+ * If nothing runs on the job, its next call stops. The request ends with a call on the job that
+ * returns TG_E_CANCELLED, and with no other: where the running call is through before it looks,
+ * or fails for another reason, the next one stops. tg_job_plan will do to be rid of a request.
+ * The job must stay open until this function returns.
  */
 TG_API void tg_job_cancel(tg_job *job);
 /**
@@ -563,7 +582,7 @@ typedef enum tg_output_how {
  * of this output left it. Devices and pipes are written through; folders are refused.
  *
  * @param fd  the caller's to close.
- * @return TG_E_ARG (not set; one of the set's own files), TG_E_EXISTS, TG_E_IO (a pipe that
+ * @return TG_E_ARG (NULL; not set; one of the set's own files), TG_E_EXISTS, TG_E_IO (a pipe that
  *         nobody reads), TG_E_CANCELLED, TG_E_NOMEM.
  */
 TG_API tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how how,

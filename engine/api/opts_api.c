@@ -78,9 +78,11 @@ static tg_status pass(const tg_opts *o, tgi_err *err)
 
 tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how how, int *fd)
 {
-    if (!o || !name || !fd)
+    if (!o)
         return TG_E_ARG;
     tgi_err *err = tgi_ctx_err(o->ctx);
+    if (!name || !fd)
+        return tgi_fail(err, TG_E_ARG, "tg_opts_open_output: NULL argument");
     const tgi_opt id = tgi_opt_find(name);
     const char *path = id == TGI_OPT_COUNT ? NULL : tgi_opts_str(o, id);
     struct stat st;

@@ -59,11 +59,17 @@ tgi_err *tgi_ctx_err(tg_ctx *ctx)
     return &ctx->err;
 }
 
+/* A function of the caller's answered so: what its memory lacks is not known here. */
+static int of_caller(const tgi_err *err)
+{
+    return err->asked_by && strcmp(err->asked_by, TGI_CALLER_ASKS) == 0;
+}
+
 /* Calls that open no job leave the figures to whoever asks for them. */
 const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
 {
     tg_ctx *c = (tg_ctx *)ctx; /* the caller's const is about the answer */
-    if (c && !c->refused && c->err.code == TG_E_NOMEM) {
+    if (c && !c->refused && c->err.code == TG_E_NOMEM && !of_caller(&c->err)) {
         tgi_refusal_explain(&c->err, TGI_DO_RUN, NULL, NULL, &c->refusal);
         c->refused = 1;
     }
@@ -74,7 +80,8 @@ const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
 static tg_status answer(tg_ctx *ctx, tgi_verb verb, const tg_opts *opts, const tg_job *job,
                         tg_status st)
 {
-    if (ctx && (st == TG_E_BUDGET || st == TG_E_NOMEM) && ctx->err.code == st) {
+    if (ctx && (st == TG_E_BUDGET || st == TG_E_NOMEM) && ctx->err.code == st &&
+        !of_caller(&ctx->err)) {
         tgi_refusal_explain(&ctx->err, verb, opts, job, &ctx->refusal);
         ctx->refused = 1;
     }
@@ -188,16 +195,22 @@ typedef tg_status work_fn(tg_job *job, void *out, tgi_err *err);
 
 static tg_status work_on(tg_job *job, tgi_verb verb, work_fn *fn, void *out)
 {
-    if (tgi_cancel_lent() == &job->asked) /* its plan and its memory are in use */
+    if (job->at_work) /* its plan and its memory are in use */
         return tgi_fail(tgi_ctx_err(job->ctx), TG_E_BUSY,
                         "the job is at work: a function that it calls may ask it to stop "
                         "(tg_job_cancel), and nothing else of it");
+    job->at_work = 1;
     const tgi_flag *was = tgi_cancel_lend(&job->asked);
-    tg_status st = tgi_check_cancel(tgi_ctx_err(job->ctx));
+    tgi_err own = {0}; /* a function that the call runs may fill the context's */
+    tg_status st = tgi_check_cancel(&own);
     if (st == TG_OK)
-        st = answer(job->ctx, verb, job->opts, job, fn(job, out, tgi_ctx_err(job->ctx)));
+        st = fn(job, out, &own);
+    *tgi_ctx_err(job->ctx) = own;
+    st = answer(job->ctx, verb, job->opts, job, st);
     (void)tgi_cancel_lend(was);
-    atomic_store(&job->asked, 0);
+    job->at_work = 0;
+    if (st == TG_E_CANCELLED) /* else the request came too late, and is the next call's */
+        atomic_store(&job->asked, 0);
     return st;
 }
 
@@ -297,7 +310,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
         return tgi_sized_refuse(out, "tg_job_run: result", err);
     TGI_TRY(tgi_job_needs_here(job, "run", err));
     const tg_status st = work_on(job, TGI_DO_RUN, run, out ? &own : NULL);
-    if (out)
+    if (out && (st == TG_OK || st == TG_E_FORMAT)) /* with regions that count as 0 */
         tgi_sized_give(out, &own);
     return st;
 }
@@ -316,9 +329,9 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
     if (!tgi_sized_take(out, &own, sizeof own))
         return tgi_sized_refuse(out, "tg_job_verify: result", err);
     TGI_TRY(tgi_job_needs_here(job, "be verified", err));
-    const tg_status st = work_on(job, TGI_DO_VERIFY, verify, &own);
+    TGI_TRY(work_on(job, TGI_DO_VERIFY, verify, &own));
     tgi_sized_give(out, &own);
-    return st;
+    return TG_OK;
 }
 
 static tg_status preview(tg_job *job, void *out, tgi_err *err)

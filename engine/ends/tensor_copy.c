@@ -14,17 +14,32 @@ void tgi_tensor_strides(const tgi_port *p, const tgi_tensor_in *in, int rank, in
         stride[a] = p->perm[a] >= 0 ? in->step[p->perm[a]] : 0;
 }
 
-/* What a program's function answered, asked about n elements. */
+static int is_status(tg_status st)
+{
+    switch ((int)st) {
+#define CASE(name, value, sentence) case value:
+        TG_STATUS_LIST(CASE)
+#undef CASE
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* What a program's function answered, asked about n elements. A number that is no status is a
+ * failure all the same. */
 static tg_status answer_of(tg_status st, const char *what, const char *port, int64_t element,
                            int64_t n, tgi_err *err)
 {
-    return st == TG_OK
-               ? st
-               : tgi_fail(err, st,
-                          "the function of the %s \"%.100s\" answered %s (%d), asked for %lld "
-                          "elements from %lld on",
-                          what, port, tg_status_name(st), (int)st, (long long)n,
-                          (long long)element);
+    if (st == TG_OK)
+        return TG_OK;
+    const tg_status known = is_status(st) ? st : TG_E_IO;
+    (void)tgi_fail(
+        err, known,
+        "the function of the %s \"%.100s\" answered %s (%d), asked for %lld elements "
+        "from %lld on",
+        what, port, tg_status_name(st), (int)st, (long long)n, (long long)element);
+    return tgi_err_tried(err, known, TGI_CALLER_ASKS, 0);
 }
 
 static tg_status take_from_memory(const tgi_tensor_in *in, int64_t element, void *dst,

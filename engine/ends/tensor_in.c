@@ -32,15 +32,8 @@ static tg_status open_input(tgi_tensors *t, int i, tgi_err *err)
     const tgi_graph *g = t->set.graph;
     const tgi_port *p = &g->in[i];
     const char *path = file_of_port(&t->set, i);
-    const tg_array *lent = tgi_memory_source(t, i);
+    const tg_array *lent = tgi_memory_source(&t->set, i);
     char text[96];
-    if (path && lent)
-        return tgi_fail(err, TG_E_ARG, "the network's input \"%s\" has a source and a file: %s",
-                        p->name, path);
-    if (!path && !lent)
-        return tgi_fail(err, TG_E_ARG,
-                        "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
-                        p->name);
     if (lent)
         TGI_TRY(tgi_memory_open_source(lent, p->name, &t->in[i], err));
     else
@@ -87,6 +80,31 @@ static tg_status check_names(const tgi_tensor_set *set, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status check_one(const tgi_tensor_set *set, int i, tgi_err *err)
+{
+    const tgi_port *p = &set->graph->in[i];
+    const char *path = file_of_port(set, i);
+    const int lent = tgi_memory_source(set, i) != NULL;
+    if (path && lent)
+        return tgi_fail(err, TG_E_ARG, "the network's input \"%s\" has a source and a file: %s",
+                        p->name, path);
+    if (!path && !lent)
+        return tgi_fail(err, TG_E_ARG,
+                        "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
+                        p->name);
+    return TG_OK;
+}
+
+tg_status tgi_tensors_check(const tg_opts *opts, const tgi_graph *graph, const char *input,
+                            tgi_err *err)
+{
+    const tgi_tensor_set set = {.graph = graph, .opts = opts, .input = input};
+    TGI_TRY(check_names(&set, err));
+    for (int i = 0; i < graph->n_in; i++)
+        TGI_TRY(check_one(&set, i, err));
+    return TG_OK;
+}
+
 static tg_status open_inputs(tgi_tensors *t, tgi_err *err)
 {
     for (int i = 0; i < t->set.graph->n_in; i++)
@@ -96,11 +114,8 @@ static tg_status open_inputs(tgi_tensors *t, tgi_err *err)
 
 tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err *err)
 {
-    if (!set->map) { /* a preview of arrays has a name for a picture, and another refusal */
+    if (!set->map) /* a preview of arrays has a name for a picture, and another refusal */
         TGI_TRY(tgi_check_output_name(set->output, 1, err));
-        TGI_TRY(check_names(set, err));
-    }
-    TGI_TRY(tgi_memory_check_names(set->opts, set->graph, err));
     tgi_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");

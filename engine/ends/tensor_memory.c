@@ -49,9 +49,9 @@ int tgi_memory_has_sinks(const tg_opts *o)
     return tgi_opts_lent(o, TGI_LENT_SINK, 0) != NULL;
 }
 
-const tg_array *tgi_memory_source(const tgi_tensors *all, int i)
+const tg_array *tgi_memory_source(const tgi_tensor_set *set, int i)
 {
-    return lent_to(all->set.opts, TGI_LENT_SOURCE, all->set.graph->in[i].name, i);
+    return lent_to(set->opts, TGI_LENT_SOURCE, set->graph->in[i].name, i);
 }
 
 const tg_array *tgi_memory_sink(const tgi_tensors *all, int o)

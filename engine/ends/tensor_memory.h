@@ -9,7 +9,7 @@ int tgi_memory_has_sinks(const tg_opts *o);
 /* Every name given is one of the network's. */
 tg_status tgi_memory_check_names(const tg_opts *o, const tgi_graph *g, tgi_err *err);
 /* The source of input i, the sink of output o, or NULL. */
-const tg_array *tgi_memory_source(const tgi_tensors *t, int i);
+const tg_array *tgi_memory_source(const tgi_tensor_set *set, int i);
 const tg_array *tgi_memory_sink(const tgi_tensors *t, int o);
 
 /* Its type and shape into in->desc, its strides into in->step; plan made of it. */

@@ -72,7 +72,11 @@ typedef struct tgi_tensors {
     tgi_names names;
 } tgi_tensors;
 
-/* tensor_in.c: look at the sources and open the files of what goes in. TG_E_ARG: something is
+/* tensor_in.c: each name given is one of the network's inputs, and each input has a file or a
+ * source. `input` as in a tgi_tensor_set. Opens nothing. */
+tg_status tgi_tensors_check(const tg_opts *opts, const tgi_graph *graph, const char *input,
+                            tgi_err *err);
+/* Look at the sources and open the files of what goes in. TG_E_ARG: something is
  * missing, or is not as the network declares it. */
 tg_status tgi_tensors_open(const tgi_tensor_set *set, tgi_tensors **out, tgi_err *err);
 void tgi_tensors_close(tgi_tensors **t);

@@ -179,6 +179,7 @@ typedef enum tgi_purpose {
 struct tg_job {
     tg_ctx *ctx;
     tgi_flag asked; /* tg_job_cancel asked to stop */
+    int at_work;    /* a call works on it: a function that the call runs may begin no other */
     tgi_trial trial;
     tg_opts *opts;       /* a copy; the caller's may be freed */
     tgi_machine machine; /* the machine that is planned for; options can name another one */

@@ -49,13 +49,15 @@ static tg_status processor_has(const tg_job *job, const char *why, tgi_err *err)
 
 static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_err *err)
 {
+    /* A refusal chooses nothing: who asks again is told the same. */
     memset(&job->dev, 0, sizeof job->dev);
-    job->dev.chosen = 1;
     snprintf(job->device_text, sizeof job->device_text, "%s", why && st == TG_OK ? why : "");
     if (st != TG_OK)
         return tgi_fail(err, st, "--device %s: %s", tgi_opts_str(job->opts, TGI_OPT_DEVICE),
                         why);
-    return processor_has(job, why, err);
+    TGI_TRY(processor_has(job, why, err));
+    job->dev.chosen = 1;
+    return TG_OK;
 }
 
 /* What it computes with; it may not do. */

@@ -7,6 +7,7 @@
 #include "engine/ends/tensors.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
+#include "engine/job/for_images.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_gate.h"
@@ -251,6 +252,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
                         job->set.norm_tiles
                             ? "--norm-scope tile runs the network in boxes"
                             : "the network works at one size, smaller than the image");
+    TGI_TRY(tgi_for_images_check(job, err));
     if (!image)
         return TG_OK;
     tg_dtype asked = TG_DTYPE_NONE;
@@ -438,8 +440,12 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_job_stats_check(job, arrays, err));
     if (arrays)
         TGI_TRY(tgi_norm_scope_check_arrays(job, err));
-    if (arrays) /* they are opened by the plan */
-        return tgi_job_gate(job, err);
+    TGI_TRY(tgi_memory_check_names(job->opts, job->graph, err));
+    if (arrays) {
+        TGI_TRY(tgi_for_images_check(job, err));
+        TGI_TRY(tgi_tensors_check(job->opts, job->graph, job->set.input, err));
+        return tgi_job_gate(job, err); /* they are opened by the plan */
+    }
     TGI_TRY(open_source(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
     const int as_declared = job->graph->in[0].file_dtype == job->info->dtype;

@@ -406,14 +406,29 @@ static void say_what_stays(const tg_job *job, tgi_err *err)
                  (long long)p->tile_h, (long long)p->tile_w);
 }
 
+#define HELD_WORTH_A_WORD ((uint64_t)32 << 20)
+
+/* A program that calls us may hold more than the network takes: no option makes that smaller. */
+static void say_what_is_held(const tg_job *job, size_t least, tgi_err *err)
+{
+    const size_t n = err ? strlen(err->text) : 0;
+    char size[32];
+    if (err && least != SIZE_MAX && job->program_bytes >= HELD_WORTH_A_WORD &&
+        job->program_bytes >= least / 4)
+        snprintf(err->text + n, sizeof err->text - n, "; %s of it the program held before",
+                 tgi_size_text(job->program_bytes, size, sizeof size));
+}
+
 static tg_status refuse(tg_job *job, tgi_err *err)
 {
     const size_t least = tgi_plan_least_bytes(job);
     if (job->dev.ops && job->plan.choice.smallest_bytes != SIZE_MAX)
         return tgi_job_device_refuse(job, job->plan.choice.smallest_bytes, err);
     const tg_status st = job->ends->refuse(job, least, err);
-    if (st == TG_E_BUDGET)
+    if (st == TG_E_BUDGET) {
+        say_what_is_held(job, least, err);
         say_what_stays(job, err);
+    }
     return st == TG_E_BUDGET ? tgi_err_tried(err, st, "the plan", least) : st;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
+#include "engine/job/for_images.h"
 #include "engine/job/job.h"
 
 #include <stdio.h>
@@ -160,6 +161,8 @@ static tg_status set_resolved(const tg_job *job, const tg_setting *s, tg_opts *o
     budget_text(job, budget);
     if (id == TGI_OPT_TILE && !tgi_opts_given(job->opts, id))
         return tgi_opts_set(o, s->name, "auto", err);
+    if (tgi_for_images_idle(job, id))
+        return tgi_opts_set(o, s->name, tgi_for_images_idle(job, id), err);
     if (id == TGI_OPT_RAM && strchr(s->value, '%'))
         return tgi_opts_set(o, s->name, budget, err);
     if (id == TGI_OPT_DTYPE && job->ends->tiled)

@@ -22,7 +22,7 @@ static tg_status check_strides(const tg_array *a, tgi_err *err)
 {
     const int64_t size = (int64_t)tgi_dtype_size(a->dtype);
     for (int i = 0; i < a->rank; i++)
-        if (a->stride[i] < 0 || a->stride[i] % size || a->stride[i] > INT64_MAX / 4)
+        if (a->stride[i] < 0 || a->stride[i] % size)
             return tgi_fail(err, TG_E_ARG,
                             "array.stride[%d] is %lld: bytes, a multiple of %lld and not "
                             "negative",
@@ -67,6 +67,8 @@ tg_status tgi_lent_look(const tg_array *array, tg_array *now, tgi_desc *shape, t
     if ((uintptr_t)now->data % size)
         return tgi_fail(err, TG_E_ARG,
                         "array.data is not a multiple of %zu, the size of its elements", size);
+    if (now->data && now->move)
+        return tgi_fail(err, TG_E_ARG, "array.data and array.move are both set: set one");
     return check_strides(now, err);
 }
 

@@ -442,6 +442,11 @@ bool tgi_opts_given(const tg_opts *o, tgi_opt id)
     return id == TGI_OPT_INPUT_TENSOR ? o->n_tensor > 0 : o->value[id] != NULL;
 }
 
+bool tgi_opts_asked(const tg_opts *o, tgi_opt id)
+{
+    return tgi_opts_given(o, id) && o->from[id] > TGI_FROM_PRESET;
+}
+
 const char *tgi_opts_origin(const tg_opts *o, tgi_opt id)
 {
     if (o->from[id] == TGI_FROM_DEFAULT)

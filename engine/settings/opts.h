@@ -61,6 +61,7 @@ tg_status tgi_opts_from_json(tg_opts *o, const char *text, size_t n, const char 
 tg_status tgi_opts_to_json(const tg_opts *o, char **json, tgi_err *err);
 
 bool tgi_opts_given(const tg_opts *o, tgi_opt id); /* set, not defaulted */
+bool tgi_opts_asked(const tg_opts *o, tgi_opt id); /* set, and by no preset */
 /* Where the value is from: "default", "program" (or what tg_opts_set_by says), a job file's
  * path, "preset NAME". View until the next set. */
 const char *tgi_opts_origin(const tg_opts *o, tgi_opt id);

@@ -151,6 +151,25 @@ static void test_a_refusal_offers_no_halves_against_the_descriptor(void)
     CHECK(!offers_halves());
 }
 
+/* The refusal of the first plan leaves nothing that the second would go on with. */
+static void test_a_device_that_cannot_is_refused_each_time(void)
+{
+    tg_ctx *ctx = NULL;
+    tg_job *job = NULL;
+    begin(3);
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    tg_opts *opts =
+        options_of(ctx, input, OPTIONS("device", "cuda", "precision", "bf16", "yes", "true"));
+    CHECK_EQ(tg_job_open(ctx, opts, &job), TG_OK);
+    for (int k = 0; k < 2; k++) {
+        CHECK_EQ(tg_job_plan(job, NULL), TG_E_UNSUPPORTED);
+        CHECK(strstr(tg_ctx_detail(ctx), "--device cuda: it ") != NULL);
+    }
+    tg_job_close(&job);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+}
+
 int main(void)
 {
     char kept[128];
@@ -164,6 +183,7 @@ int main(void)
     RUN(test_nothing_is_measured_for_a_descriptor_that_says_fp32);
     RUN(test_who_asks_for_halves_by_name_gets_them_and_is_told);
     RUN(test_a_refusal_offers_no_halves_against_the_descriptor);
+    RUN(test_a_device_that_cannot_is_refused_each_time);
     unlink(kept);
     unlink(descriptor);
     unlink(input);

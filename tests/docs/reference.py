@@ -70,7 +70,8 @@ def options_page(manual):
 # ---- Functions -----------------------------------------------------------------------------------
 
 SECTION = re.compile(r"^/\* ---- (.+?) -*( \*/)?$")
-NAME = re.compile(r"^TG_API\b[^(;]*?\b(tg_\w+)\(|^typedef (?:struct|enum) (\w+)\b|^static inline [^(;]*?\b(tg_\w+)\(|"
+NAME = re.compile(r"^TG_API\b[^(;]*?\b(tg_\w+)\(|^typedef [^(;]*\(\*(tg_\w+)\)\(|^typedef (?:struct|enum) (\w+)\b|"
+                  r"^static inline [^(;]*?\b(tg_\w+)\(|"
                   r"^#define (TG_\w+)\(")
 FUNCTION = re.compile(r"^(TG_API|static inline)\b")
 
@@ -83,7 +84,8 @@ def sentence(comment):
 
 
 def items(text):
-    """(line number, "section" or name, first sentence, is a function) of a header, in order."""
+    """(line number, "section" or name, first sentence, is a function) of a header, in order. A sentence says where only
+    the comment calls the one thing experimental."""
     lines, i, comment = text.split("\n"), 0, ""
     while i < len(lines):
         line, at = lines[i], i + 1
@@ -98,7 +100,9 @@ def items(text):
                 i += 1
             comment = "\n".join(lines[begin:i + 1]) if line.startswith("/**") else ""
         elif NAME.match(line):
-            yield at, next(g for g in NAME.match(line).groups() if g), sentence(comment), bool(FUNCTION.match(line))
+            first = sentence(comment)
+            first += " (experimental)" if first and "EXPERIMENTAL" in comment else ""
+            yield at, next(g for g in NAME.match(line).groups() if g), first, bool(FUNCTION.match(line))
             comment = ""
         else:
             comment = ""
@@ -118,8 +122,9 @@ def api_page(problems):
     for name in HEADERS:
         said = header(name)
         about = sentence(re.match(r"/\*\n( \*.*\n)", said).group(1))
+        front = said.partition("*/")[0]
         text += f"\n## {name}\n\n" + about.partition(" - ")[2][:1].upper() + about.partition(" - ")[2][1:] + ".\n"
-        text += "Experimental: it may change from version to version.\n" if "EXPERIMENTAL" in said else ""
+        text += "Experimental: it may change from version to version.\n" if "EXPERIMENTAL" in front else ""
         gap = "\n"
         for at, what, first, function in items(said):
             if what == "section":

@@ -48,6 +48,7 @@ def jobs(cc, cxx, flags):
         yield cc, "c", "c99", public, []
         yield cc, "c", "c11", public, []
         if cxx:
+            yield cxx, "c++", "c++98", public, ["-Wno-long-long"]
             yield cxx, "c++", "c++17", public, []
 
 

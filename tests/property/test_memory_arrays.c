@@ -258,8 +258,12 @@ typedef struct mover {
     pthread_t on;
     int inside, wrong, calls;
     float *from, *to;
-    int fail_at; /* this call answers TG_E_IO; 0: none does */
-    tg_job **cancel;
+    int fail_at;                /* this call answers TG_E_IO; 0: none does */
+    int cancel_at;              /* this call cancels *job; 0: none does */
+    int64_t moved, cancel_when; /* elements so far, and at which */
+    tg_job **job;
+    tg_job **other;  /* that the first call runs, */
+    tg_status inner; /* with this answer */
 } mover;
 
 static tg_status move(void *user, int64_t first, int64_t n, void *elements)
@@ -272,8 +276,11 @@ static tg_status move(void *user, int64_t first, int64_t n, void *elements)
         memcpy(elements, m->from + first, (size_t)n * sizeof(float));
     else
         memcpy(m->to + first, elements, (size_t)n * sizeof(float));
-    if (m->cancel && m->calls == 3)
-        tg_job_cancel(*m->cancel);
+    m->moved += n;
+    if (m->calls == m->cancel_at || (m->cancel_when && m->moved == m->cancel_when))
+        tg_job_cancel(*m->job);
+    if (m->other && m->calls == 1)
+        m->inner = tg_job_run(*m->other, NULL);
     m->inside--;
     return m->calls == m->fail_at ? TG_E_IO : TG_OK;
 }
@@ -313,23 +320,83 @@ static void test_what_a_function_answers_ends_the_run(void)
     CHECK_EQ(to.calls, 1);
 }
 
-static void test_a_function_may_cancel_its_job(void)
+static tg_job *job_of(const tg_array *in, const tg_array *out)
 {
-    mover from = {.from = &pixels[0][0][0]};
-    tg_array in = moved(&from), out = batch_of(got);
     tg_opts *o = options();
     tg_job *job = NULL;
-    from.cancel = &job;
-    tg_opts_set_source(o, NULL, &in);
-    tg_opts_set_sink(o, NULL, &out);
+    CHECK_EQ(tg_opts_set_source(o, NULL, in), TG_OK);
+    CHECK_EQ(tg_opts_set_sink(o, NULL, out), TG_OK);
     CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+    tg_opts_free(&o);
+    return job;
+}
+
+static void test_a_function_may_cancel_its_job(void)
+{
+    mover from = {.from = &pixels[0][0][0], .cancel_at = 3};
+    tg_array in = moved(&from), out = batch_of(got);
+    tg_job *job = job_of(&in, &out);
+    from.job = &job;
     CHECK_EQ(tg_job_run(job, NULL), TG_E_CANCELLED);
-    from.cancel = NULL;
+    from.cancel_at = 0;
     memset(got, 0xee, sizeof got);
     CHECK_EQ(tg_job_run(job, NULL), TG_OK);
     CHECK(memcmp(got, want, sizeof want) == 0);
     tg_job_close(&job);
-    tg_opts_free(&o);
+}
+
+/* The call it came in failed for another reason, or was through before it looked. */
+static void test_a_request_that_stopped_nothing_is_the_next_calls(void)
+{
+    mover from = {.from = &pixels[0][0][0], .fail_at = 2, .cancel_at = 2},
+          to = {.to = &got[0][0][0]};
+    tg_array in = moved(&from), out = moved(&to);
+    tg_job *job = job_of(&in, &out);
+    from.job = to.job = &job;
+    CHECK_EQ(tg_job_run(job, NULL), TG_E_IO);
+    CHECK_EQ(tg_job_run(job, NULL), TG_E_CANCELLED);
+    from.fail_at = from.cancel_at = 0;
+    CHECK_EQ(tg_job_run(job, NULL), TG_OK);
+    to.moved = 0;
+    to.cancel_when = (int64_t)ALL; /* the last ones */
+    const tg_status st = tg_job_run(job, NULL);
+    to.cancel_when = 0;
+    CHECK(st == TG_OK || st == TG_E_CANCELLED);
+    CHECK_EQ(tg_job_plan(job, NULL), st == TG_OK ? TG_E_CANCELLED : TG_OK);
+    CHECK_EQ(tg_job_run(job, NULL), TG_OK);
+    tg_job_close(&job);
+}
+
+/* A runs B, and B runs A: the plan of A is in use. */
+static void test_a_job_at_work_is_not_run_again_by_way_of_another(void)
+{
+    static float other[N][H][W];
+    mover a = {.from = &pixels[0][0][0]}, b = {.from = &pixels[0][0][0]};
+    tg_array in_a = moved(&a), out_a = batch_of(got), in_b = moved(&b), out_b = batch_of(other);
+    tg_job *of_a = job_of(&in_a, &out_a), *of_b = job_of(&in_b, &out_b);
+    a.other = &of_b;
+    b.other = &of_a;
+    memset(got, 0xee, sizeof got);
+    CHECK_EQ(tg_job_run(of_a, NULL), TG_OK);
+    CHECK_EQ(a.inner, TG_OK);
+    CHECK_EQ(b.inner, TG_E_BUSY);
+    CHECK(memcmp(got, want, sizeof want) == 0 && memcmp(other, want, sizeof want) == 0);
+    tg_job_close(&of_a);
+    tg_job_close(&of_b);
+}
+
+/* What a call in it left in the context is not what the outer one says. */
+static void test_the_detail_is_that_of_the_call_which_ended_last(void)
+{
+    mover from = {.from = &pixels[0][0][0], .fail_at = 1};
+    tg_verify_result v = {.size = sizeof v};
+    tg_array in = moved(&from), out = batch_of(got);
+    tg_job *job = job_of(&in, &out);
+    from.other = &job;
+    CHECK_EQ(tg_job_verify(job, &v), TG_E_IO);
+    CHECK_EQ(from.inner, TG_E_BUSY);
+    CHECK(strstr(tg_ctx_detail(ctx), "function of the source") != NULL);
+    tg_job_close(&job);
 }
 
 /* ---- Again, and refusals ----------------------------------------------------------------- */
@@ -374,7 +441,10 @@ static void test_verify_reads_what_is_there_now(void)
     tg_opts_set_sink(o, NULL, &out);
     CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
     CHECK_EQ(tg_job_plan(job, NULL), TG_OK);
+    v.tiles = 777;
+    v.output_max = -5;
     CHECK_EQ(tg_job_verify(job, &v), TG_E_ARG); /* no data */
+    CHECK(v.tiles == 777 && v.output_max == -5 && v.outputs == NULL);
     in.data = pixels;
     CHECK_EQ(tg_job_verify(job, &v), TG_OK);
     tg_job_close(&job);
@@ -449,6 +519,10 @@ static void test_refusals_say_why(void)
     refused(&bad, &to, "multiple of 4");
     bad = good, bad.data = (char *)pixels + 1;
     refused(&bad, &to, "not a multiple of 4, the size");
+    bad = good, bad.move = move;
+    refused(&bad, &to, "the first source: array.data and array.move are both set");
+    bad = to, bad.move = move;
+    refused(&good, &bad, "the sink of \"denoised\": array.data and array.move are both set");
     bad = good, bad.data = NULL;
     refused(&bad, &to, "no data");
     bad = good, bad.shape[1] = 2;
@@ -463,6 +537,58 @@ static void test_refusals_say_why(void)
     refused(&good, &bad, "memory of a source");
 }
 
+/* The first refusal decides nothing for the second. */
+static void test_a_refused_precision_is_refused_each_time(void)
+{
+    static const char *const set[][2] = {{"fp16", "auto"}, {"bf16", "portable"}};
+    const tg_array in = batch_of(pixels), out = batch_of(got);
+    for (int k = 0; k < 2; k++) {
+        char first[256];
+        tg_verify_result v = {.size = sizeof v};
+        tg_opts *o = options();
+        tg_job *job = NULL;
+        tg_opts_set(o, "device", "cpu");
+        tg_opts_set(o, "precision", set[k][0]);
+        tg_opts_set(o, "isa", set[k][1]);
+        tg_opts_set_source(o, NULL, &in);
+        tg_opts_set_sink(o, NULL, &out);
+        CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+        CHECK_EQ(tg_job_plan(job, NULL), TG_E_DEVICE);
+        snprintf(first, sizeof first, "%s", tg_ctx_detail(ctx));
+        CHECK(strstr(first, set[k][0]) != NULL);
+        CHECK_EQ(tg_job_plan(job, NULL), TG_E_DEVICE);
+        CHECK_STR(tg_ctx_detail(ctx), first);
+        CHECK_EQ(tg_job_verify(job, &v), TG_E_DEVICE);
+        CHECK_EQ(tg_job_run(job, NULL), TG_E_DEVICE);
+        CHECK_STR(tg_ctx_detail(ctx), first);
+        tg_job_close(&job);
+        tg_opts_free(&o);
+    }
+}
+
+/* What the program itself holds, no option of the job makes smaller. */
+static void test_a_refusal_names_what_the_program_holds(void)
+{
+    const size_t much = (size_t)48 << 20;
+    const tg_array in = batch_of(pixels), out = batch_of(got);
+    char *held = malloc(much);
+    tg_opts *o = options();
+    tg_job *job = NULL;
+    CHECK(held != NULL);
+    if (held)
+        memset(held, 1, much);
+    tg_opts_set(o, "ram", "16MiB");
+    tg_opts_set_source(o, NULL, &in);
+    tg_opts_set_sink(o, NULL, &out);
+    CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+    CHECK_EQ(tg_job_plan(job, NULL), TG_E_BUDGET);
+    CHECK(strstr(tg_ctx_detail(ctx), "MiB of it the program held before") != NULL);
+    CHECK(held && held[much - 1] == 1);
+    tg_job_close(&job);
+    tg_opts_free(&o);
+    free(held);
+}
+
 /* What was opened in vain is no input for who asks again. */
 static void test_a_refused_input_is_refused_again(void)
 {
@@ -475,7 +601,7 @@ static void test_a_refused_input_is_refused_again(void)
         if (k == 0)
             in.shape[1] = 2;
         else
-            tg_opts_set(o, "input", in_folder("in.npy"));
+            tg_opts_set(o, "output", in_folder("none.tif"));
         CHECK_EQ(tg_opts_set_source(o, NULL, &in), TG_OK);
         CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
         CHECK_EQ(tg_job_plan(job, &plan), TG_E_ARG);
@@ -495,6 +621,13 @@ static void test_strides_out_of_any_memory(void)
     refused(&bad, &to, "out of any memory");
     bad = to, bad.stride[0] = bad.stride[2] = INT64_MAX / 16 * 4, bad.stride[3] = 4;
     refused(&good, &bad, "out of any memory");
+    bad = good;
+    bad.stride[0] = (int64_t)1 << 62, bad.stride[2] = 4 * W, bad.stride[3] = 4;
+    refused(&bad, &to, "stride[0] leads out of any memory");
+    bad.shape[0] = 1; /* there is no next one */
+    tg_array one = to;
+    one.shape[0] = 1;
+    check_run(&bad, &one);
 }
 
 static void test_refusals_of_names_and_files(void)
@@ -502,7 +635,7 @@ static void test_refusals_of_names_and_files(void)
     const tg_array in = batch_of(pixels), out = batch_of(got);
     static const char *const words[] = {"no output \"masks\"", "writes no files",
                                         "a source and a file", "has two arrays"};
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 4; k++) { /* all by opening it */
         tg_opts *o = options();
         tg_job *job = NULL;
         tg_opts_set_source(o, NULL, &in);
@@ -514,11 +647,42 @@ static void test_refusals_of_names_and_files(void)
             tg_opts_set(o, "output", in_folder("none.npy"));
         if (k == 2)
             tg_opts_set(o, "input", in_folder("in.npy"));
-        tg_status st = tg_job_open(ctx, o, &job);
-        if (st == TG_OK)
-            st = tg_job_run(job, NULL);
-        CHECK_EQ(st, TG_E_ARG);
+        CHECK_EQ(tg_job_open(ctx, o, &job), TG_E_ARG);
         CHECK(strstr(tg_ctx_detail(ctx), words[k]) != NULL);
+        tg_job_close(&job);
+        tg_opts_free(&o);
+    }
+}
+
+/* What would change nothing is refused; defaults and a preset's are not. */
+static void test_options_of_images_are_refused(void)
+{
+    static const char *const set[][3] = {{"roi", "0:8,0:8", "--roi is for images"},
+                                         {"planes", "0", "--planes is for images"},
+                                         {"series", "0", "--series is for images"},
+                                         {"level", "1", "--level is for images"},
+                                         {"pad", "zero", "--pad is for images"},
+                                         {"compress", "zstd:3", "--compress is for images"},
+                                         {"pyramid", "mean", "--pyramid is for one image"},
+                                         {"level", "0", NULL},
+                                         {"pad", "reflect", NULL},
+                                         {"compress", "none", NULL},
+                                         {"preset", "archive", NULL}};
+    const tg_array in = batch_of(pixels), out = batch_of(got);
+    for (size_t k = 0; k < sizeof set / sizeof set[0]; k++) {
+        tg_opts *o = options();
+        tg_job *job = NULL;
+        char *json = NULL;
+        tg_opts_set_source(o, NULL, &in);
+        tg_opts_set_sink(o, NULL, &out);
+        CHECK_EQ(tg_opts_set(o, set[k][0], set[k][1]), TG_OK);
+        CHECK_EQ(tg_job_open(ctx, o, &job), set[k][2] ? TG_E_ARG : TG_OK);
+        CHECK(!set[k][2] || strstr(tg_ctx_detail(ctx), set[k][2]) != NULL);
+        if (job)
+            CHECK_EQ(tg_job_save_json(job, &json), TG_OK);
+        if (json) /* a job file asks for what it says */
+            CHECK(strstr(json, "zstd") == NULL);
+        tg_text_free(json);
         tg_job_close(&job);
         tg_opts_free(&o);
     }
@@ -539,13 +703,19 @@ int main(void)
     RUN(test_functions_on_the_running_thread_one_at_a_time);
     RUN(test_what_a_function_answers_ends_the_run);
     RUN(test_a_function_may_cancel_its_job);
+    RUN(test_a_request_that_stopped_nothing_is_the_next_calls);
+    RUN(test_a_job_at_work_is_not_run_again_by_way_of_another);
+    RUN(test_the_detail_is_that_of_the_call_which_ended_last);
     RUN(test_one_job_runs_again_on_other_pixels);
     RUN(test_verify_reads_what_is_there_now);
     RUN(test_damage_of_an_image_is_counted_and_nothing_written);
     RUN(test_refusals_say_why);
+    RUN(test_a_refused_precision_is_refused_each_time);
+    RUN(test_a_refusal_names_what_the_program_holds);
     RUN(test_a_refused_input_is_refused_again);
     RUN(test_strides_out_of_any_memory);
     RUN(test_refusals_of_names_and_files);
+    RUN(test_options_of_images_are_refused);
     help_close();
     return TEST_END();
 }

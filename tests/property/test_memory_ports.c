@@ -503,11 +503,10 @@ static void test_a_run_ends_with_what_a_function_answers(void)
             snprintf(words, sizeof words, "the function of the %s \"%s\" answered %s",
                      source ? "source" : "sink", source ? "b" : "sum",
                      tg_status_name((tg_status)answers[k]));
-            check_status(work_run(&w), (tg_status)answers[k], words);
+            const int known = k + 5 < sizeof answers / sizeof answers[0];
+            check_status(work_run(&w), known ? (tg_status)answers[k] : TG_E_IO, words);
             CHECK_EQ((source ? from : to).calls, 2);
-            const tg_refusal *r =
-                tg_ctx_refusal(ctx); /* no search for memory: nobody's lacked */
-            CHECK(!r || r->n_remedies == 0);
+            CHECK(tg_ctx_refusal(ctx) == NULL); /* what the function lacks is its own */
         }
     from.answer = to.answer = 0;
     memset(got_sum, 0xee, sizeof got_sum);
@@ -574,7 +573,17 @@ static void test_nothing_is_an_argument(void)
     check_status(tg_opts_set_sink(w.o, NULL, &none), TG_E_ARG, "first sink: array.size");
     CHECK_EQ(tg_opts_set_sink(w.o, "sum", &out), TG_OK);
     CHECK_EQ(tg_job_open(ctx, w.o, &w.job), TG_OK);
-    check_status(tg_job_output(w.job, 0, NULL, NULL), TG_E_ARG, "tg_job_output");
+    check_status(tg_job_output(w.job, 0, NULL, NULL), TG_E_ARG, "tg_job_output: array is NULL");
+    check_status(tg_job_verify(w.job, NULL), TG_E_ARG, "tg_job_verify: result is NULL");
+    check_status(tg_opts_open_output(w.o, NULL, TG_OUTPUT_OPEN, NULL), TG_E_ARG,
+                 "tg_opts_open_output: NULL");
+    struct {
+        tg_plan_info plan;
+        char more;
+    } later = {.plan.size = sizeof later, .more = 1};
+    check_status(tg_job_plan(w.job, &later.plan), TG_E_ARG, "members set that this version");
+    tg_plan_info unset = {0};
+    check_status(tg_job_plan(w.job, &unset), TG_E_ARG, "plan_info.size is not set");
     check_status(tg_job_output(w.job, -1, NULL, &out), TG_E_NOT_FOUND, "3 outputs");
     check_status(tg_job_output(w.job, INT_MAX, NULL, &out), TG_E_NOT_FOUND, "3 outputs");
     check_status(tg_job_run(w.job, NULL), TG_E_ARG, "the sink of \"sum\": array.dtype");
