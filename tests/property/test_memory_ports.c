@@ -581,9 +581,10 @@ static void test_nothing_is_an_argument(void)
         tg_plan_info plan;
         char more;
     } later = {.plan.size = sizeof later, .more = 1};
-    check_status(tg_job_plan(w.job, &later.plan), TG_E_ARG, "members set that this version");
+    check_status(tg_job_plan(w.job, &later.plan), TG_E_ARG,
+                 "members that this version does not know");
     tg_plan_info unset = {0};
-    check_status(tg_job_plan(w.job, &unset), TG_E_ARG, "plan_info.size is not set");
+    check_status(tg_job_plan(w.job, &unset), TG_E_ARG, "plan_info.size is 0");
     check_status(tg_job_output(w.job, -1, NULL, &out), TG_E_NOT_FOUND, "3 outputs");
     check_status(tg_job_output(w.job, INT_MAX, NULL, &out), TG_E_NOT_FOUND, "3 outputs");
     check_status(tg_job_run(w.job, NULL), TG_E_ARG, "the sink of \"sum\": array.dtype");
