@@ -24,7 +24,8 @@ struct tgi_unpack {
     void *state;
     uint8_t *turned; /* TURNED bytes, for FillOrder 2; else NULL */
     atomic_int *surplus;
-    size_t spare; /* tgi_unpack_spare */
+    size_t spare;    /* tgi_unpack_spare */
+    size_t one_more; /* 1: before the end mark there may be a byte that is of no pixel */
 };
 
 /* ---- The table ---- */
@@ -105,6 +106,7 @@ tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
     u->codec = codec;
     u->surplus = p->surplus;
+    u->one_more = p->one_more;
     tg_status st = open_turned(p, u, err);
     if (st == TG_OK)
         st = codec->open(p, &u->state, err);
@@ -268,6 +270,14 @@ static tg_status hand_over_held(tgi_unpack *u, tgi_pieces *io, size_t *seen, tgi
     return st;
 }
 
+/* A block that is complete has as many bytes behind the last pixel as one may have. Photoshop 7
+ * packs a byte too much, before the mark. */
+static bool may_end(const tgi_unpack *u, const tgi_pieces *io, size_t seen)
+{
+    const size_t more = io->ended ? u->one_more : 0;
+    return seen == 0 || seen == u->spare || seen == more || seen == u->spare + more;
+}
+
 /* Behind the last pixel there is the mark, or a byte or two that fill up a word, or all that a
  * strip has behind the image. */
 static tg_status seal_marked(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last,
@@ -286,11 +296,13 @@ static tg_status seal_marked(tgi_unpack *u, tgi_pieces *io, size_t *seen, int la
         st = tgi_unpack_more(u, io, err);
         *seen += sizeof surplus - io->room;
         io->dst = NULL;
-    } while (st == TG_OK && !io->ended && *seen <= u->spare && (io->n < n || !io->room));
+    } while (st == TG_OK && !io->ended && *seen <= u->spare + u->one_more &&
+             (io->n < n || !io->room));
     if (last && before == 0 && rest < LEAST_CODES && !io->ended)
         return TG_OK;
-    const int complete = io->ended || last;
-    if (st == TG_OK && *seen > 0 && (complete ? *seen != u->spare : *seen > u->spare))
+    const bool may =
+        io->ended || last ? may_end(u, io, *seen) : *seen <= u->spare + u->one_more;
+    if (st == TG_OK && !may)
         return tgi_fail(err, TG_E_FORMAT, "%s data go on behind the last pixel",
                         u->codec->name);
     return st;

@@ -36,6 +36,7 @@ typedef struct tgi_packing {
     uint32_t extra;          /* ExtraSamples of the last sample; 0: none */
     uint32_t lerc[2];        /* LercParameters: version, second compression */
     bool big_endian;
+    bool one_more;      /* Photoshop wrote it: LZW may have a byte behind the last pixel */
     bool whole;         /* decode blocks whole, none as a stream */
     uint32_t stored_as; /* of TGI_TIFF_AS_RGB: the compression */
     tgi_tiff_ycbcr ycbcr;

@@ -48,6 +48,7 @@ tg_status tgi_packing_of(const tgi_tiff_page *p, bool big_endian, const tgi_rfil
                          .extra = p->last_extra,
                          .lerc = {p->lerc[0], p->lerc[1]},
                          .big_endian = big_endian,
+                         .one_more = p->photoshop,
                          .strips = p->n_blocks,
                          .file = f,
                          .block_bytes = p->block_bytes};

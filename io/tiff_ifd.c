@@ -294,6 +294,9 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 305:
         keep_first(&p->software, a);
         return TG_OK;
+    case 34377: /* Photoshop's own */
+        p->photoshop = true;
+        return TG_OK;
     case 317:
         return first32(t, a, &p->predictor, err);
     case 320:

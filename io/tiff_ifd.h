@@ -81,6 +81,7 @@ typedef struct tgi_tiff_page {
     uint32_t compression, predictor, photometric, fill_order, depth, orientation;
     uint32_t fax_options; /* T4Options of compression 3 */
     uint32_t lerc[2];     /* LercParameters */
+    bool photoshop;       /* it has tag 34377, ImageResources: Photoshop wrote it */
     tgi_tiff_ycbcr ycbcr;
     uint32_t last_extra;       /* ExtraSamples of the last sample; 0: none */
     uint64_t block_w, block_h; /* tile, or width x rows per strip */

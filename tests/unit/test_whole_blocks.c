@@ -45,9 +45,11 @@ static tg_status as_stream(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t 
 }
 
 /* Whether it is good; both ways say the same. */
-static bool same(uint32_t compression, const uint8_t *src, size_t n, size_t want)
+static bool same_by(uint32_t compression, bool photoshop, const uint8_t *src, size_t n,
+                    size_t want)
 {
-    tgi_packing p = {.compression = compression, .fill_order = 1, .whole = true};
+    tgi_packing p = {
+        .compression = compression, .fill_order = 1, .one_more = photoshop, .whole = true};
     uint8_t *block = malloc(n ? n : 1), *whole = malloc(want), *stream = malloc(want);
     tgi_unpack *u = NULL, *v = NULL;
     tgi_err a = {0}, b = {0};
@@ -65,6 +67,11 @@ static bool same(uint32_t compression, const uint8_t *src, size_t n, size_t want
     free(whole);
     free(stream);
     return st == TG_OK;
+}
+
+static bool same(uint32_t compression, const uint8_t *src, size_t n, size_t want)
+{
+    return same_by(compression, false, src, n, want);
 }
 
 static void check_codec(uint32_t compression)
@@ -108,6 +115,23 @@ static void test_lzw_without_a_mark_ends_with_a_string(void)
     CHECK(same(TGI_TIFF_LZW, good, n, 15));
     good[13] = 0xa0; /* the last code: another string, of a pixel more */
     CHECK(!same(TGI_TIFF_LZW, good, n, 15));
+    CHECK(!same_by(TGI_TIFF_LZW, true, good, n, 15)); /* Photoshop sets the mark */
+}
+
+/* Photoshop 7 packs a byte more than there are pixels, as a string of its own or as the end of one. */
+static void test_lzw_of_photoshop_has_a_byte_more(void)
+{
+    static uint8_t src[3000], packed[9000];
+    uint64_t seed = 17;
+    for (int i = 0; i < 30; i++) {
+        const size_t n = (size_t)tg_rand_in(&seed, 3, sizeof src);
+        draw(src, n, i % 3, &seed);
+        const size_t m = pack(TGI_TIFF_LZW, src, n, packed, sizeof packed);
+        CHECK(same_by(TGI_TIFF_LZW, true, packed, m, n));
+        CHECK(same_by(TGI_TIFF_LZW, true, packed, m, n - 1));
+        CHECK(!same_by(TGI_TIFF_LZW, true, packed, m, n - 2));
+        CHECK(!same(TGI_TIFF_LZW, packed, m, n - 1));
+    }
 }
 
 static void test_deflate(void)
@@ -120,6 +144,7 @@ int main(void)
 {
     RUN(test_lzw);
     RUN(test_lzw_without_a_mark_ends_with_a_string);
+    RUN(test_lzw_of_photoshop_has_a_byte_more);
     RUN(test_deflate);
     return TEST_END();
 }
