@@ -81,8 +81,7 @@ typedef struct work { /* a layer, both ways */
 #endif
 } work;
 
-/* ---- the peer ------------------------------------------------------------------------------
- */
+/* ---- the peer ---------------------------------------------------------------------------- */
 
 #ifdef TG_HAVE_DNNL
 static dnnl_engine_t engine;
@@ -273,8 +272,7 @@ typedef struct settings {
     tgi_threads *pool;
 } settings;
 
-/* ---- measuring -----------------------------------------------------------------------------
- */
+/* ---- measuring --------------------------------------------------------------------------- */
 
 static void turn_ours(work *k)
 {

@@ -276,8 +276,7 @@ const char *tgi_copy_row_of(const tgi_copying *c, int64_t s, int64_t r, int64_t 
     return c->in_rows + (size_t)(s * rows + r) * pitch;
 }
 
-/* ---- What could not be decoded -------------------------------------------------------------
- */
+/* ---- What could not be decoded ----------------------------------------------------------- */
 
 tg_status tgi_copy_list_bad(tgi_copying *c, tgi_err *err)
 {

@@ -226,8 +226,7 @@ struct tg_job {
     struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
     double *node_seconds;          /* of the stage's nodes in this run; NULL: not timed */
     double processor_before;       /* processor seconds of this process when the bands began */
-    double
-        undisturbed; /* share of the last run's time that its threads did not wait for a processor */
+    double undisturbed; /* share of the last run's time that its threads had a processor */
 };
 
 #endif

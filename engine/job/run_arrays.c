@@ -8,7 +8,6 @@
 #include "engine/job/run_arrays.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
-#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ends/input_hash.h"
 #include "engine/ends/tensor_memory.h"
@@ -16,13 +15,10 @@
 #include "engine/job/copy.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_gate.h"
-#include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_scratch.h"
-#include "engine/job/plan_seconds.h"
 #include "engine/job/run.h"
-#include "engine/job/stats_file.h"
 
 #include <string.h>
 #include <unistd.h>

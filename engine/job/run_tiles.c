@@ -12,22 +12,17 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job.h"
-#include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_scratch.h"
-#include "engine/job/plan_seconds.h"
 #include "engine/job/receipt.h"
-#include "engine/job/run.h"
 #include "engine/job/stats_file.h"
-#include "engine/memory/monitor.h"
 #include "engine/memory/trace.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct run {
@@ -219,8 +214,7 @@ static tg_status open_writer(run *r, tgi_err *err)
     return tgi_pyramid_open(p->layout, &r->pyramid, err);
 }
 
-/* ---- The input ----------------------------------------------------------------------------
- */
+/* ---- The input --------------------------------------------------------------------------- */
 
 static tg_status reread_tick(void *user, double fraction, tgi_err *err)
 {

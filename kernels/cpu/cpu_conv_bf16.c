@@ -87,8 +87,7 @@ typedef struct part {
     int relu; /* the sums are complete and a ReLU comes next: done before the store */
 } part;
 
-/* ---- The tile ------------------------------------------------------------------------------
- */
+/* ---- The tile ---------------------------------------------------------------------------- */
 
 TGI_INLINE vf dot(vf acc, vi a, vi b)
 {
@@ -207,8 +206,7 @@ static void run_part(const part *j, int ob)
     table[ob - 1][j->src_step != PAIRS](j);
 }
 
-/* ---- Where a pixel reads -------------------------------------------------------------------
- */
+/* ---- Where a pixel reads ----------------------------------------------------------------- */
 
 /* Output coordinate o of an axis stands at base_of in the source; tap k reads tap_offset from
  * there. Transposed: only the taps that meet o's phase exist. */
@@ -265,8 +263,7 @@ static int64_t window_room(const shape *s)
     return tgi_max64(WINDOW_BYTES, (least + 63) / 64 * 64);
 }
 
-/* ---- Choice and packing --------------------------------------------------------------------
- */
+/* ---- Choice and packing ------------------------------------------------------------------ */
 
 static tg_status shape_of(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int transposed,
                           shape *s)
@@ -359,8 +356,7 @@ static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, i
     return (size_t)threads * (size_t)window_room(&s);
 }
 
-/* ---- Conversion ----------------------------------------------------------------------------
- */
+/* ---- Conversion -------------------------------------------------------------------------- */
 
 static void convert_row(const float *src, int64_t n, pair *dst)
 {
@@ -425,8 +421,7 @@ static void fill_window(const conv *c, window *w)
     }
 }
 
-/* ---- Running -------------------------------------------------------------------------------
- */
+/* ---- Running ----------------------------------------------------------------------------- */
 
 /* The next taps of a group from number *t on, at most `most`, that meet the phase. */
 static int list_taps(const conv *c, const window *w, int64_t group, const int64_t phase[3],
@@ -586,8 +581,7 @@ static void run_any(const tgi_call *call, int transposed)
                  run_job, &c);
 }
 
-/* ---- The two variants ----------------------------------------------------------------------
- */
+/* ---- The two variants -------------------------------------------------------------------- */
 
 /* Measured with bench_op against the float32 kernels: 0.49 to 0.54 from 48 channels on; few
  * sums for each converted pixel, as of 1x1 layers with 64 results, 0.65. */

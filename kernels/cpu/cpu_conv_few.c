@@ -132,8 +132,7 @@ static const float *tap_src(const few *f, int64_t u, int64_t tap, int64_t z, int
     return tgi_view_row(v, unit.block, iz, iy) - v->x0 * v->cb;
 }
 
-/* ---- blocked source ------------------------------------------------------------------------
- */
+/* ---- blocked source ---------------------------------------------------------------------- */
 
 #define FEW_COLS 64 /* columns of a piece: their lane sums wait on the stack */
 #define FEW_ROWS 64 /* tap rows summed in registers */
@@ -229,8 +228,7 @@ static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y,
     }
 }
 
-/* ---- planar source -------------------------------------------------------------------------
- */
+/* ---- planar source ----------------------------------------------------------------------- */
 
 /* The rows under one output row are listed once and serve all its pixels. More than fit the
  * list are taken in turns; the sums then wait in dst, a float32 like the accumulator. */
@@ -339,8 +337,7 @@ static void planar_set(const few *f, int64_t set, int oc, int64_t z, int64_t y)
         planar_channels(&r, oc);
 }
 
-/* ---- both ----------------------------------------------------------------------------------
- */
+/* ---- both -------------------------------------------------------------------------------- */
 
 static void row_job(void *arg, int64_t job, int thread)
 {

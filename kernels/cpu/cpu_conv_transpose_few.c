@@ -103,8 +103,7 @@ static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
     }
 }
 
-/* ---- one phase -----------------------------------------------------------------------------
- */
+/* ---- one phase --------------------------------------------------------------------------- */
 
 /* Add the listed taps to the lane sums of px results from `at`. px and oc are literals. */
 TGI_INLINE void few_tile(phase *p, int64_t at, const int px, const int oc)

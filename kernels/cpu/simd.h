@@ -42,7 +42,7 @@
 #endif
 #define TGI_SUFFIXED(name, set) TGI_SUFFIX(name, set)
 #define TGS(name) TGI_SUFFIXED(name, TGI_SET)
-#if TG_SIMD_ISA && !defined(TG_SIMD_PLAN) /* it takes 0.4 s of each source */
+#if TG_SIMD_ISA && !defined(TG_SIMD_PLAN) /* long to read, and a plan has no use for it */
 #include <immintrin.h>
 #endif
 #ifdef TG_SIMD_HALVES /* the set avx512 for processors with AVX2, in tests */
