@@ -21,6 +21,10 @@ static void close_text(const tg_run_result *r)
 {
     char a[CLI_TEXT], b[CLI_TEXT], t[CLI_TEXT];
     cli_put_clean(stdout, r->output);
+    if (!r->predicted_peak_bytes) { /* nothing was reserved */
+        printf(": was complete already; %s\n", cli_opens_in(r->output));
+        return;
+    }
     printf(": done in %s, %.1f Mpx/s", cli_seconds(r->seconds, t), r->megapixels_per_second);
     printf(", peak %s of %s", cli_size(r->measured_peak_bytes, a),
            cli_size(r->budget_bytes, b));

@@ -62,11 +62,12 @@ static FILE *open_trace(cli *c, tg_status *st)
     return f;
 }
 
-/* What the same command is asked to mend finds no file of its own in its way. */
-static bool comes_again(tg_status st)
+/* What the same command is asked to mend finds no file of its own in its way; and what was
+ * refused may have been refused for this very name. */
+static bool leaves_none(tg_status st)
 {
     return st == TG_E_CANCELLED || st == TG_E_NO_SPACE || st == TG_E_IO || st == TG_E_BUSY ||
-           st == TG_E_DEVICE_LOST;
+           st == TG_E_DEVICE_LOST || st == TG_E_ARG || st == TG_E_EXISTS;
 }
 
 tg_status cli_timeline_end(cli *c, tg_status st)
@@ -76,7 +77,7 @@ tg_status cli_timeline_end(cli *c, tg_status st)
         return st;
     tg_pool_profile(tg_pool_engine(), 0);
     /* A verb that failed before it knew all of its files replaces nothing. */
-    const bool may = st == TG_OK || (!comes_again(st) && (c->opened || c->trace < 0));
+    const bool may = st == TG_OK || (!leaves_none(st) && (c->opened || c->trace < 0));
     if (may && st != TG_OK && !c->reported) { /* opening the file is another question to the */
         cli_report(c, st);                    /* library, whose answer would take its place */
         c->reported = true;

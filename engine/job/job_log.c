@@ -74,6 +74,17 @@ static void warn_of_picture(tg_job *job, const char *csv, tg_status st, const tg
         tgi_job_warn(job, "--plot: %s", err->text);
 }
 
+void tgi_job_warn_of_no_picture(tg_job *job)
+{
+    char buf[4096], csv[4096];
+    const char *picture = tgi_gate_plot(job->opts, buf, sizeof buf);
+    const char *log = tgi_gate_log(job->opts, csv, sizeof csv);
+    if (picture && log && access(picture, F_OK) != 0)
+        tgi_job_warn(
+            job, "--plot: no picture, the output was complete: tegula plot %s -o %s draws it",
+            log, picture);
+}
+
 uint64_t tgi_job_tracker_close(tg_job *job, tg_tracker **t)
 {
     tg_tracker_maxima m = {0};

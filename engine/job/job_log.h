@@ -14,4 +14,7 @@ uint64_t tgi_job_tracker_peak(tg_tracker *t);
  * work is done. NULL allowed (0). */
 uint64_t tgi_job_tracker_close(tg_job *job, tg_tracker **t);
 
+/* An earlier run completed the output, and nothing was watched: --plot draws nothing then. */
+void tgi_job_warn_of_no_picture(tg_job *job);
+
 #endif

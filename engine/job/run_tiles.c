@@ -563,6 +563,7 @@ static tg_status begin(tgi_run *all, int *done, tgi_err *err)
     TGI_TRY(open_journal(r, err));
     if (!r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_FINISHED) {
         *done = r->settled = 1;
+        tgi_job_warn_of_no_picture(job);
         return tgi_settle(r->journal, job->bad, job->set.input, job->set.output, &all->finished,
                           err);
     }

@@ -25,23 +25,51 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The folder a path lies in. */
-static int stat_folder(const char *path, struct stat *st)
+/* The nearest folder above a path that is there; *rest: where in the path what lies in it begins,
+ * folders that a run is yet to make included. */
+static int stat_above(const char *path, struct stat *st, size_t *rest)
 {
     char folder[4096];
-    const char *base = base_of(path);
-    const size_t n = (size_t)(base - path);
-    if (n >= sizeof folder)
-        return -1;
-    memcpy(folder, n ? path : ".", n ? n : 1);
-    folder[n ? n : 1] = 0;
-    return stat(folder, st);
+    size_t n = (size_t)(base_of(path) - path);
+    for (;;) {
+        if (n >= sizeof folder)
+            return -1;
+        memcpy(folder, n ? path : ".", n ? n : 1);
+        folder[n ? n : 1] = 0;
+        *rest = n;
+        if (stat(folder, st) == 0)
+            return S_ISDIR(st->st_mode) ? 0 : -1;
+        while (n && path[n - 1] == '/')
+            n--;
+        while (n && path[n - 1] != '/')
+            n--;
+    }
+}
+
+/* Slashes and dots that lead nowhere. */
+static const char *next_name(const char *s)
+{
+    while (*s == '/' || (s[0] == '.' && (s[1] == '/' || !s[1])))
+        s++;
+    return s;
+}
+
+static int same_names(const char *a, const char *b)
+{
+    for (a = next_name(a), b = next_name(b); *a && *b; a = next_name(a), b = next_name(b)) {
+        const size_t n = strcspn(a, "/");
+        if (strcspn(b, "/") != n || memcmp(a, b, n) != 0)
+            return 0;
+        a += n;
+        b += n;
+    }
+    return !*a && !*b;
 }
 
 static int same(const tgi_gate_place *a, const tgi_gate_place *b)
 {
     return a->there == b->there && a->dev == b->dev && a->ino == b->ino &&
-           (a->there || strcmp(base_of(a->path), base_of(b->path)) == 0);
+           (a->there || same_names(a->path + a->rest, b->path + b->rest));
 }
 
 static tg_status no_file(const tgi_gate_place *p, const char *is, tgi_err *err)
@@ -62,7 +90,7 @@ static tg_status look(tgi_gate_place *p, int *compared, tgi_err *err)
     if (link && p->how == TGI_GATE_OWN)
         return no_file(p, "a symbolic link", err);
     if (stat(p->path, &st) != 0) {
-        *compared = !link && stat_folder(p->path, &st) == 0;
+        *compared = !link && stat_above(p->path, &st, &p->rest) == 0;
     } else if (S_ISREG(st.st_mode)) {
         p->there = 1;
     } else {

@@ -42,8 +42,9 @@ typedef struct tgi_gate_place {
     const char *what; /* static: "the output" */
     tgi_gate_how how;
     int there; /* a regular file */
-    dev_t dev; /* of the file; of its folder where it is not there */
+    dev_t dev; /* of the file; where it is not there, of the nearest folder above that is */
     ino_t ino;
+    size_t rest; /* what of the path lies in that folder */
 } tgi_gate_place;
 
 typedef struct tgi_gate {

@@ -235,6 +235,29 @@ def test_arrays(lab):
     p.confirm("an array, and a log that is there")
 
 
+def test_folder_that_is_not_there_yet(lab):
+    """Side files at names of the run's own, in a folder of outputs that it makes itself; and what is refused leaves none."""
+    p = Place(lab, "yet")
+    x = array(p.at("x.npy"), [0.5] * 64)
+    model = upscaler(p.at("up.onnx"), 4)  # gives "y"
+    for folder in ("new", "new/er"):
+        for there in (False, True):
+            out = p.at(folder)
+            if there:
+                os.makedirs(out)
+            for option, name in (("--log", "y.npy"), ("--trace", "y.npy"), ("--trace", "y.npy.partial"), ("--trace", ".tegula.names"),
+                                 ("--save", "y.npy"), ("--log", "./y.npy"), ("--log", "/y.npy")):
+                what = "%s %s in %s, which is %s" % (option, name, folder, "there" if there else "not there")
+                r = lab.run(["run", "-m", model, x, "-o", out + "/"] + side(option, out + "/" + name))
+                check(r.code == 64 and "would be one file" in r.err, "%s: %s" % (what, r))
+                check(not os.path.lexists(p.at("new")) if not there else os.listdir(out) == [], "%s: something was made" % what)
+        os.rmdir(out)
+        if folder == "new/er":
+            os.rmdir(p.at("new"))
+    r = lab.run(["run", "-m", model, x, "-o", p.at("new") + "/", "--log", p.at("new.csv"), "--trace", p.at("new.json")])
+    check(r.code == 0, "side files beside a new folder: %s" % r)
+
+
 def test_derived_names(lab):
     """An input whose name is one that the output's run takes for itself."""
     for end in (".partial", ".journal", ".made", ".tegula.json", ".tegula.json.tmp", ".errors.partial", ".errors.json"):
@@ -368,7 +391,7 @@ def test_the_same_command_goes_on(lab):
 def test(lab, rest):
     chosen = [globals()[name] for name in rest] or [
         test_sides_onto_what_is_read, test_sides_onto_each_other, test_sides_without_y, test_members_of_a_stack,
-        test_arrays, test_derived_names, test_links_at_derived_names, test_no_regular_files, test_streams,
+        test_arrays, test_folder_that_is_not_there_yet, test_derived_names, test_links_at_derived_names, test_no_regular_files, test_streams,
         test_the_same_command_goes_on]
     for one in chosen:
         one(lab)
