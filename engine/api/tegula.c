@@ -278,7 +278,7 @@ tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
     if (!tgi_sized_take(out, &own, sizeof own))
         return tgi_sized_refuse(out, "tg_job_output: array", err);
     TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
-    if (job->ends->tiled)
+    if (job->ends->image_out)
         return tgi_fail(err, TG_E_ARG, "tg_job_output: the job makes an image: give it a sink");
     if (i < 0 || i >= job->graph->n_out)
         return tgi_fail(err, TG_E_NOT_FOUND, "the network has %d outputs", job->graph->n_out);

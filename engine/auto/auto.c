@@ -9,6 +9,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/plan/lessons.h"
 #include "engine/plan/staged_text.h"
 #include "engine/settings/opts_internal.h"
 
@@ -99,17 +100,19 @@ tg_status tgi_auto_options(const tgi_auto *a, const tgi_auto_try *t, tg_opts *to
 static tg_status plan_point(const tgi_auto *a, const tgi_auto_try *t, tg_job **out,
                             tgi_err *err)
 {
+    static const tgi_lessons none;
     tg_opts *o = NULL;
     tg_status st = tgi_opts_new(&o, err);
     if (st == TG_OK)
         st = tgi_auto_options(a, t, o, err);
     if (st == TG_OK)
-        st = tgi_job_open(NULL, o, out, err);
+        st = tgi_opts_set(o, "device", "cpu", err);
     if (st == TG_OK)
-        (*out)->trial.unlearned = 1; /* what is chosen must not depend on what ran yesterday */
+        st = tgi_job_open(NULL, o, out, err);
     if (st == TG_OK) {
-        (*out)->trial.beside = a->beside; /* a run holds no search */
-        (*out)->trial.processor_only = 1;
+        (*out)->known.lessons =
+            &none; /* what is chosen must not depend on what ran yesterday */
+        (*out)->known.others_bytes = a->beside; /* a run holds no search */
         st = tgi_job_plan_output(*out, err);
     }
     tgi_opts_free(&o);
@@ -304,7 +307,7 @@ static tg_status look_at_job(tg_ctx *ctx, tgi_auto *a, const char *output, tgi_e
     if (st == TG_OK && output)
         st = tgi_job_spares(job, output, "the preset", err);
     if (st == TG_OK) {
-        a->tensor = !job->ends->tiled;
+        a->tensor = !job->ends->image_out;
         a->bf16_may = a->bf16_may && !job->set.descriptor.fp32_only;
         a->volume = job->map.spatial == 3;
         a->boxed = !a->tensor && tgi_mapping_boxed(&job->map);

@@ -238,16 +238,34 @@ static double band_pixels(const tg_job *job, const tgi_tiling *t)
     return 2 * (double)band_bytes(job, t);
 }
 
-static void add_outputs(const tg_job *job, double items, tgi_traffic *t)
+static double elements(const tgi_desc *d)
+{
+    int64_t n = 0;
+    return tgi_desc_count(d, &n) ? (double)n : 0;
+}
+
+static void add_inputs(const tg_job *job, double items, tgi_traffic *t)
+{
+    for (int i = 0; i < job->graph->n_in; i++) {
+        const double n = items * elements(&job->tensors->in_desc[i]);
+        t->samples_in += n;
+        t->bytes_in += n * (double)tgi_dtype_size(job->tensors->in[i].desc.dtype);
+    }
+}
+
+static void add_traffic(const tg_job *job, double items, tgi_traffic *t)
 {
     const tgi_net *net = job->plan.net;
+    if (job->source)
+        tgi_traffic_of_image(job, items, t);
+    else
+        add_inputs(job, items, t);
     for (int o = 0; o < net->n_out; o++) {
         const tgi_desc *d = &net->shapes.desc[net->out[o]];
         const tg_dtype type = tgi_tensor_out_type(job->tensors, o, d);
-        int64_t n = 0;
-        (void)tgi_desc_count(d, &n);
-        t->samples_out += items * (double)n;
-        t->bytes_out += items * (double)n * (double)tgi_dtype_size(type);
+        const double n = items * elements(d);
+        t->samples_out += n;
+        t->bytes_out += n * (double)tgi_dtype_size(type);
     }
 }
 
@@ -276,7 +294,7 @@ const tgi_ends tgi_array_ends = {.after_stop = "starts over",
                                  .device_beside = device_beside,
                                  .form = form,
                                  .band_pixels = band_pixels,
-                                 .add_outputs = add_outputs,
+                                 .add_traffic = add_traffic,
                                  .output_codec = output_codec,
                                  .fixed_share = FIXED_SHARE,
                                  .steps = &tgi_array_steps};

@@ -71,7 +71,7 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
     tgi_measured_read(&d->info, m);
     if (d->of_file)
         m->gain[which] = -1; /* of a device of that name here it says nothing */
-    if (m->gain[which] >= 0 || job->trial.like || d->of_file)
+    if (m->gain[which] >= 0 || job->known.device || d->of_file)
         return m->gain[which];
     tg_status st = tgi_job_device_open(job, &e);
     if (st == TG_OK) {
@@ -141,7 +141,7 @@ static unsigned allowed(const tg_job *job)
         return 0;
     if (job->dev.element == TG_DTYPE_F32)
         kinds &= ~TGI_KIND_WGMMA;
-    if (job->set.no_library)
+    if (job->set.no_library || job->known.device) /* it takes a context to try it */
         kinds &= ~TGI_KIND_LIBRARY;
     return kinds;
 }
@@ -159,11 +159,10 @@ static unsigned pays(tg_job *job)
 const char *tgi_job_pick_kinds(tg_job *job)
 {
     tgi_job_device *d = &job->dev;
-    const tg_job *like = job->trial.like;
-    if (like && tgi_opts_choice(job->opts, TGI_OPT_PRECISION) ==
-                    tgi_opts_choice(like->opts, TGI_OPT_PRECISION)) {
-        d->element = like->refused.element;
-        d->kinds = like->refused.kinds & ~TGI_KIND_LIBRARY;
+    const tgi_job_device *known = job->known.device;
+    if (known && known->element != TG_DTYPE_NONE) {
+        d->element = known->element;
+        d->kinds = known->kinds & ~TGI_KIND_LIBRARY;
         return NULL;
     }
     d->element = element_of(job);

@@ -18,7 +18,9 @@ typedef struct tgi_traffic {
 
 typedef struct tgi_ends {
     const char *after_stop; /* what the command does then: "goes on", "starts over" */
-    int tiled;              /* the output is an image: it has a type, a grid, a journal */
+    /* The output is an image. For what asks for one (preview, the tiles of auto), no step of a
+     * plan or run: in these plan.layout tells whether the output has tiles. */
+    int image_out;
     /* How many items: images, or samples of the arrays. 1 while the files are not open. */
     int64_t (*items)(const tg_job *job);
     /* The shape of each input of the network, N = 1. */
@@ -64,7 +66,8 @@ typedef struct tgi_ends {
 
     /* ---- Time ---- */
 
-    void (*add_outputs)(const tg_job *job, double items, tgi_traffic *t);
+    /* What is read and written, of all items. */
+    void (*add_traffic)(const tg_job *job, double items, tgi_traffic *t);
     tgi_codec_speed (*output_codec)(const tg_job *job);
     /* The share of a job's fixed time that these ends take. */
     double fixed_share;
@@ -92,6 +95,9 @@ const char *tgi_plan_ram_text(const tg_job *job, size_t least, char *buf, size_t
 /* Write the plan's lines of the network: weights and arena here, or the buffers on the way to
  * the device that holds them. */
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena);
+
+/* An image's part of the traffic (plan_seconds.c). */
+void tgi_traffic_of_image(const tg_job *job, double items, tgi_traffic *t);
 
 /* One buffer of input rows for a tiling. */
 size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t);

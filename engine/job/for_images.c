@@ -29,7 +29,7 @@ static const char *const why[] = {
 static int has(const tg_job *job, need of)
 {
     const char *out = job->set.output;
-    if (job->ends->tiled || (of == AN_IMAGE_IN && job->source))
+    if (job->ends->image_out || (of == AN_IMAGE_IN && job->source))
         return 1;
     return of == IMAGES_OUT && job->source && !tgi_memory_has_sinks(job->opts) &&
            (!out || tgi_names_folder(out)); /* a plan names none */

@@ -136,6 +136,14 @@ typedef struct tgi_scratch_part {
     char why[192];
 } tgi_scratch_part;
 
+/* What who asks for a plan wants beside it. */
+typedef struct tgi_plan_ask {
+    int measured; /* a device's figures: its context is made. Else those of an earlier one do */
+    /* Static; what a refusal advises: the caller takes more memory than the plan counts.
+     * NULL: the --ram that is enough. */
+    const char *remedy;
+} tgi_plan_ask;
+
 typedef struct tgi_plan_part {
     int valid;
     double seconds;  /* estimate of the whole job */
@@ -149,6 +157,7 @@ typedef struct tgi_plan_part {
     tgi_sink_layout *layout;
     int window; /* slots of the writer */
     size_t budget, margin;
+    tgi_plan_ask ask;
     int adopts; /* an interrupted run decided, and this one keeps to it: */
     tgi_decided adopted;
     tgi_bytes bytes;
@@ -159,28 +168,20 @@ typedef struct tgi_plan_part {
     int n_lines;
 } tgi_plan_part;
 
-/* A job that is planned only to see whether it would fit, and never run. All zero: no trial. */
-typedef struct tgi_trial {
-    const struct tg_job *like; /* the job that was refused; its device, as it was then */
-    size_t beside;             /* bytes held by the job that this one would replace */
-    int processor_only;        /* plan without a device, whatever the options say */
-    int unlearned;             /* estimate without the lessons of finished runs */
-    /* The refused job's, since whose plan more of the program has come into memory; 0: measured. */
-    uint64_t program_bytes;
-} tgi_trial;
-
-/* What a plan is made for. */
-typedef enum tgi_purpose {
-    TGI_TO_KNOW, /* somebody asks; of a device, figures may be those of an earlier context */
-    TGI_TO_RUN,  /* they are measured */
-    TGI_AS_PART  /* verify and preview take more memory than the plan says */
-} tgi_purpose;
+/* Figures of this machine that a plan is given, in place of measuring them. All zero: none. */
+typedef struct tgi_known {
+    size_t others_bytes;    /* of what the library holds: gone when the job runs */
+    uint64_t program_bytes; /* what the program takes */
+    /* Borrowed. The device's free memory and context, its kinds too where an element is named. */
+    const tgi_job_device *device;
+    const struct tgi_lessons *lessons; /* borrowed; of finished runs */
+} tgi_known;
 
 struct tg_job {
     tg_ctx *ctx;
     tgi_flag asked; /* tg_job_cancel asked to stop */
     int at_work;    /* a call works on it: a function that the call runs may begin no other */
-    tgi_trial trial;
+    tgi_known known;
     tg_opts *opts;       /* a copy; the caller's may be freed */
     tgi_machine machine; /* the machine that is planned for; options can name another one */
     tgi_settings set;
@@ -200,9 +201,8 @@ struct tg_job {
     tgi_job_device refused; /* a device with too little memory, as it was at that moment */
     uint64_t refused_bytes; /* what the job would have taken there; 0: none was refused */
     uint64_t device_peak;   /* of the last plan on a device */
-    tgi_err uncounted;   /* why a tiling could not be counted on the device; the first reason */
-    tgi_purpose purpose; /* of the plan */
-    int again;           /* what an earlier run left is of no use: begin anew */
+    tgi_err uncounted; /* why a tiling could not be counted on the device; the first reason */
+    int again;         /* what an earlier run left is of no use: begin anew */
     char machine_text[256], device_text[320];
     size_t held_before;  /* live bytes of the library when the job was opened */
     size_t planned_held; /* of them, when the job was planned last */

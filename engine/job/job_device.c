@@ -82,7 +82,7 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
                         tgi_opts_str(job->opts, TGI_OPT_VRAM));
     tgi_opts_device(job->opts, &want);
     const int by_name = want.kind == TGI_DEVICE_OF_PLUGIN;
-    if (want.kind == TGI_DEVICE_CPU || job->trial.processor_only ||
+    if (want.kind == TGI_DEVICE_CPU ||
         (!job->machine.here && !by_name)) /* the plan is for another machine */
         return refuse_or_stay(job, TG_OK, NULL, err);
     if (!job->machine.here) {
@@ -119,14 +119,14 @@ tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
     return refuse_or_stay(job, by_name ? TG_E_UNSUPPORTED : TG_OK, why ? text : NULL, err);
 }
 
-tg_status tgi_job_plan_processor(tg_job *job, tgi_err *err)
+tg_status tgi_job_plan_processor(tg_job *job, tgi_plan_ask ask, tgi_err *err)
 {
     TGI_TRY(tgi_job_device_leave(job, NULL, err));
     if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_FP16)
         return tgi_fail(err, TG_E_DEVICE,
                         "--precision fp16 needs a GPU; here the processor computes");
     TGI_TRY(processor_has(job, NULL, err));
-    return tgi_job_plan(job, err);
+    return tgi_job_plan(job, ask, err);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */
@@ -273,10 +273,10 @@ tg_status tgi_job_device_see(tg_job *job, int measured, tgi_err *err)
         allow(job, d->context_bytes + d->free_bytes, d->info.total_bytes);
         return TG_OK;
     }
-    if (job->trial.like) {
+    if (job->known.device) {
         d->supposed = 1;
-        d->context_bytes = job->trial.like->refused.context_bytes;
-        d->free_bytes = job->trial.like->refused.free_bytes;
+        d->context_bytes = job->known.device->context_bytes;
+        d->free_bytes = job->known.device->free_bytes;
         allow(job, d->context_bytes + d->free_bytes, d->info.total_bytes);
         return TG_OK;
     }

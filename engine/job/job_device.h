@@ -6,7 +6,7 @@
 #include "engine/job/job.h"
 
 /* The same for what only the processor does (verify, preview): a device is left. */
-tg_status tgi_job_plan_processor(tg_job *job, tgi_err *err);
+tg_status tgi_job_plan_processor(tg_job *job, tgi_plan_ask ask, tgi_err *err);
 /* Which device, before a run is planned; asked once. TG_E_DEVICE and
  * TG_E_UNSUPPORTED where --device names one; else the processor stays, with a notice. */
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err);

@@ -232,7 +232,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
               arrays = tgi_names_arrays(job->set.output) || tgi_memory_has_sinks(job->opts);
     if (arrays || (!image && !job->set.output))
         job->ends = &tgi_array_ends;
-    const int tiled = job->ends->tiled;
+    const int tiled = job->ends->image_out;
     if (!image && tiled)
         return tgi_fail(
             err, TG_E_UNSUPPORTED,
@@ -466,10 +466,10 @@ size_t tgi_job_process_bytes(tg_job *job)
     /* The source's bytes are a part of the plan of their own, as `codec_bytes` tells them. */
     const size_t codec = job->source ? job->source->ops->codec_bytes(job->source) : 0;
     const size_t source = job->source_bytes < codec ? job->source_bytes : codec;
-    const size_t now = tgi_mem_held(), others = tgi_sat_add(job->trial.beside, source);
+    const size_t now = tgi_mem_held(), others = tgi_sat_add(job->known.others_bytes, source);
     const size_t held = now > others ? now - others : 0;
-    if (job->trial.program_bytes)
-        return tgi_machine_process_of(job->trial.program_bytes, held);
+    if (job->known.program_bytes)
+        return tgi_machine_process_of(job->known.program_bytes, held);
     if (job->goes_on && job->planned_held)
         return tgi_machine_process_of(job->program_bytes, job->planned_held);
     job->planned_held = held;

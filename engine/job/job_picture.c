@@ -82,7 +82,7 @@ static void choose_type(tg_job *job)
     tgi_settings *s = &job->set;
     tg_dtype asked;
     const tg_dtype in = job->info ? job->info->dtype : TG_DTYPE_NONE;
-    if (job->plan.valid || !job->ends->tiled || !tgi_picture_writer_for(s->output) ||
+    if (job->plan.valid || !tgi_picture_writer_for(s->output) ||
         tgi_opts_dtype(job->opts, &asked) || !tgi_dtype_is_float(s->dtype) ||
         s->descriptor.present || (in != TG_DTYPE_U8 && in != TG_DTYPE_U16))
         return;
@@ -90,14 +90,22 @@ static void choose_type(tg_job *job)
     s->invert = 1;
 }
 
-tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
+static tg_status plan_output(tg_job *job, tgi_plan_ask ask, tgi_err *err)
 {
-    if (job->purpose == TGI_AS_PART) /* verify or preview came before, with the same job */
-        job->purpose = TGI_TO_KNOW;
     choose_type(job);
     TGI_TRY(tgi_job_device_choose(job, err));
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan(job, ask, err));
     return job->ends->check_output ? job->ends->check_output(job, err) : TG_OK;
+}
+
+tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
+{
+    return plan_output(job, (tgi_plan_ask){0}, err);
+}
+
+tg_status tgi_job_plan_to_run(tg_job *job, tgi_err *err)
+{
+    return plan_output(job, (tgi_plan_ask){.measured = 1}, err);
 }
 
 /* Rows read at once: pixels, and one row of them interleaved. */

@@ -134,8 +134,7 @@ static void set_weights(tg_job *job)
 /* What computes and what feeds it can do with stages. */
 static int knows_stages(const tg_job *job)
 {
-    return !job->dev.ops && job->ends->rows_in &&
-           !(job->source && tgi_mapping_boxed(&job->map));
+    return !job->dev.ops && job->ends->rows_in && !tgi_mapping_boxed(&job->map);
 }
 
 /* Operators read whole extents, and the cut of the network is more than all of it. */
@@ -361,12 +360,14 @@ static int say_limit(const tg_job *job, size_t least, char *out, size_t cap)
 tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err)
 {
     const char *whole = job->plan.stages->one.whole_op;
-    char need[32], have[32], must[64] = "a larger --ram";
+    char need[32], have[32], must[64];
     if (least == SIZE_MAX)
         return no_figure(job, err);
     tgi_size_above(least, need, sizeof need);
     tgi_size_below(job->plan.budget, have, sizeof have);
-    if (job->purpose != TGI_AS_PART && !say_limit(job, least, must, sizeof must)) {
+    if (job->plan.ask.remedy) {
+        snprintf(must, sizeof must, "%s", job->plan.ask.remedy);
+    } else if (!say_limit(job, least, must, sizeof must)) {
         memcpy(must, "--ram ", 6);
         tgi_plan_ram_text(job, least, must + 6, sizeof must - 6);
     }
@@ -400,7 +401,7 @@ static void say_what_stays(const tg_job *job, tgi_err *err)
 {
     const tgi_plan_part *p = &job->plan;
     const size_t n = err ? strlen(err->text) : 0;
-    if (err && p->adopts && job->ends->tiled)
+    if (err && p->adopts && p->layout)
         snprintf(err->text + n, sizeof err->text - n,
                  "; the interrupted output goes on in its tiles of %lldx%lld (-y discards it)",
                  (long long)p->tile_h, (long long)p->tile_w);
@@ -575,7 +576,7 @@ static tg_status confirm(tg_job *job, tgi_err *err)
 {
     int holds = 1;
     tgi_err e = {0};
-    if (!job->plan.valid || job->purpose != TGI_TO_RUN)
+    if (!job->plan.valid || !job->plan.ask.measured)
         return TG_OK;
     const tg_status st = tgi_job_device_confirm(job, &holds, &e);
     if (st != TG_OK)
@@ -601,10 +602,11 @@ static tg_status attempt(tg_job *job, tgi_err *err)
     return count(job, err);
 }
 
-tg_status tgi_job_plan(tg_job *job, tgi_err *err)
+tg_status tgi_job_plan(tg_job *job, tgi_plan_ask ask, tgi_err *err)
 {
     tgi_plan_part *p = &job->plan;
     tgi_err e = {0};
+    p->ask = ask;
     TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;

@@ -9,10 +9,12 @@
 #define TGI_ALLOWANCE_BYTES ((size_t)1536 * 1024)
 
 /* Choose and count; fills job->plan. */
-tg_status tgi_job_plan(tg_job *job, tgi_err *err);
+tg_status tgi_job_plan(tg_job *job, tgi_plan_ask ask, tgi_err *err);
 /* The same for an output that will be written: one that is to be a PNG or JPEG file gets a type
  * that it can hold, unless one was asked for, and is refused when it cannot. */
 tg_status tgi_job_plan_output(tg_job *job, tgi_err *err);
+/* The same, and it will be run: of a device all is measured. */
+tg_status tgi_job_plan_to_run(tg_job *job, tgi_err *err);
 /* Net and stages for inputs of this shape, with the kernels of the settings, unless they are
  * there. */
 tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err);

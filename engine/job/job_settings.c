@@ -73,9 +73,9 @@ static const char *worked_out(const tg_job *job, tgi_opt id, char *buf)
         snprintf(buf, VALUE, "%s", s->normalize_text);
         return s->descriptor.normalize[0] ? by_descriptor : NULL;
     case TGI_OPT_DTYPE:
-        if (job->ends->tiled)
+        if (job->plan.layout)
             snprintf(buf, VALUE, "%s", tgi_dtype_name(s->dtype));
-        return !job->ends->tiled           ? NULL
+        return !job->plan.layout           ? NULL
                : s->descriptor.denormalize ? by_descriptor
                : s->dtype == TG_DTYPE_F32  ? NULL
                                            : by_engine;
@@ -165,7 +165,7 @@ static tg_status set_resolved(const tg_job *job, const tg_setting *s, tg_opts *o
         return tgi_opts_set(o, s->name, tgi_for_images_idle(job, id), err);
     if (id == TGI_OPT_RAM && strchr(s->value, '%'))
         return tgi_opts_set(o, s->name, budget, err);
-    if (id == TGI_OPT_DTYPE && job->ends->tiled)
+    if (id == TGI_OPT_DTYPE && job->plan.layout)
         return tgi_opts_set(o, s->name, tgi_dtype_name(job->set.dtype), err);
     return tgi_opts_set(o, s->name, s->value, err);
 }

@@ -147,8 +147,7 @@ static tg_status consider_library(const planner *p, tgi_err *err)
     const double seconds = job->plan.choice.seconds;
     tgi_measured m;
     tgi_err e = {0};
-    if (!tgi_job_library_is_open(job) ||
-        job->trial.like) /* a trial asks whether it fits at all */
+    if (!tgi_job_library_is_open(job))
         return TG_OK;
     const double share = share_of(job, p->in);
     if (share < SAVED_LEAST)
@@ -194,7 +193,7 @@ static tg_status plan_on_device(const planner *p, tgi_err *err)
 {
     tg_job *job = p->job;
     TGI_TRY(tgi_job_net(job, p->in, err)); /* before a context is made for nothing */
-    TGI_TRY(tgi_job_device_see(job, job->purpose == TGI_TO_RUN, err));
+    TGI_TRY(tgi_job_device_see(job, job->plan.ask.measured, err));
     if (job->dev.kinds & TGI_KIND_LIBRARY)
         return plan_again(p, err);
     TGI_TRY(p->tile(p->user, err));

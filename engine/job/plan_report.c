@@ -191,7 +191,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_int(&w, "bands", i.bands);
     tgi_jw_int(&w, "band_rows", job->plan.choice.tiling.band);
     tgi_jw_int(&w, "items", i.items);
-    if (job->ends->tiled)
+    if (job->plan.layout)
         tgi_jw_int(&w, "tiles_in_flight", job->plan.window);
     tgi_jw_num(&w, "flops", i.flops);
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
@@ -212,7 +212,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_int(&w, "bf16_nodes", tgi_net_nodes_of(job->plan.net, TGI_KIND_BF16));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);
     tgi_jw_int(&w, "winograd_candidates", job->plan.net->n_fast);
-    if (job->ends->tiled)
+    if (job->plan.layout)
         put_decoding(&w, job);
     put_lines(&w, &i);
     const tg_status st = tgi_job_put_settings(&w, job, err);

@@ -281,7 +281,7 @@ static tg_status no_room_for_output(const tg_job *job, uint64_t need, uint64_t s
     tgi_size_text(b->output_disk - b->output_packs / 2, half, sizeof half);
     tgi_size_text(scratch, other, sizeof other);
     ways[0] = 0;
-    if (size > 1 && job->ends->tiled)
+    if (size > 1 && job->plan.layout)
         n += snprintf(ways, sizeof ways, "--dtype uint8 needs %s, ", small);
     if (b->output_packs && b->output_sure == b->output_disk)
         n += snprintf(ways + n, sizeof ways - (size_t)n, "--compress zstd usually some %s, ",

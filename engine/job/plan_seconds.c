@@ -116,33 +116,18 @@ static double items_of(const tg_job *job)
     return (double)job->ends->items(job);
 }
 
-static double elements(const tgi_desc *d)
-{
-    int64_t n = 0;
-    return tgi_desc_count(d, &n) ? (double)n : 0;
-}
-
-static void add_inputs(const tg_job *job, double items, tgi_traffic *t)
+void tgi_traffic_of_image(const tg_job *job, double items, tgi_traffic *t)
 {
     const tgi_mapping *m = &job->map;
-    if (job->source) {
-        t->samples_in = items * (double)m->extent[0] * (double)m->extent[1] *
-                        (double)m->extent[2] * (double)m->channels;
-        t->bytes_in = t->samples_in * (double)tgi_dtype_size(job->info->dtype);
-        return;
-    }
-    for (int i = 0; i < job->graph->n_in; i++) {
-        const double n = items * elements(&job->tensors->in_desc[i]);
-        t->samples_in += n;
-        t->bytes_in += n * (double)tgi_dtype_size(job->tensors->in[i].desc.dtype);
-    }
+    t->samples_in = items * (double)m->extent[0] * (double)m->extent[1] * (double)m->extent[2] *
+                    (double)m->channels;
+    t->bytes_in = t->samples_in * (double)tgi_dtype_size(job->info->dtype);
 }
 
 static tgi_traffic traffic_of(const tg_job *job)
 {
     tgi_traffic t = {0, 0, 0, 0};
-    add_inputs(job, items_of(job), &t);
-    job->ends->add_outputs(job, items_of(job), &t);
+    job->ends->add_traffic(job, items_of(job), &t);
     return t;
 }
 
@@ -194,9 +179,8 @@ double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads
     s.clear = s.sample = 0; /* everything beside hides, and no memory is cleared */
     memset(s.decode, 0, sizeof s.decode);
     memset(s.encode, 0, sizeof s.encode);
-    tgi_speed_io io = {.arena_bytes = 0};
-    if (job->ends->tiled)
-        io = work_beside(job);
+    s.fixed *= job->ends->fixed_share;
+    const tgi_speed_io io = work_beside(job);
     return tgi_speed_job(&s, kernels * items, &io, threads);
 }
 
@@ -234,14 +218,16 @@ static const char *rest_key(const tg_job *job)
 /* Lessons of finished runs; NULL where they are not wanted. */
 static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calibrated)
 {
-    if (job->trial.unlearned || !job->machine.here)
+    const tgi_lessons *l = job->known.lessons;
+    if (!job->machine.here)
         return NULL;
-    if (!job->lessons) {
+    if (!l && !job->lessons) {
         job->lessons = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job->lessons);
         if (job->lessons)
             tgi_lessons_load(s, calibrated, job->lessons);
     }
-    return job->lessons && job->lessons->n ? job->lessons : NULL;
+    l = l ? l : job->lessons;
+    return l && l->n ? l : NULL;
 }
 
 void tgi_job_plan_seconds(tg_job *job)
@@ -286,7 +272,7 @@ static size_t nodes_before(const tg_job *job, int k)
 void tgi_job_learn_begin(tg_job *job)
 {
     tgi_job_learn_drop(job);
-    if (!tgi_lessons_wanted() || job->trial.unlearned)
+    if (!tgi_lessons_wanted())
         return;
     job->node_seconds = tgi_calloc(TGI_TAG_PLAN, nodes_before(job, n_passes(job)) + 1,
                                    sizeof *job->node_seconds);

@@ -53,7 +53,7 @@ tg_status tgi_device_job_open(tg_ctx *ctx, const tg_opts *o, tgi_device_job *out
     if (st == TG_OK)
         st = tgi_job_open(ctx, own, &out->job, err);
     if (st == TG_OK)
-        st = tgi_job_plan_processor(out->job, err);
+        st = tgi_job_plan_processor(out->job, (tgi_plan_ask){0}, err);
     tgi_opts_free(&own);
     if (st != TG_OK)
         return st;

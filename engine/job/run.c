@@ -314,7 +314,6 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     outcome o = {.res = {.size = sizeof o.res}, .t0 = tgi_seconds()};
     TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
     TGI_TRY(tgi_job_stats_look(job, err));
-    job->purpose = TGI_TO_RUN;
     if (s->plan)
         TGI_TRY(s->plan(job, err));
     tg_status st = run(job, &o, err);

@@ -86,7 +86,7 @@ static tg_status begin(tgi_run *r, int *done, tgi_err *err)
     r->end = (tgi_pass_end){
         .user = r, .load = load_input, .store = store_output, .stop = check_stop, .tick = tick};
     if (!job->plan.valid)
-        TGI_TRY(tgi_job_plan(job, err));
+        TGI_TRY(tgi_job_plan_to_run(job, err));
     if (job->plan.net->reads_model)
         tgi_graph_sum(job->graph); /* a touch of it costs nothing then */
     return TG_OK;
@@ -255,7 +255,7 @@ static double pixels_of(const tg_job *job)
 
 const tgi_run_steps tgi_array_steps = {.bytes = sizeof(tgi_run),
                                        .files = tgi_tensor_files,
-                                       .plan = tgi_job_plan_output,
+                                       .plan = tgi_job_plan_to_run,
                                        .prepare = prepare,
                                        .begin = begin,
                                        .open = open_ends,

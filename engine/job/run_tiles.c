@@ -115,7 +115,7 @@ static tg_status adopt_plan(run *r, tgi_err *err)
 
 static tg_status plan_afresh(run *r, tgi_err *err)
 {
-    TGI_TRY(tgi_job_plan_output(r->all.job, err));
+    TGI_TRY(tgi_job_plan_to_run(r->all.job, err));
     tgi_free(r->fingerprint);
     r->fingerprint = NULL;
     return tgi_fingerprint_make(r->all.job, &r->fingerprint, err);

@@ -323,8 +323,7 @@ static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 {
     char need[32], have[32], must[32];
     const int boxed = tgi_mapping_boxed(&job->map);
-    const int chosen =
-        job->set.tile.automatic || boxed || job->dev.ops || job->purpose == TGI_AS_PART;
+    const int chosen = job->set.tile.automatic || boxed || job->dev.ops || job->plan.ask.remedy;
     const int64_t t = chosen ? 0 : largest_tile(job);
     if (t > 0 && least == SIZE_MAX)
         return tgi_fail(err, TG_E_BUDGET,
@@ -506,9 +505,10 @@ static double band_pixels(const tg_job *job, const tgi_tiling *t)
 
 /* ---- Time -------------------------------------------------------------------------------- */
 
-static void add_outputs(const tg_job *job, double items, tgi_traffic *t)
+static void add_traffic(const tg_job *job, double items, tgi_traffic *t)
 {
     const tgi_mapping *m = &job->map;
+    tgi_traffic_of_image(job, items, t);
     t->samples_out = items * (double)m->out_extent[0] * (double)m->out_extent[1] *
                      (double)m->out_extent[2] * (double)m->out_channels;
     t->bytes_out = t->samples_out * (double)tgi_dtype_size(job->set.dtype);
@@ -541,7 +541,7 @@ static const tgi_desc *shapes_of(const tg_job *job)
 }
 
 const tgi_ends tgi_tile_ends = {.after_stop = "goes on",
-                                .tiled = 1,
+                                .image_out = 1,
                                 .items = items_of,
                                 .shapes = shapes_of,
                                 .begin = begin,
@@ -559,7 +559,7 @@ const tgi_ends tgi_tile_ends = {.after_stop = "goes on",
                                 .device_beside = device_beside,
                                 .form = form,
                                 .band_pixels = band_pixels,
-                                .add_outputs = add_outputs,
+                                .add_traffic = add_traffic,
                                 .output_codec = output_codec,
                                 .fixed_share = 1,
                                 .steps = &tgi_tile_steps};

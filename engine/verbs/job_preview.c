@@ -535,11 +535,12 @@ static void close_all(preview *v)
     tgi_free(v->need);
 }
 
+static const tgi_plan_ask part = {.remedy = "a larger --ram"};
+
 tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     preview v = {.job = job};
-    job->purpose = TGI_AS_PART;
-    TGI_TRY(tgi_job_plan_processor(job, err));
+    TGI_TRY(tgi_job_plan_processor(job, part, err));
     const tg_status st = lay_out(&v, err);
     *bytes = v.peak;
     close_all(&v);
@@ -549,7 +550,7 @@ tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 tg_status tgi_job_preview(tg_job *job, tgi_err *err)
 {
     preview v = {.job = job};
-    if (!job->ends->tiled)
+    if (!job->ends->image_out)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "preview shows an image; give an image, not arrays");
     if (!job->set.output)
@@ -560,8 +561,7 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);
-    job->purpose = TGI_AS_PART;
-    TGI_TRY(tgi_job_plan_processor(job, err));
+    TGI_TRY(tgi_job_plan_processor(job, part, err));
     tg_status st = open_all(&v, err);
     if (st == TG_OK)
         st = draw(&v, err);

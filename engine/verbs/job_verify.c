@@ -309,6 +309,8 @@ static void leave_device(verify *v)
     job->set.bf16 = v->bf16;
 }
 
+static const tgi_plan_ask part = {.remedy = "a larger --ram"};
+
 /* What the device will do, before anything is computed; where it cannot, the processor is
  * verified alone as it would run alone, unless --device names the device. */
 static tg_status plan_device(verify *v, tgi_err *err)
@@ -330,7 +332,7 @@ static tg_status plan_device(verify *v, tgi_err *err)
     v->device.ops = NULL;
     job->refused_bytes = 0;
     job->dev.chosen = 1;
-    return tgi_job_plan(job, err);
+    return tgi_job_plan(job, part, err);
 }
 
 /* The processor's plan; which device a run would be on is kept beside it. What that is compared
@@ -338,7 +340,6 @@ static tg_status plan_device(verify *v, tgi_err *err)
 static tg_status plan(verify *v, tg_job *job, tgi_err *err)
 {
     *v = (verify){.job = job, .bf16 = job->set.bf16};
-    job->purpose = TGI_AS_PART;
     if (!job->dev.chosen || job->dev.ops) {
         TGI_TRY(tgi_job_device_leave(job, NULL, err));
         job->dev.chosen = 0;
@@ -347,7 +348,7 @@ static tg_status plan(verify *v, tg_job *job, tgi_err *err)
         job->dev = (tgi_job_device){.chosen = 1};
         job->set.bf16 &= !v->device.ops;
     }
-    tg_status st = tgi_job_plan(job, err);
+    tg_status st = tgi_job_plan(job, part, err);
     if (st == TG_OK)
         st = plan_device(v, err);
     if (st != TG_OK)

@@ -2,7 +2,7 @@
  *
  * A remedy is never guessed: the options are changed, a second job is opened and planned beside
  * the one that failed, and only what the planner promises to fit is told, with the peak it
- * promised. What the failed job holds meanwhile is not counted (trial.beside of tg_job): the changed
+ * promised. What the failed job holds meanwhile is not counted (known.others_bytes of tg_job): the changed
  * command will run without it. Planning takes no memory to speak of, so explaining keeps to the
  * budget too.
  *
@@ -101,21 +101,34 @@ static int goes_on(const asking *a)
     return a->job && a->job->plan.adopts;
 }
 
+/* The device that refused; with other precision its kernels are chosen again. */
+static const tgi_job_device *as_it_was(const asking *a, const tg_opts *o, tgi_job_device *out)
+{
+    *out = a->job->refused;
+    if (tgi_opts_choice(o, TGI_OPT_PRECISION) !=
+        tgi_opts_choice(a->job->opts, TGI_OPT_PRECISION))
+        out->element = TG_DTYPE_NONE;
+    return out;
+}
+
 /* What the failed job holds, and the options of the trial, are not there when the changed
  * command runs. */
 static tg_status plan_changed(asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
 {
     tg_job *trial = NULL;
+    tgi_job_device device;
     if (a->verb == TGI_DO_COPY)
         return copy_changed(a, o, peak, err);
     TGI_TRY(tgi_job_open(NULL, o, &trial, err));
     if (a->job) {
-        trial->trial.beside = trial->held_before - a->job->held_before;
-        trial->trial.program_bytes = a->job->program_bytes;
+        trial->known.others_bytes = trial->held_before - a->job->held_before;
+        /* more of the program has come into memory since */
+        trial->known.program_bytes = a->job->program_bytes;
     }
     if (goes_on(a))
         tgi_job_adopt(trial, &a->job->plan.adopted);
-    trial->trial.like = a->job && a->job->refused.ops ? a->job : NULL;
+    if (a->job && a->job->refused.ops)
+        trial->known.device = as_it_was(a, o, &device);
     tg_status st = peak_of(a->verb, trial, peak, err);
     a->again =
         st == TG_OK && a->verb == TGI_DO_RUN ? tgi_choice_recomputed(&trial->plan.choice) : 0;
@@ -221,7 +234,7 @@ static int bfloat16(const asking *a, int step, tg_remedy *r)
 /* Half of the longer side, again and again, from where the region begins. */
 static int less_of_the_image(const asking *a, int step, tg_remedy *r)
 {
-    if (!a->job || !a->job->info || !a->job->ends->tiled || step > 12)
+    if (!a->job || !a->job->info || step > 12)
         return 0;
     const tgi_image_info *i = a->job->info;
     const int64_t extent[3] = {INT64_MAX / 2, i->height, i->width};

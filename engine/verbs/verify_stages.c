@@ -13,7 +13,7 @@
 int tgi_verify_in_stages(const tg_job *job, const tgi_stages *cut)
 {
     return cut->one.whole_op && cut->n > 1 && job->ends->rows_in &&
-           !(job->source && tgi_mapping_boxed(&job->map));
+           !tgi_mapping_boxed(&job->map);
 }
 
 /* The output is cut in thirds and halves, as that of networks that are tiled. */
