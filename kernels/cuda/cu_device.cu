@@ -191,8 +191,38 @@ CU_KERNEL(cu_probe, probe_args, 32, 1)
 #define PROBE_BYTES (32 * sizeof(uint32_t))
 #define PROBE_ADD 1234567u
 
-/* One upload, one launch in a graph, one download: what the driver makes at the first of each
- * is there afterwards, and a device that does not compute is found before any image is read. */
+/* The probe's launch in a graph, so that what a driver makes at its first one is there
+ * afterwards. One that makes none is asked for the launch alone, as programs ask it. */
+static cudaError_t launch_probe(void **params, cudaStream_t q)
+{
+    cudaKernelNodeParams node = {};
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    cudaGraphNode_t first;
+    node.func = (void *)cu_probe;
+    node.gridDim = dim3(1);
+    node.blockDim = dim3(32);
+    node.kernelParams = params;
+    cudaError_t e = cudaGraphCreate(&graph, 0);
+    if (e == cudaSuccess) {
+        e = cudaGraphAddKernelNode(&first, graph, NULL, 0, &node);
+        if (e == cudaSuccess)
+            e = cudaGraphInstantiateWithFlags(&exec, graph, 0);
+        (void)cudaGraphDestroy(graph);
+    }
+    if (e != cudaSuccess) {
+        (void)cudaGetLastError();
+        return cudaLaunchKernel((const void *)cu_probe, dim3(1), dim3(32), params, 0, q);
+    }
+    e = cudaGraphLaunch(exec, q);
+    if (e == cudaSuccess)
+        e = cudaStreamSynchronize(q);
+    (void)cudaGraphExecDestroy(exec);
+    return e;
+}
+
+/* One upload, one launch, one download: what the driver makes at the first of each is there
+ * afterwards, and a device that does not compute is found before any image is read. */
 static tg_status probe_at(tgi_device *d, uint8_t *device, tgi_err *err)
 {
     uint32_t got[32] = {0};
@@ -200,27 +230,12 @@ static tg_status probe_at(tgi_device *d, uint8_t *device, tgi_err *err)
     const probe_args args = {(uint32_t *)(void *)device, PROBE_ADD};
     void *at = device + PROBE_BYTES;
     void *params[1] = {&at};
-    cudaKernelNodeParams node = {};
-    cudaGraph_t graph;
-    cudaGraphExec_t exec;
-    cudaGraphNode_t first;
-    node.func = (void *)cu_probe;
-    node.gridDim = dim3(1);
-    node.blockDim = dim3(32);
-    node.kernelParams = params;
     CU_TRY(d, cudaMemcpyAsync(at, &args, sizeof args, cudaMemcpyHostToDevice, q), err);
-    CU_TRY(d, cudaGraphCreate(&graph, 0), err);
-    cudaError_t e = cudaGraphAddKernelNode(&first, graph, NULL, 0, &node);
-    if (e == cudaSuccess)
-        e = cudaGraphInstantiateWithFlags(&exec, graph, 0);
-    (void)cudaGraphDestroy(graph);
-    CU_TRY(d, e, err);
-    e = cudaGraphLaunch(exec, q);
+    cudaError_t e = launch_probe(params, q);
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(got, device, PROBE_BYTES, cudaMemcpyDeviceToHost, q);
     if (e == cudaSuccess)
         e = cudaStreamSynchronize(q);
-    (void)cudaGraphExecDestroy(exec);
     TGI_TRY(cu_answer(d, e, "the first launch", NULL, err));
     for (uint32_t i = 0; i < 32; i++)
         if (got[i] != i + PROBE_ADD)
