@@ -201,18 +201,11 @@ static void write_lines(tg_job *job)
                          "rows read ahead of the network");
     tgi_job_add_line(p, "window", p->bytes.rows, TG_PLAN_MEMORY, 0, "%s",
                      "rows of arrays between their files and the network");
-    if (p->bytes.decoder)
-        tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s",
-                         "blocks of the input being decompressed");
+    tgi_plan_decoder_line(job);
     if (p->bytes.statistics)
         tgi_job_add_line(p, "statistics", p->bytes.statistics, TG_PLAN_MEMORY, 0, "%s",
                          "a first pass over the image");
-    tgi_job_add_line(p, "process", p->bytes.process, TG_PLAN_MEMORY, 0, "%s",
-                     "the program and the parsed model");
-    tgi_job_add_line(p, "page tables", p->bytes.page_tables, TG_PLAN_MEMORY, 0, "%s",
-                     "of the blocks above");
-    tgi_job_add_line(p, "allowance", p->bytes.allowance, TG_PLAN_MEMORY, 0, "%s",
-                     "stacks, library slack");
+    tgi_plan_process_lines(job, "the program and the parsed model");
     tgi_job_add_line(p, "journal", 0, TG_PLAN_MEMORY, 0, "%s",
                      "none: arrays are written in place, so a stopped run starts over");
     tgi_job_add_margin(p);

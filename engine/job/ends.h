@@ -95,6 +95,10 @@ const char *tgi_plan_ram_text(const tg_job *job, size_t least, char *buf, size_t
 /* Write the plan's lines of the network: weights and arena here, or the buffers on the way to
  * the device that holds them. */
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena);
+/* Blocks of the input, where they are compressed. */
+void tgi_plan_decoder_line(tg_job *job);
+/* What lies beside the blocks: the process, what the kernel keeps for them, slack. */
+void tgi_plan_process_lines(tg_job *job, const char *process);
 
 /* An image's part of the traffic (plan_seconds.c). */
 void tgi_traffic_of_image(const tg_job *job, double items, tgi_traffic *t);

@@ -462,6 +462,25 @@ static void stage_lines(tg_job *job)
                          "%s; what passes from stage to stage", job->set.scratch);
 }
 
+void tgi_plan_decoder_line(tg_job *job)
+{
+    tgi_plan_part *p = &job->plan;
+    if (p->bytes.decoder)
+        tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s",
+                         "blocks of the input being decompressed");
+}
+
+void tgi_plan_process_lines(tg_job *job, const char *process)
+{
+    tgi_plan_part *p = &job->plan;
+    const tgi_bytes *b = &p->bytes;
+    tgi_job_add_line(p, "process", b->process, TG_PLAN_MEMORY, 0, "%s", process);
+    tgi_job_add_line(p, "page tables", b->page_tables, TG_PLAN_MEMORY, 0, "%s",
+                     "of the blocks above");
+    tgi_job_add_line(p, "allowance", b->allowance, TG_PLAN_MEMORY, 0, "%s",
+                     "stacks, library slack");
+}
+
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
 {
     tgi_plan_part *p = &job->plan;

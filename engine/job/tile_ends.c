@@ -433,9 +433,7 @@ static void write_lines(tg_job *job)
                      "%s being filled, compressed, written", text);
     tgi_job_add_line(p, "journal", b->journal, TG_PLAN_MEMORY, 0, "%s",
                      "offsets and checksums of the output's tiles");
-    if (b->decoder)
-        tgi_job_add_line(p, "decoder", b->decoder, TG_PLAN_MEMORY, 0, "%s",
-                         "blocks of the input being decompressed");
+    tgi_plan_decoder_line(job);
     if (b->picture)
         tgi_job_add_line(p, "picture", b->picture, TG_PLAN_MEMORY, 0, "%s",
                          "the output made of its tiles, at the end");
@@ -444,12 +442,7 @@ static void write_lines(tg_job *job)
                          "tiles read back to make the smaller levels");
     tgi_job_add_line(p, "receipt", b->receipt, TG_PLAN_MEMORY, 0, "%s",
                      "the input being read for its checksum");
-    tgi_job_add_line(p, "process", b->process, TG_PLAN_MEMORY, 0, "%s",
-                     "the program, the parsed model, file indexes");
-    tgi_job_add_line(p, "page tables", b->page_tables, TG_PLAN_MEMORY, 0, "%s",
-                     "of the blocks above");
-    tgi_job_add_line(p, "allowance", b->allowance, TG_PLAN_MEMORY, 0, "%s",
-                     "stacks, library slack");
+    tgi_plan_process_lines(job, "the program, the parsed model, file indexes");
     tgi_job_add_margin(p);
     if (tgi_normalize_needs_stats(&job->set.normalize))
         tgi_job_add_line(p, "statistics", 0, TG_PLAN_MEMORY, 0, "%s",

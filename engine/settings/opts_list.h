@@ -36,10 +36,10 @@ TGI_OPT(
 TGI_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
-TGI_OPT(
-    TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TGI_SET_, RULE_TILE, 0, 0, NULL, 1,
-    "largest strip computed at once, in output pixels; too large is refused with the largest "
-    "that fits")
+TGI_OPT(TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TGI_SET_, RULE_TILE, 0, 0, NULL,
+        1,
+        "size computed at once, in output pixels; too large is refused with the largest "
+        "that fits")
 TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RULE_ROI, 0, 0,
         NULL, 2,
         "only this box, as an image of its own (pixels around it are not read); half open, in "
