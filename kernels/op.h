@@ -204,9 +204,11 @@ typedef struct tgi_op {
     tgi_op_kind (*classify)(const tgi_op_ctx *ctx);
     int any_type;             /* 1: `ref` is right for integers and bools in views too */
     const tgi_reduce *reduce; /* of TGI_OP_WHOLE: made in pieces; NULL: from edge to edge */
-    int internal;             /* 1: of this program alone, no model's file may name it */
-    const tgi_attr *attrs;    /* NULL: none */
-    size_t attrs_size;        /* bytes of the attribute struct */
+    uint32_t
+        by_rows;  /* of TGI_OP_WHOLE, bits: sources that are read as `slide` says, row by row */
+    int internal; /* 1: of this program alone, no model's file may name it */
+    const tgi_attr *attrs; /* NULL: none */
+    size_t attrs_size;     /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is
      * TG_E_FORMAT with a detail that gives both sides; what is valid ONNX but not done here is
      * TG_E_UNSUPPORTED. `ctx->dst` is not yet valid. */

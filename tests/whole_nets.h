@@ -20,6 +20,7 @@ enum {
     MAX_POOL,
     SOFTMAX,
     CHANNELS_ATTEND,
+    PIXELS_LOOK,
     PIXELS_ATTEND,
     KINDS
 };
@@ -35,6 +36,7 @@ static const char *const kind_names[KINDS] = {"InstanceNormalization",
                                               "GlobalMaxPool",
                                               "Softmax",
                                               "attention of channels",
+                                              "attention of queries",
                                               "attention of pixels"};
 
 #define MAX_WHOLE 8
@@ -61,7 +63,7 @@ typedef struct drawn {
 } drawn;
 
 typedef struct counts {
-    int runs, staged, volumes, stages, seen[KINDS], held[KINDS];
+    int runs, staged, volumes, stages, looks, seen[KINDS], held[KINDS];
 } counts;
 
 static counts n;
@@ -200,6 +202,22 @@ static const char *reduced(drawn *d, const whole *w, const char *x)
     return two(d, ops[w->kind], x, made_longs(&d->m, d->m.spatial + all, first));
 }
 
+/* Queries, keys and values of each pixel, and an image again. */
+static const char *pixels_look(drawn *d, const char *x, const whole *w)
+{
+    static const int64_t none[1] = {1};
+    const float scale = 0.05f;
+    char from[16], q[16], k[16], v[16];
+    now(from, x);
+    now(q, turned(d, flatten(d, conv(d, from, w->c, w->c, 1), w->c)));
+    now(k, flatten(d, conv(d, from, w->c, w->c, 1), w->c));
+    now(v, turned(d, flatten(d, conv(d, from, w->c, w->c, 1), w->c)));
+    const char *factor = made_name(&d->m);
+    b_init(&d->m.g, factor, 1, 1, none, &scale, sizeof scale);
+    const char *weights = softmax(d, two(d, "Mul", two(d, "MatMul", q, k), factor));
+    return image(d, turned(d, two(d, "MatMul", weights, v)), w->c, w->ext);
+}
+
 /* Among the pixels of x, pooled until there are few. */
 static const char *pixels_attend(drawn *d, const char *x, int64_t c)
 {
@@ -224,6 +242,8 @@ static const char *whole_of(drawn *d, whole *w, const char *x)
         y = image(d, softmax(d, flatten(d, copy, w->c)), w->c, w->ext);
     } else if (w->kind == CHANNELS_ATTEND) {
         y = image(d, attention(d, flatten(d, copy, w->c), 1e-4f), w->c, w->ext);
+    } else if (w->kind == PIXELS_LOOK) {
+        y = pixels_look(d, copy, w);
     } else if (w->kind == PIXELS_ATTEND) {
         const int64_t tokens[4] = {1, 1, -1, w->c}, mean[1] = {2}, perm[4] = {0, 3, 2, 1};
         y = reshape(d, pixels_attend(d, copy, w->c), 4, tokens);
@@ -242,7 +262,7 @@ static const char *whole_of(drawn *d, whole *w, const char *x)
 
 static int gives_an_image(int kind)
 {
-    return kind <= GROUP || kind == SOFTMAX || kind == CHANNELS_ATTEND;
+    return kind <= GROUP || kind == SOFTMAX || kind == CHANNELS_ATTEND || kind == PIXELS_LOOK;
 }
 
 /* A gate of one pixel: as it is, or of 1x1 convolutions and a sigmoid. */

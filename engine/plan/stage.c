@@ -23,7 +23,8 @@ int tgi_is_streamed(const tgi_net *net, int v)
 int tgi_reads_whole(const tgi_net_node *n, int j)
 {
     const tgi_net_operand *o = &n->operand[j];
-    return j < n->ctx.n_src && o->n_seg && (n->flat || n->node->op_class == TGI_OP_WHOLE) &&
+    const int whole = n->node->op_class == TGI_OP_WHOLE && !(n->node->op->by_rows >> j & 1);
+    return j < n->ctx.n_src && o->n_seg && (n->flat || whole) &&
            tgi_is_streamed(n->net, o->value[0]);
 }
 
@@ -117,7 +118,7 @@ static tg_status whole_net(const tgi_net *net, tgi_stage *s, tgi_err *err)
             s->whole_op = net->nodes[i].node->name;
     }
     for (int i = 0; i < net->n_in; i++)
-        s->in[s->n_in++] = (tgi_stage_in){net->in[i], 0};
+        s->in[s->n_in++] = (tgi_stage_in){.value = net->in[i]};
     s->n_loaded = s->n_in;
     for (int o = 0; o < net->n_out; o++)
         tgi_stage_add_out_of_net(s, net, o, -1);
@@ -223,12 +224,30 @@ void tgi_stages_free(tgi_stages **s)
 
 /* ---- In words ---------------------------------------------------------------------------- */
 
+static int is_loaded_at_once(const tgi_stage *s, int v)
+{
+    for (int i = 0; i < s->n_loaded; i++)
+        if (s->in[i].value == v && s->in[i].at_once)
+            return 1;
+    return 0;
+}
+
+/* Does a node need at once what this stage itself computes, or what streams into it? */
+static int needs_at_once(const tgi_stage *s, const tgi_net_node *n)
+{
+    for (int j = 0; j < n->ctx.n_src; j++)
+        for (int g = 0; tgi_reads_whole(n, j) && g < n->operand[j].n_seg; g++)
+            if (!is_loaded_at_once(s, n->operand[j].value[g]))
+                return 1;
+    return 0;
+}
+
 /* Nodes that read a whole extent in the stage itself; *first, if it is NULL, the first of them. */
 static int count_whole(const tgi_stage *s, const tgi_node **first)
 {
     int n = 0;
     for (int k = 0; k < s->n_nodes; k++)
-        if (tgi_is_whole(tgi_stage_node(s, k))) {
+        if (needs_at_once(s, tgi_stage_node(s, k))) {
             *first = *first ? *first : tgi_stage_node(s, k)->node;
             n++;
         }

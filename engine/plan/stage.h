@@ -13,6 +13,9 @@
  *   all pixels at once, or large arrays that are no images: a stage of such nodes and nothing
  *                     else, whose operands are stored before and whose results are stored. The
  *                     layers around it still stream.
+ *   all pixels of some operands and rows of another (attention: keys and values, queries): it
+ *                     streams; what it reads whole was stored by an earlier stage and is loaded at
+ *                     once.
  *   rows out of rows: a stage that streams.
  *
  * INVARIANTS of the cut
@@ -21,7 +24,7 @@
  *  2. a value used in a later stage than its own is stored, or its nodes are in the later stage's
  *     list too: recomputed. The inputs of the net are at hand in every stage.
  *  3. in[]: the first n_loaded are read from outside, the others recomputed. in[0] drives: bands
- *     are counted in its rows, and it has the most.
+ *     are counted in its rows, and it has the most of those that are not loaded at once.
  *  4. out[0] is what cells are cut of: an output of the net, or what has the most rows.
  *
  * An image that fits is computed in one stage, `one`: the whole net, in which whole-extent
@@ -36,6 +39,7 @@
 typedef struct tgi_stage_in {
     int value;
     int recomputed; /* 0: stored (or an input of the net) and loaded */
+    int at_once; /* loaded as a whole in the first band of each cell: a node reads all of it */
 } tgi_stage_in;
 
 typedef struct tgi_stage_out {

@@ -28,6 +28,7 @@ typedef struct agenda {
 typedef enum kind {
     SMALL,   /* reads and yields a few numbers: runs wherever they are wanted */
     STREAMS, /* computes rows of an image out of rows */
+    LOOKS,   /* the same, and each row looks at all of other operands (tgi_op.by_rows) */
     REDUCES, /* numbers of a whole image, gathered while its rows pass (tgi_reduce) */
     BULK     /* needs all pixels at once, or works on large arrays */
 } kind;
@@ -42,7 +43,7 @@ typedef struct cutter {
     int *level;            /* per node: the first stage that could compute it */
     int *home;             /* per node: the stage that does; where a reduction is gathered */
     unsigned char *stored; /* per value: some stage stores it */
-    int *waiter;           /* per value: the BULK node that waits for all of it, or -1 */
+    int *waiter;           /* per value: the node that waits for all of it, or -1 */
     by_stage at_home;      /* nodes by home */
     by_stage ending;       /* reductions by the stage that gathers them */
     by_stage keeping;    /* values stored by their producer's home, none of the net's outputs */
@@ -65,7 +66,7 @@ typedef struct cutter {
     agenda cone_walk;
 } cutter;
 
-enum { PORT_NONE, PORT_LOADED, PORT_RECOMPUTED };
+enum { PORT_NONE, PORT_LOADED, PORT_AT_ONCE, PORT_RECOMPUTED };
 
 /* ---- Lists ------------------------------------------------------------------------------- */
 
@@ -144,13 +145,30 @@ static int is_gathered(const tgi_net_node *n)
            tgi_reduce_of(n->node->op, &n->ctx) != NULL;
 }
 
+/* Rows of an image out of its rows, and of operands that are there as a whole. */
+static int looks(const tgi_net_node *n)
+{
+    if (n->flat || !n->node->op->by_rows || !tgi_is_streamed(n->net, n->node->dst[0]))
+        return 0;
+    for (int j = 0; j < n->ctx.n_src; j++)
+        if (n->node->op->by_rows >> j & 1 &&
+            !(n->operand[j].n_seg && tgi_is_streamed(n->net, n->operand[j].value[0])))
+            return 0;
+    return 1;
+}
+
+static int streams(kind k)
+{
+    return k == STREAMS || k == LOOKS;
+}
+
 static kind kind_of(const tgi_net_node *n)
 {
     int streamed = 0, large = 0;
     if (is_gathered(n))
         return REDUCES;
     if (tgi_is_whole(n))
-        return BULK;
+        return looks(n) ? LOOKS : BULK;
     for (int d = 0; d < n->ctx.n_dst; d++) {
         streamed |= tgi_is_streamed(n->net, n->node->dst[d]);
         large |= is_large_array(n->net, n->node->dst[d]);
@@ -183,16 +201,16 @@ static int origin(const cutter *c, int v)
  * Even levels stream, odd ones hold BULK nodes: neither keeps the other from what it is good at.
  * Levels that nothing came to are no stages in the end. */
 
-/* First level at which a node of kind `reader` can read value v. */
-static int there(const cutter *c, int v, kind reader)
+/* First level at which a node of kind `reader` can read value v, `whole` or row by row. */
+static int there(const cutter *c, int v, kind reader, int whole)
 {
     const int p = c->producer[v];
     if (p < 0)
         return 0;
     const kind of = c->kind[p];
-    const int streams = reader == STREAMS || reader == REDUCES;
-    return c->level[p] +
-           (of == REDUCES || (of == BULK && streams) || (of == STREAMS && reader == BULK));
+    const int by_rows = streams(reader) || reader == REDUCES;
+    return c->level[p] + (of == REDUCES || (of == BULK && by_rows) ||
+                          (streams(of) && (reader == BULK || (whole && by_rows))));
 }
 
 static void find_level(cutter *c, int i)
@@ -202,7 +220,8 @@ static void find_level(cutter *c, int i)
     int level = 0;
     for (int j = 0; j < n->n_operands; j++)
         for (int s = 0; s < n->operand[j].n_seg; s++)
-            level = (int)tgi_max(level, there(c, n->operand[j].value[s], k));
+            level = (int)tgi_max(level, there(c, n->operand[j].value[s], k,
+                                              k == LOOKS && tgi_reads_whole(n, j)));
     if (k == BULK)
         level |= 1;
     else if (k != SMALL)
@@ -210,13 +229,16 @@ static void find_level(cutter *c, int i)
     c->level[i] = level;
 }
 
-/* Value v is used at a level by a node of kind `by`: a pass over it ends before a BULK level. */
-static void use_at(cutter *c, int v, int level, kind by)
+/* Value v is used at a level by a node of kind `by`: a pass over it ends before a BULK level, and
+ * two levels before a streaming one that reads it whole. */
+static void use_at(cutter *c, int v, int level, kind by, int whole)
 {
     const int p = origin(c, v);
     if (p < 0 || c->kind[p] == BULK)
         return;
-    const int before = c->kind[p] == STREAMS && (by == BULK || level & 1);
+    int before = 0;
+    if (streams((kind)c->kind[p]))
+        before = by == BULK || level & 1 ? 1 : 2 * whole;
     c->home[p] = (int)tgi_min(c->home[p], level - before);
 }
 
@@ -248,8 +270,9 @@ static void find_homes(cutter *c)
         for (int j = 0; j < n->n_operands; j++)
             for (int s = 0; s < n->operand[j].n_seg; s++) {
                 const int v = n->operand[j].value[s];
-                use_at(c, v, c->home[i], (kind)c->kind[i]);
-                if (c->kind[i] == BULK && tgi_is_streamed(net, v))
+                const int whole = c->kind[i] == LOOKS && tgi_reads_whole(n, j);
+                use_at(c, v, c->home[i], (kind)c->kind[i], whole);
+                if (whole || (c->kind[i] == BULK && tgi_is_streamed(net, v)))
                     c->waiter[v] = i;
             }
     }
@@ -288,7 +311,8 @@ static double cost_of_operand(cutter *c, int k, int v)
         c->cone[p] = c->question;
         return 0;
     }
-    const int at_hand = c->port[v] == PORT_LOADED || c->met[v] == c->question;
+    const int loaded = c->port[v] == PORT_LOADED || c->port[v] == PORT_AT_ONCE;
+    const int at_hand = loaded || c->met[v] == c->question;
     c->met[v] = c->question;
     return at_hand ? 0 : moving_cost(c, v);
 }
@@ -305,7 +329,7 @@ static int recomputing_exceeds(cutter *c, int k, int p, double limit)
     while (c->cone_walk.n > 0 && cost <= limit) {
         const tgi_net_node *n = &c->net->nodes[take_last(&c->cone_walk)];
         const int i = (int)(n - c->net->nodes);
-        if (c->kind[i] == BULK || (c->kind[i] == STREAMS && c->bulk[k]))
+        if (c->kind[i] == BULK || c->kind[i] == LOOKS || (c->kind[i] == STREAMS && c->bulk[k]))
             return 1; /* would hold all of an image once more */
         cost += n->flops_per_element * count_of(&n->dst[0]);
         for (int j = 0; j < n->n_operands; j++)
@@ -342,10 +366,21 @@ static void read_operand(cutter *c, int k, const tgi_net_operand *o)
 {
     for (int s = 0; s < o->n_seg; s++) {
         const int p = origin(c, o->value[s]);
-        const int must =
-            p >= 0 && (c->kind[p] == BULK || (c->kind[p] == STREAMS && c->bulk[k]));
+        const int must = p >= 0 && (c->kind[p] == BULK || c->kind[p] == LOOKS ||
+                                    (c->kind[p] == STREAMS && c->bulk[k]));
         read_in(c, k, o->value[s], must);
     }
+}
+
+/* What node i of stage k looks at, if it is one that looks: stored, and loaded at once. */
+static void read_at_once(cutter *c, int k, int i)
+{
+    const tgi_net_node *n = &c->net->nodes[i];
+    for (int j = 0; c->kind[i] == LOOKS && j < n->n_operands; j++)
+        for (int s = 0; tgi_reads_whole(n, j) && s < n->operand[j].n_seg; s++) {
+            read_in(c, k, n->operand[j].value[s], 1);
+            c->port[n->operand[j].value[s]] = PORT_AT_ONCE;
+        }
 }
 
 static void forget_stage(cutter *c)
@@ -363,6 +398,9 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
     forget_stage(c);
     for (int a = c->at_home.first[k]; a < c->at_home.first[k + 1]; a++)
         join(c, c->at_home.item[a]);
+    for (int a = c->at_home.first[k]; a < c->at_home.first[k + 1]; a++)
+        read_at_once(c, k,
+                     c->at_home.item[a]); /* before a reader of rows would make it again */
     for (int e = c->ending.first[k]; e < c->ending.first[k + 1]; e++)
         read_operand(c, k, &c->net->nodes[c->ending.item[e]].operand[0]);
     for (int o = 0; o < c->net->n_out;
@@ -382,7 +420,7 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
 
 /* ---- The stages' lists ------------------------------------------------------------------- */
 
-/* Is value a the better one to give the bands of a stage their rows? */
+/* Is value a the better one to give the bands of a stage their rows, or its cells theirs? */
 static int drives(const tgi_net *net, int a, int b)
 {
     const int64_t rows =
@@ -397,12 +435,15 @@ static void list_inputs(tgi_stage *s, const cutter *c)
     for (int pass = PORT_LOADED; pass <= PORT_RECOMPUTED; pass++) {
         for (int i = 0; i < c->n_ports; i++)
             if (c->port[c->ports[i]] == pass)
-                s->in[s->n_in++] = (tgi_stage_in){c->ports[i], pass == PORT_RECOMPUTED};
-        if (pass == PORT_LOADED)
+                s->in[s->n_in++] = (tgi_stage_in){.value = c->ports[i],
+                                                  .recomputed = pass == PORT_RECOMPUTED,
+                                                  .at_once = pass == PORT_AT_ONCE};
+        if (pass == PORT_AT_ONCE)
             s->n_loaded = s->n_in;
     }
     for (int i = 1; i < s->n_loaded; i++)
-        if (drives(c->net, s->in[i].value, s->in[0].value)) {
+        if (s->in[i].at_once <= s->in[0].at_once &&
+            drives(c->net, s->in[i].value, s->in[0].value)) {
             const tgi_stage_in first = s->in[0];
             s->in[0] = s->in[i];
             s->in[i] = first;
@@ -415,7 +456,7 @@ static tg_status take_stage(tgi_stage *s, const cutter *c, tgi_err *err)
     for (int i = 0; i < c->n_nodes; i++) {
         const tgi_net_node *n = &c->net->nodes[c->nodes[i]];
         s->node[s->n_nodes++] = c->nodes[i];
-        if (tgi_is_whole(n) && !s->whole_op)
+        if (c->kind[c->nodes[i]] == BULK && tgi_is_whole(n) && !s->whole_op)
             s->whole_op = n->node->name;
     }
     list_inputs(s, c);

@@ -167,10 +167,13 @@ void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band)
     }
 }
 
-/* Where input i stands when input 0 stands at row r: its proportional share, all at the end. */
+/* Where input i stands when input 0 stands at row r: its proportional share, all at the end, or
+ * where it is loaded at once. */
 static int64_t share_of_input(const tgi_flow *f, int i, int64_t r)
 {
     const int v0 = f->stage->in[0].value, v = f->stage->in[i].value;
+    if (f->stage->in[i].at_once)
+        return f->hi[v];
     if (i == 0 || r >= f->hi[v0])
         return i == 0 ? tgi_min(r, f->hi[v0]) : f->hi[v];
     const int64_t d0 = tgi_stage_in_dim(f->stage, 0, TGI_STREAM_AXIS);

@@ -26,12 +26,14 @@ static tgi_range core_of(const tgi_tiling *t, int axis, int64_t k)
     return (tgi_range){out + k * cut, out + tgi_min((k + 1) * cut, f->out)};
 }
 
-/* Input pixels beyond the core's own share, larger side. */
+/* Pixels of input 0 beyond the core's own share, larger side. The fit says what pixels of the
+ * network's input lie under those of the output; of a value between stages extents do. */
 static int64_t halo_of(const tgi_stage *stage, int axis, tgi_range core, tgi_range inside)
 {
     const tgi_place *p = &stage->fit[axis - TGI_STREAM_AXIS].place;
-    const int64_t d_out = p->up ? p->up : tgi_stage_out_dim(stage, 0, axis);
-    const int64_t d_in = p->up ? p->down : tgi_stage_in_dim(stage, 0, axis);
+    const int placed = p->up && stage->in[0].value == stage->net->in[0];
+    const int64_t d_out = placed ? p->up : tgi_stage_out_dim(stage, 0, axis);
+    const int64_t d_in = placed ? p->down : tgi_stage_in_dim(stage, 0, axis);
     const int64_t before = tgi_floor_div((core.lo + p->lead) * d_in, d_out) - inside.lo;
     const int64_t after = inside.hi - tgi_ceil_div((core.hi + p->lead) * d_in, d_out);
     return tgi_max(0, tgi_max(before, after));

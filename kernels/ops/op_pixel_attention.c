@@ -169,6 +169,7 @@ const tgi_op tgi_op_pixel_attention = {
     .name = "PixelAttention",
     .internal = 1,
     .op_class = TGI_OP_WHOLE,
+    .by_rows = 1,
     .attrs = rows,
     .attrs_size = sizeof(attention_attrs),
     .infer = infer,

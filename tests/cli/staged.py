@@ -68,6 +68,21 @@ def attention():
                   node("Reshape", ["s", "back"], ["b"]), y], [w0, w2, flat, back], GREY)
 
 
+def look():
+    """Tokens of pixels, each of which looks at all: keys and values are there as a whole, queries stream."""
+    def turn(x, y):
+        return node("Transpose", [x], [y], perm=[0, 2, 1])
+    parts = [conv(f"w{n}", "p", n, CHANNELS, CHANNELS, 1) for n in "qkv"]
+    p, y = floats("wp", [CHANNELS, 1, 4, 4]), floats("wy", [CHANNELS, 1, 4, 4])
+    patches = dict(kernel_shape=[4, 4], strides=[4, 4])
+    return model([node("Conv", ["x", "wp"], ["p"], **patches)] + [n for n, _ in parts] +
+                 [node("Reshape", [n, "flat"], [n + "f"]) for n in "qkv"] +
+                 [turn("qf", "qt"), turn("vf", "vt"), node("MatMul", ["qt", "kf"], ["s"]), node("Softmax", ["s"], ["w"], axis=2),
+                  node("MatMul", ["w", "vt"], ["o"]), turn("o", "ot"), node("Shape", ["p"], ["shape"]),
+                  node("Reshape", ["ot", "shape"], ["i"]), node("ConvTranspose", ["i", "wy"], ["y"], **patches)],
+                 [w for _, w in parts] + [p, y, ints("flat", [0, CHANNELS, -1])], GREY)
+
+
 def run(*words):
     r = subprocess.run([TEGULA, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=200)
     expect("NormNumbers" not in r.stdout + r.stderr and "NormApply" not in r.stdout + r.stderr,
@@ -121,8 +136,18 @@ def text_says_what_json_says():
     expect("stage_list" not in r.stdout, "stages stand in staged")
 
 
+def queries_stream_past_keys_and_values():
+    ram = re.search(r"give --ram (\d+)MiB", run("plan", "-m", "look.onnx", "wide.tif", "--ram", "1MiB").stderr)[1]
+    p = plan("-m", "look.onnx", "wide.tif", "--ram", f"{int(ram) + 1}MiB")
+    first, last = p["staged"]["stages"]
+    expect(last["reads_at_once"] == ["k", "v"] and first["reads_at_once"] == [] and "whole_image_only" not in p, f"{p['staged']}")
+    expect(last["strips"] * last["bands"] > 1 and p["halo"] == [0, 0, 0], f"halo {p['halo']}, {last}")
+    r = run("plan", "-m", "look.onnx", "wide.tif", "--ram", f"{int(ram) + 1}MiB", "--why")
+    expect('; at once "k", "v"' in r.stdout, r.stdout)
+
+
 def info_says_what_needs_all_pixels():
-    for name in ("norms", "excite"):
+    for name in ("norms", "excite", "look"):
         expect("whole image only" not in run("info", f"{name}.onnx").stdout, f"{name} needs no image at once")
     r = run("plan", "-m", "attention.onnx", "square.tif", "--json")
     expect('"whole_image_only":"Reshape \\"q\\" needs all pixels of an operand at once"' in r.stdout, r.stdout + r.stderr)
@@ -143,7 +168,7 @@ def refusals_say_what_helps():
 
 
 def verify_compares_stages_with_the_whole():
-    for name, stages in (("norms", LAYERS + 1), ("excite", 2), ("attention", 3)):
+    for name, stages in (("norms", LAYERS + 1), ("excite", 2), ("attention", 3), ("look", 2)):
         r = run("verify", "-m", f"{name}.onnx", "square.tif", "--json")
         lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith('{"event":"verify"')]
         v = lines[0] if lines else {}
@@ -228,9 +253,10 @@ def write(name, data):
 
 
 def prepare():
-    for made in (norms, excite, attention, skip, again, deep):
+    for made in (norms, excite, attention, look, skip, again, deep):
         write(made.__name__ + ".onnx", made())
     write("tall.tif", repeated(1024, 64))
+    write("wide.tif", repeated(512, 512))
     write("square.tif", repeated(64, 64))
     write("strip.tif", repeated(384, 384))
     write("low.tif", repeated(256, 64))
@@ -238,7 +264,7 @@ def prepare():
 
 
 main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
-               info_says_what_needs_all_pixels, verify_compares_stages_with_the_whole,
+               info_says_what_needs_all_pixels, queries_stream_past_keys_and_values, verify_compares_stages_with_the_whole,
                a_picture_shows_the_seams_of_others, an_image_that_comes_in_late_is_read,
                each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
                too_small_a_disk_is_said_at_second_zero])

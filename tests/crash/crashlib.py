@@ -183,6 +183,42 @@ def normed(path, width=16, norms=3, kernel=7, seed=4):
     return path
 
 
+def looking(path, width=64, patch=4, seed=5):
+    """Patches of pixels as tokens, each of which looks at all others; their image again."""
+    rng = random.Random(seed)
+    nodes, tensors = [], []
+
+    def tensor(name, *dims):
+        n = 1
+        for d in dims:
+            n *= d
+        tensors.append(_tensor(name, list(dims), [rng.uniform(-0.2, 0.2) for _ in range(n)]))
+        return name
+
+    def longs(name, *values):
+        tensors.append(_field(1, len(values)) + _field(2, 7) + _field(8, name) + _field(9, struct.pack("<%dq" % len(values), *values)))
+        return name
+
+    def add(op, name, *src, attributes=b""):
+        nodes.append(_node(op, list(src), name, attributes))
+        return name
+
+    steps = _ints("kernel_shape", [patch] * 2) + _ints("strides", [patch] * 2)
+    turned = _ints("perm", [0, 2, 1])
+    p = add("Conv", "p", "x", tensor("pw", width, 1, patch, patch), attributes=steps)
+    flat = longs("flat", 0, width, -1)
+    q, k, v = (add("Reshape", n + "f", add("Conv", n, p, tensor(n + "w", width, width, 1, 1)), flat) for n in "qkv")
+    weights = add("Softmax", "w", add("MatMul", "s", add("Transpose", "qt", q, attributes=turned), k), attributes=_int("axis", 2))
+    looks = add("MatMul", "o", weights, add("Transpose", "vt", v, attributes=turned))
+    image = add("Reshape", "i", add("Transpose", "ot", looks, attributes=turned), add("Shape", "shape", p))
+    add("ConvTranspose", "y", add("Add", "sum", image, p), tensor("yw", width, 1, patch, patch), attributes=steps)
+    graph = (b"".join(nodes) + _field(2, "looking") + b"".join(_field(5, t) for t in tensors)
+             + _field(11, _value("x", 1)) + _field(12, _value("y", 1)))
+    with open(path, "wb") as f:
+        f.write(_field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13)))
+    return path
+
+
 # ---- Running --------------------------------------------------------------------------------
 
 def uses_scratch(lab, args):

@@ -12,7 +12,7 @@ import re
 import signal
 import time
 
-from crashlib import Failed, Job, check, main, normed, picture
+from crashlib import Failed, Job, check, looking, main, normed, picture
 
 STAGE = re.compile(r"debug: stage (\d+) of (\d+)(: only its values, once more)?$", re.M)
 ROW = re.compile(r"debug: stage (\d+) of \d+: goes on with row (\d+) of cell (\d+)$", re.M)
@@ -113,6 +113,20 @@ def make(lab, width=320, height=384):
               "%s: %s is kept, of %s at most %d bytes" % (name, kept, name, whole))
         job[name] = Staged(lab, name, args + more)
     return job, whole
+
+
+def make_looking(lab):
+    """Attention over pixels: two stages, the second of which loads keys and values at once and streams queries."""
+    net, image, scratch = looking(lab.path("looking.onnx")), picture(lab.path("look.tif"), 480, 384), lab.path("scratch")
+    args = ["run", "-m", net, image, "--threads", "2", "--exact"]
+    whole = sizes(lab, args)
+    job = []
+    for name, part in (("look-memory", 0.85), ("look-disk", 0.6)):
+        more = ["--ram", "%dKiB" % (part * whole / 1024)] + (["--scratch", scratch] if "disk" in name else [])
+        p = plan(lab, args + more)
+        check([s["reads_at_once"] for s in p["staged"]["stages"]] == [[], ["k", "v"]], "stages: %s" % p["staged"])
+        job.append(Staged(lab, name, args + more))
+    return job
 
 
 def kill_at_random(lab, job, kills):
@@ -280,7 +294,7 @@ def test(lab, rest):
         return 0
     jobs, whole = make(lab)
     kills = int(rest[0]) if rest else 4
-    test_random(lab, list(jobs.values()), kills)
+    test_random(lab, list(jobs.values()) + make_looking(lab), kills)
     test_goes_on(lab, jobs)
     test_another_job(lab, jobs["disk"])
     test_discarded(lab, jobs["disk"])

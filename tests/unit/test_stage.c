@@ -88,6 +88,13 @@ static int two(draft *d, const char *op, const char *name, int a, int b)
     return add(d, op, name, 2, src);
 }
 
+/* Each pixel of q looks at all of k and v. */
+static int attend(draft *d, const char *name, int q, int k, int v)
+{
+    const int src[3] = {q, k, v};
+    return add(d, "PixelAttention", name, 3, src);
+}
+
 static int norm(draft *d, const char *name, int from, int64_t c)
 {
     const int src[3] = {from, constant(d, c, 0, 0), constant(d, c, 0, 0)};
@@ -144,7 +151,7 @@ static const char *name_of(const draft *d, int v)
     return at;
 }
 
-/* "nodes | in, (recomputed) | out, out for waiting node, ~reduced for node" */
+/* "nodes | in, *loaded at once, (recomputed) | out, out for waiting node, ~reduced for node" */
 static const char *stage_text(const draft *d, const tgi_stage *s)
 {
     static char buf[1024];
@@ -154,7 +161,10 @@ static const char *stage_text(const draft *d, const tgi_stage *s)
                        tgi_stage_node(s, k)->node->name);
     at += snprintf(buf + at, sizeof buf - (size_t)at, " |");
     for (int i = 0; i < s->n_in; i++)
-        at += snprintf(buf + at, sizeof buf - (size_t)at, s->in[i].recomputed ? " (%s)" : " %s",
+        at += snprintf(buf + at, sizeof buf - (size_t)at,
+                       s->in[i].recomputed ? " (%s)"
+                       : s->in[i].at_once  ? " *%s"
+                                           : " %s",
                        name_of(d, s->in[i].value));
     at += snprintf(buf + at, sizeof buf - (size_t)at, " |");
     for (int o = 0; o < s->n_out; o++) {
@@ -404,6 +414,43 @@ static void operators_that_need_all_pixels_share_a_stage_and_nothing_else_is_in_
     end(&d);
 }
 
+/* Queries stream through the stage, which has keys and values from the one before. A layer behind
+ * it is in the stage, too. */
+static void queries_stream_past_keys_and_values_that_are_loaded_at_once(void)
+{
+    draft d = begin();
+    const int in = input(&d, 8), a = conv(&d, "a", in, 8, 8, 3), q = conv(&d, "q", a, 8, 8, 1);
+    const int k = conv(&d, "k", a, 8, 8, 1), v = conv(&d, "v", a, 8, 8, 15);
+    const int look = attend(&d, "look", q, k, v);
+    output(&d, conv(&d, "b", two(&d, "Add", "sum", look, a), 8, 8, 3));
+    cut(&d, 8);
+    CHECK_STR(d.s->one.whole_op, "look");
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "a k v | in | k>look v>look");
+    check_stage(&d, 1, "a q look sum b | in *k *v (a) | b");
+    CHECK(d.s->stage[0].whole_op == NULL && d.s->stage[1].whole_op == NULL);
+    char text[160];
+    tgi_stages_at_once_text(d.s, text, sizeof text);
+    CHECK_STR(text, "");
+    end(&d);
+}
+
+/* A value that is looked at is stored, though another reader of its rows would make it again; one
+ * that looks is never made again. */
+static void what_is_looked_at_is_stored_and_what_looks_is_stored_for_later_stages(void)
+{
+    draft d = begin();
+    const int in = input(&d, 8), a = conv(&d, "a", in, 8, 8, 1);
+    const int look = attend(&d, "look", a, a, a), n = norm(&d, "n", look, 8);
+    output(&d, two(&d, "Add", "sum", attend(&d, "last", n, in, in), look));
+    cut(&d, 8);
+    CHECK_EQ(d.s->n, 3);
+    check_stage(&d, 0, "a | in | a>look");
+    check_stage(&d, 1, "look | *a | look ~look>n");
+    check_stage(&d, 2, "n last sum | look n# *in | sum");
+    end(&d);
+}
+
 /* The stage hands its largest value out first. The parts of a reduction still are in order, and
  * have one place for its numbers. */
 static void parts_of_a_reduction_share_its_numbers_in_any_order_of_the_outputs(void)
@@ -469,7 +516,7 @@ static draft drawn(uint64_t seed)
     for (int i = 0; i < nodes; i++) {
         const int a = (int)tg_rand_in(&seed, 0, n - 1), b = (int)tg_rand_in(&seed, 0, n - 1);
         small[n] = small[a];
-        switch (tg_rand_in(&seed, 0, 6)) {
+        switch (tg_rand_in(&seed, 0, 7)) {
         case 0:
             v[n] = conv(&d, names[i], v[a], 8, 8, small[a] ? 1 : 3);
             break;
@@ -486,6 +533,9 @@ static draft drawn(uint64_t seed)
         case 4:
             v[n] = tg_rand_in(&seed, 0, 3) ? one(&d, "Relu", names[i], v[a])
                                            : mix(&d, names[i], v[a], 8);
+            break;
+        case 5:
+            v[n] = attend(&d, names[i], v[a], v[b], v[b]);
             break;
         default:
             v[n] = two(&d, "Mul", names[i], v[a], v[b]);
@@ -542,20 +592,23 @@ static void check_loaded(const draft *d, int k, unsigned char *have)
                         ? hands_out(&d->s->stage[j], n->operand[0].value[0], node, 1)
                         : hands_out(&d->s->stage[j], v, -1, 0);
         CHECK(from);
-        CHECK(tgi_net_dim(d->net, v, 2) <= tgi_stage_in_dim(s, 0, 2)); /* in[0] drives */
+        CHECK(s->in[i].at_once || /* in[0] drives */
+              (!s->in[0].at_once && tgi_net_dim(d->net, v, 2) <= tgi_stage_in_dim(s, 0, 2)));
         have[v] = 1;
     }
 }
 
-/* What needs all pixels has them from outside, or from another such node before it. */
+/* What needs all pixels has them from outside, or from another such node before it; what looks at
+ * them, from outside and at once. */
 static void check_whole(const draft *d, const tgi_stage *s, const tgi_net_node *n)
 {
+    const int looks = n->node->op->by_rows && tgi_is_streamed(d->net, n->operand[0].value[0]);
     for (int j = 0; tgi_is_whole(n) && j < n->n_operands; j++) {
         const int v = n->operand[j].value[0];
-        const tgi_net_node *by = maker_of(d, v);
-        int loaded = 0;
+        const tgi_net_node *by = looks ? NULL : maker_of(d, v);
+        int loaded = looks ? !tgi_reads_whole(n, j) : !tgi_is_streamed(d->net, v);
         for (int i = 0; i < s->n_loaded; i++)
-            loaded |= s->in[i].value == v;
+            loaded |= s->in[i].value == v && s->in[i].at_once >= looks;
         CHECK(n->operand[j].n_seg == 0 || loaded || (by && tgi_is_whole(by)));
     }
 }
@@ -633,6 +686,8 @@ int main(void)
     RUN(a_pool_of_one_pixel_cuts_nothing);
     RUN(an_operator_that_needs_all_pixels_has_them_stored);
     RUN(operators_that_need_all_pixels_share_a_stage_and_nothing_else_is_in_it);
+    RUN(queries_stream_past_keys_and_values_that_are_loaded_at_once);
+    RUN(what_is_looked_at_is_stored_and_what_looks_is_stored_for_later_stages);
     RUN(parts_of_a_reduction_share_its_numbers_in_any_order_of_the_outputs);
     RUN(the_whole_net_is_one_stage_whatever_the_cut);
     RUN(of_any_graph_every_stage_has_what_it_reads_and_all_is_handed_out);
