@@ -157,16 +157,19 @@ static tg_status first32(tgi_tiff_file *t, const tgi_tiff_array *a, uint32_t *ou
     return TG_OK;
 }
 
-/* First value of a per-sample tag; `differ` is set when another sample says otherwise. */
+/* First value of a per-sample tag; *alike: how many samples say the same. */
 static tg_status per_sample(tgi_tiff_file *t, const tgi_tiff_array *a, uint32_t *out,
-                            bool *differ, tgi_err *err)
+                            uint32_t *alike, tgi_err *err)
 {
+    *alike = UINT32_MAX;
     TGI_TRY(first32(t, a, out, err));
     for (uint64_t i = 1; i < a->count && i < 65536; i++) {
         uint64_t v = 0;
         TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v, err));
-        if (v != *out)
-            *differ = true;
+        if (v != *out) {
+            *alike = (uint32_t)i;
+            break;
+        }
     }
     return TG_OK;
 }
@@ -200,6 +203,7 @@ typedef struct seen {
     bool width, height, bits, format, samples, compression, predictor, photometric, tile_w,
         tile_h, rps;
     uint64_t tile[2], rps_value; /* w,h */
+    uint32_t alike[2];           /* samples that have the bits, the format, of the first */
 } seen;
 
 static tg_status take64(tgi_tiff_file *t, const tgi_tiff_array *a, bool *have, uint64_t *out,
@@ -254,7 +258,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 257:
         return take64(t, a, &s->height, &p->height, err);
     case 258:
-        return per_sample(t, a, &p->bits, &p->bits_differ, err);
+        return per_sample(t, a, &p->bits, &s->alike[0], err);
     case 259:
         return first32(t, a, &p->compression, err);
     case 262:
@@ -315,7 +319,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         p->last_extra = (uint32_t)tgi_min(v64, UINT32_MAX);
         return TG_OK;
     case 339:
-        return per_sample(t, a, &p->format, &p->bits_differ, err);
+        return per_sample(t, a, &p->format, &s->alike[1], err);
     case 347:
         keep_first(&p->jpeg_tables, a);
         return TG_OK;
@@ -360,6 +364,7 @@ static bool as_rgb(const tgi_tiff_page *p)
 
 static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
 {
+    p->no_image = !s->width && !s->height && !p->offsets.count;
     if (!s->width || !s->height || !p->width || !p->height)
         return tgi_fail(err, TG_E_FORMAT, "an image of %llu x %llu pixels",
                         (unsigned long long)p->width, (unsigned long long)p->height);
@@ -370,6 +375,8 @@ static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT, "SamplesPerPixel is %u", p->samples);
     if (!p->offsets.count)
         return tgi_fail(err, TG_E_FORMAT, "no strip or tile offsets");
+    /* tags may have more values than there are samples */
+    p->bits_differ = s->alike[0] < p->samples || s->alike[1] < p->samples;
     p->tiled = s->tile_w || s->tile_h;
     p->block_w = p->tiled ? s->tile[0] : p->width;
     p->block_h = p->tiled ? s->tile[1] : s->rps ? s->rps_value : p->height;
@@ -388,7 +395,7 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
     const size_t head = t->bigtiff ? 8 : 2, entry = t->bigtiff ? 20 : 12;
     const size_t tail = t->bigtiff ? 8 : 4;
     const uint8_t *p;
-    seen s = {0};
+    seen s = {.alike = {UINT32_MAX, UINT32_MAX}};
     *out = (tgi_tiff_page){.pos = pos,
                            .bits = 1,
                            .format = 1,

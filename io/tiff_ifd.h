@@ -77,6 +77,7 @@ typedef struct tgi_tiff_page {
     uint64_t width, height;
     uint32_t bits, format, samples; /* format: 1 uint, 2 int, 3 float, as SampleFormat */
     bool bits_differ;               /* samples differ in depth or format */
+    bool no_image; /* it says nothing of pixels: not how many, nor where they lie */
     bool planar, tiled;
     uint32_t compression, predictor, photometric, fill_order, depth, orientation;
     uint32_t fax_options; /* T4Options of compression 3 */
