@@ -487,6 +487,7 @@ static tg_dtype dtype_of(uint32_t format, uint32_t bits)
     static const tg_dtype ints[] = {TG_DTYPE_I8, TG_DTYPE_I16, TG_DTYPE_I32, TG_DTYPE_I64};
     if (format == 3)
         return bits == 16   ? TG_DTYPE_F16
+               : bits == 24 ? TG_DTYPE_F32
                : bits == 32 ? TG_DTYPE_F32
                : bits == 64 ? TG_DTYPE_F64
                             : TG_DTYPE_NONE;
