@@ -251,6 +251,8 @@ static tg_status cut_off(const tgi_unpack *u, tgi_err *err)
 void tgi_unpack_spare(tgi_unpack *u, size_t bytes)
 {
     u->spare = bytes;
+    if (u->codec->spare)
+        u->codec->spare(u->state, bytes);
 }
 
 #define LEAST_CODES 3 /* bytes that hold more than one code of any width */

@@ -74,6 +74,8 @@ typedef struct tgi_codec {
     /* Optional beside `more`, where it is faster: decode the first `want` bytes of a block that
      * may be longer. false: it cannot tell, `more` has to decode the block. */
     bool (*at_once)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want);
+    /* Optional: told what tgi_unpack_spare is told. */
+    void (*spare)(void *state, size_t bytes);
     /* Optional: name the next block and its page. The codec may then ignore the bytes that it
      * is given. */
     tg_status (*place)(void *state, const tgi_tiff_page *page, uint64_t block, tgi_err *err);

@@ -30,6 +30,7 @@ enum {
     T_LONG,
     T_RATIONAL,
     T_UNDEFINED = 7,
+    T_FLOAT = 11,
     T_IFD = 13,
     T_LONG8 = 16,
     T_SLONG8,
@@ -185,16 +186,28 @@ static tg_status rational(tgi_tiff_file *t, const tgi_tiff_array *a, double *out
     return TG_OK;
 }
 
-/* n of them, as numerators and denominators; others are as if absent. */
-static tg_status rationals(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t n, uint32_t *out,
-                           uint16_t *n_out, tgi_err *err)
+/* n numbers of any type that has them; other counts and types are as if absent. */
+static tg_status numbers(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t n, float *out,
+                         uint16_t *n_out, tgi_err *err)
 {
+    const size_t size = type_size(a->type);
     const uint8_t *p;
-    if (a->type != T_RATIONAL || a->count != n)
+    if (a->count != n || (a->type != T_RATIONAL && a->type != T_FLOAT && !is_integer(a->type)))
         return TG_OK;
-    TGI_TRY(tgi_window_get(&t->win, &t->f, a->pos, 8u * n, t->win.cap, &p, err));
-    for (size_t i = 0; i < 2u * n; i++)
-        out[i] = tgi_load32(p + 4 * i, t->big_endian);
+    for (uint16_t i = 0; i < n; i++) {
+        uint64_t v = 0;
+        if (is_integer(a->type)) {
+            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v, err));
+            out[i] = (float)v;
+            continue;
+        }
+        TGI_TRY(tgi_window_get(&t->win, &t->f, a->pos + i * size, size, t->win.cap, &p, err));
+        const uint32_t first = tgi_load32(p, t->big_endian);
+        const uint32_t below = size == 8 ? tgi_load32(p + 4, t->big_endian) : 1;
+        out[i] = below ? (float)first / (float)below : 0;
+        if (a->type == T_FLOAT)
+            memcpy(&out[i], &first, sizeof first);
+    }
     *n_out = n;
     return TG_OK;
 }
@@ -324,7 +337,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         keep_first(&p->jpeg_tables, a);
         return TG_OK;
     case 529:
-        return rationals(t, a, 3, p->ycbcr.coefficients, &p->ycbcr.n_coefficients, err);
+        return numbers(t, a, 3, p->ycbcr.coefficients, &p->ycbcr.n_coefficients, err);
     case 530:
         for (uint64_t i = 0; i < 2 && i < a->count; i++) {
             TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
@@ -332,7 +345,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         }
         return TG_OK;
     case 532:
-        return rationals(t, a, 6, p->ycbcr.reference, &p->ycbcr.n_reference, err);
+        return numbers(t, a, 6, p->ycbcr.reference, &p->ycbcr.n_reference, err);
     case 50674:
         for (uint64_t i = 0; i < 2 && i < a->count; i++) {
             TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
@@ -347,17 +360,15 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     }
 }
 
-/* YCbCr of bytes that is no JPEG: libtiff spreads its colours over the pixels. Of 4 x 4 pixels
- * that share one it loses some, and bits the other way round it turns in strips but not in
- * tiles. */
+/* YCbCr of bytes that is no JPEG: its colours are spread over the pixels. */
 static bool as_rgb(const tgi_tiff_page *p)
 {
     const uint32_t c = p->compression;
     const uint16_t across = p->ycbcr.subsampling[0], down = p->ycbcr.subsampling[1];
     return p->photometric == TGI_TIFF_YCBCR && p->bits == 8 && !p->bits_differ &&
            (p->format == 1 || p->format == 4) && p->samples == 3 && !p->planar &&
-           p->predictor == 1 && p->fill_order == 1 &&
-           (across == 1 || across == 2 || across == 4) && (down == 1 || down == 2) &&
+           p->predictor == 1 && (across == 1 || across == 2 || across == 4) &&
+           (down == 1 || down == 2 || (down == 4 && across == 4)) &&
            (c == TGI_TIFF_NONE || c == TGI_TIFF_LZW || c == TGI_TIFF_PACKBITS ||
             c == TGI_TIFF_DEFLATE || c == TGI_TIFF_DEFLATE_OLD);
 }
@@ -603,8 +614,6 @@ static bool lib_takes(const tgi_tiff_page *p)
                 : p->photometric == TGI_TIFF_LOG_LUV ? p->samples == 3 && !p->planar
                                                      : false) &&
                (real ? bits == 32 : bits == 16 || (bits == 8 && natural));
-    case TGI_TIFF_AS_RGB:
-        return true;
     case TGI_TIFF_OLD_JPEG:
         return natural && bits == 8 && !p->planar &&
                (p->samples == 1 ? p->photometric < TGI_TIFF_RGB : is_old_colour(p));

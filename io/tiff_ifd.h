@@ -35,7 +35,7 @@ enum {
     TGI_TIFF_LZMA = 34925,
     TGI_TIFF_ZSTD = 50000,
     TGI_TIFF_WEBP = 50001,
-    /* No code that stands in files: libtiff turns these into RGB, whatever their
+    /* No code that stands in files: YCbCr that is no JPEG, which becomes RGB, whatever its
      * compression. */
     TGI_TIFF_AS_RGB = 1 << 16
 };
@@ -53,11 +53,11 @@ enum {
 /* Tags of electron microscopes: a text about the image. */
 enum { TGI_TIFF_ZEISS_SEM = 34118, TGI_TIFF_FEI = 34680, TGI_TIFF_FEI_HELIOS = 34682 };
 
-/* What YCbCr means outside JPEG. Fractions are numerators and denominators, as in the file. */
+/* What YCbCr means outside JPEG. */
 typedef struct tgi_tiff_ycbcr {
     uint16_t subsampling[2];              /* pixels across and down that share a colour */
     uint16_t n_coefficients, n_reference; /* 0: the tag is absent; else 3 and 6 */
-    uint32_t coefficients[2 * 3], reference[2 * 6];
+    float coefficients[3], reference[6];
 } tgi_tiff_ycbcr;
 
 /* Where the values of one tag lie in the file. count 0: the tag is absent. */
