@@ -271,10 +271,12 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 257:
         return take64(t, a, &s->height, &p->height, err);
     case 258:
+        s->bits = true;
         return per_sample(t, a, &p->bits, &s->alike[0], err);
     case 259:
         return first32(t, a, &p->compression, err);
     case 262:
+        s->photometric = true;
         return first32(t, a, &p->photometric, err);
     case 266:
         return first32(t, a, &p->fill_order, err);
@@ -288,6 +290,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 274:
         return first32(t, a, &p->orientation, err);
     case 277:
+        s->samples = true;
         return first32(t, a, &p->samples, err);
     case 278:
         return take64(t, a, &s->rps, &s->rps_value, err);
@@ -373,6 +376,17 @@ static bool as_rgb(const tgi_tiff_page *p)
             c == TGI_TIFF_DEFLATE || c == TGI_TIFF_DEFLATE_OLD);
 }
 
+/* What old JPEG is that does not say what it is, by libtiff. */
+static void complete_old_jpeg(tgi_tiff_page *p, const seen *s)
+{
+    if (!s->photometric)
+        p->photometric = TGI_TIFF_YCBCR;
+    if (!s->bits)
+        p->bits = 8;
+    if (!s->samples)
+        p->samples = p->photometric < TGI_TIFF_RGB ? 1 : 3;
+}
+
 static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
 {
     p->no_image = !s->width && !s->height && !p->offsets.count;
@@ -382,6 +396,8 @@ static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
     if (p->width > MAX_SIDE || p->height > MAX_SIDE)
         return tgi_fail(err, TG_E_FORMAT, "an image of %llu x %llu pixels is absurd",
                         (unsigned long long)p->width, (unsigned long long)p->height);
+    if (p->compression == TGI_TIFF_OLD_JPEG)
+        complete_old_jpeg(p, s);
     if (!p->samples || p->samples > 65535)
         return tgi_fail(err, TG_E_FORMAT, "SamplesPerPixel is %u", p->samples);
     if (!p->offsets.count)
@@ -632,10 +648,11 @@ static tg_status refuse_lib(const tgi_tiff_page *p, uint64_t file_size, tgi_err 
                         "not supported",
                         name, p->samples, p->bits, p->format, p->photometric);
     const bool old = p->codec == TGI_TIFF_OLD_JPEG;
-    if (old && (p->tiled || file_size > MAX_OLD_FILE))
+    if (old && (p->block_w < p->width || file_size > MAX_OLD_FILE))
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s in %s is not supported", name,
-                        p->tiled ? "tiles" : "a file beyond 4 GiB");
-    if (old && (p->width > MAX_OLD_SIDE || p->height > MAX_OLD_SIDE))
+                        p->block_w < p->width ? "tiles side by side" : "a file beyond 4 GiB");
+    if (old &&
+        (p->block_w > MAX_OLD_SIDE || p->height > MAX_OLD_SIDE || p->block_h > MAX_OLD_SIDE))
         return tgi_fail(err, TG_E_FORMAT, "%s of %llu x %llu pixels", name,
                         (unsigned long long)p->width, (unsigned long long)p->height);
     if (p->block_w > MAX_LIB_BLOCK || p->block_h > MAX_LIB_BLOCK / p->block_w / samples)

@@ -1,4 +1,5 @@
-/* unpack_old_jpeg.c - JPEG as TIFF 6.0 had it (compression 6), through libtiff.
+/* unpack_old_jpeg.c - JPEG as TIFF 6.0 had it (compression 6), through libtiff. What is said here
+ * of strips goes for tiles, of which libtiff reads one column: a page's stream is as wide.
  *
  * Its parts lie anywhere in the file: a whole JPEG stream, or tables and the strips without
  * headers. libtiff makes one stream of them for libjpeg, from the first strip of a page to the
@@ -39,6 +40,8 @@ typedef struct old_jpeg {
 
 static uint64_t rows_of(const old_jpeg *o, uint64_t strip)
 {
+    if (o->page.tiled)
+        return o->page.block_h;
     return tgi_min(o->page.block_h, o->page.height - strip * o->page.block_h);
 }
 
@@ -115,7 +118,7 @@ static void old_begin(void *state)
 static tg_status old_place(void *state, const tgi_tiff_page *page, uint64_t block, tgi_err *err)
 {
     old_jpeg *o = state;
-    if (page->codec != TGI_TIFF_OLD_JPEG || page->width != o->p.width ||
+    if (page->codec != TGI_TIFF_OLD_JPEG || page->block_w != o->p.width ||
         page->samples != o->p.samples || page->block_bytes != o->p.block_bytes ||
         page->n_blocks != o->p.strips || block >= page->n_blocks)
         return tgi_fail(err, TG_E_FORMAT, "the directory at offset %llu has changed",
@@ -158,8 +161,8 @@ static tg_status find_strips(old_jpeg *o, tgi_err *err)
     for (size_t i = 0; i < n; i++)
         if (!at[i] || !count[i] || count[i] > o->p.file->size - at[i])
             return tgi_fail(err, TG_E_FORMAT,
-                            "strip %zu (%u bytes at %u) lies past the end of the file", i,
-                            count[i], at[i]);
+                            "%s %zu (%u bytes at %u) lies past the end of the file",
+                            o->page.tiled ? "tile" : "strip", i, count[i], at[i]);
     return TG_OK;
 }
 
@@ -192,11 +195,21 @@ static tg_status describe(old_jpeg *o, tgi_err *err)
     tgi_tiff_lib_one(f, TIFFTAG_COMPRESSION, COMPRESSION_OJPEG);
     tgi_tiff_lib_one(f, TIFFTAG_PHOTOMETRIC,
                      samples == 3 ? PHOTOMETRIC_YCBCR : PHOTOMETRIC_MINISBLACK);
-    tgi_tiff_lib_behind(f, TIFFTAG_STRIPOFFSETS, o->places, n, 0);
+    if (!g->tiled)
+        tgi_tiff_lib_behind(f, TIFFTAG_STRIPOFFSETS, o->places, n, 0);
     tgi_tiff_lib_one(f, TIFFTAG_SAMPLESPERPIXEL, samples);
-    tgi_tiff_lib_one(f, TIFFTAG_ROWSPERSTRIP, (uint32_t)g->block_h);
-    tgi_tiff_lib_behind(f, TIFFTAG_STRIPBYTECOUNTS, o->places + n, n, n * sizeof *o->places);
+    if (!g->tiled) {
+        tgi_tiff_lib_one(f, TIFFTAG_ROWSPERSTRIP, (uint32_t)g->block_h);
+        tgi_tiff_lib_behind(f, TIFFTAG_STRIPBYTECOUNTS, o->places + n, n,
+                            n * sizeof *o->places);
+    }
     tgi_tiff_lib_one(f, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    if (g->tiled) {
+        tgi_tiff_lib_one(f, TIFFTAG_TILEWIDTH, (uint32_t)g->block_w);
+        tgi_tiff_lib_one(f, TIFFTAG_TILELENGTH, (uint32_t)g->block_h);
+        tgi_tiff_lib_behind(f, TIFFTAG_TILEOFFSETS, o->places, n, 0);
+        tgi_tiff_lib_behind(f, TIFFTAG_TILEBYTECOUNTS, o->places + n, n, n * sizeof *o->places);
+    }
     TGI_TRY(describe_jpeg(o, err));
     if (samples == 3)
         tgi_tiff_lib_short(f, TIFFTAG_YCBCRSUBSAMPLING, g->ycbcr.subsampling, 2);
@@ -219,7 +232,8 @@ static tg_status begin_page(old_jpeg *o, tgi_err *err)
                             places_bytes(&o->p));
     TGI_TRY(describe(o, err));
     o->t = tgi_tiff_lib_open(&o->f, handle_bytes(&o->p));
-    if (!o->t || TIFFNumberOfStrips(o->t) != o->page.n_blocks)
+    if (!o->t ||
+        (o->page.tiled ? TIFFNumberOfTiles : TIFFNumberOfStrips)(o->t) != o->page.n_blocks)
         return damaged(o, err);
     if (o->p.samples == 1)
         return TG_OK;
@@ -237,10 +251,14 @@ static tg_status begin_page(old_jpeg *o, tgi_err *err)
 static tg_status next_strip(old_jpeg *o, tgi_err *err)
 {
     o->n_packed = 0; /* a strip that fails is written over the one before */
-    const tmsize_t size = TIFFVStripSize(o->t, (uint32_t)rows_of(o, o->next));
+    const bool tiled = o->page.tiled;
+    const tmsize_t size =
+        tiled ? TIFFTileSize(o->t) : TIFFVStripSize(o->t, (uint32_t)rows_of(o, o->next));
     if (size <= 0 || (size_t)size > o->cap)
         return damaged(o, err);
-    if (TIFFReadEncodedStrip(o->t, (uint32_t)o->next, o->packed, -1) != size || o->f.said[0])
+    if ((tiled ? TIFFReadEncodedTile : TIFFReadEncodedStrip)(o->t, (uint32_t)o->next, o->packed,
+                                                             -1) != size ||
+        o->f.said[0])
         return damaged(o, err);
     o->n_packed = (size_t)size;
     o->next++;

@@ -223,8 +223,8 @@ def page(t, w, h, samples=1, bits=8, fmt=1, code=1, rows=None, tile=None, planar
     return t.directory(tags, linked)
 
 
-def old_jpeg(flavour="stream", colour=True, order="<", big=False, w=33, h=32, rows=16):
-    """A page of old JPEG: a whole stream; its header, then strips; or tables, then strips."""
+def old_jpeg(flavour="stream", colour=True, order="<", big=False, w=33, h=32, rows=16, tiled=False):
+    """A page of old JPEG: a whole stream; its header, then strips; or tables, then strips. Or tiles."""
     factors = (0x22, 0x11, 0x11) if colour else (0x11,)
     side = 16 if colour else 8
     units = -(-w // side) * (min(rows, h) // side)
@@ -243,6 +243,12 @@ def old_jpeg(flavour="stream", colour=True, order="<", big=False, w=33, h=32, ro
         more.update(t262=(3, 6), t530=(3, [2, 2]))
     if flavour == "stream":
         rows, strips = h, [data[scan:]]
+    if tiled:
+        at = [t.add(s) for s in strips]
+        tags = {256: (4, w - 3), 257: (4, h - 5), 259: (3, 6), 322: (4, w), 323: (4, rows), 324: (4, at),
+                325: (4, [len(s) for s in strips]), 512: (3, 1)}
+        t.directory({**tags, **{int(k[1:]): v for k, v in more.items()}})
+        return t
     page(t, w, h, samples=len(factors), code=6, rows=rows, packer=lambda b: strips.pop(0), t512=(3, 1), **more)
     return t
 
@@ -253,6 +259,7 @@ def old_jpegs():
     yield "old_jpeg_head", old_jpeg("head")
     yield "old_jpeg_tables", old_jpeg("tables", order=">")
     yield "old_jpeg_big", old_jpeg("tables", big=True)
+    yield "old_jpeg_tiles", old_jpeg("tables", w=48, tiled=True)
 
 
 def thunder(w, rows):
