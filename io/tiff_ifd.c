@@ -531,10 +531,8 @@ static const char *photometric_name(uint32_t v)
     switch (v) {
     case TGI_TIFF_YCBCR:
         return "YCbCr";
-    case 8:
-    case 9:
-    case 10:
-        return "Lab";
+    case 10: /* its numbers mean what another tag says */
+        return "ITU Lab";
     case TGI_TIFF_LOG_L:
     case TGI_TIFF_LOG_LUV:
         return "Log";

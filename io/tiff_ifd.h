@@ -46,6 +46,8 @@ enum {
     TGI_TIFF_PALETTE = 3,
     TGI_TIFF_CMYK = 5,
     TGI_TIFF_YCBCR = 6,
+    TGI_TIFF_CIELAB = 8,
+    TGI_TIFF_ICCLAB = 9,
     TGI_TIFF_LOG_L = 32844,
     TGI_TIFF_LOG_LUV = 32845
 };

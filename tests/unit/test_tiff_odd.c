@@ -66,6 +66,29 @@ static void test_smaller_subifds_of_tifffile_are_levels(void)
     CHECK_EQ(first_pixel(1), 5);
 }
 
+/* L, a and b come as they are stored, and are said to be that. */
+static void test_lab_is_read_as_it_is_stored(void)
+{
+    static const tgi_stored as[] = {TGI_STORED_CIELAB, TGI_STORED_ICCLAB};
+    for (int k = 0; k < 2; k++) {
+        const hand_page p = {
+            .w = 16, .h = 16, .bits = 8, .samples = 3, .fill = 11, .photometric = 8 + k};
+        tgi_err err = {0};
+        hand_tiff(path, &p, 1);
+        CHECK_EQ(first_pixel(0), 11);
+        tgi_source *s = opened(0, &err);
+        CHECK_EQ(s ? s->ops->info(s)->meta.stored_as : TGI_STORED_LIGHT, as[k]);
+        CHECK_EQ(s ? s->ops->info(s)->meta.colours : 0, 3);
+        tgi_source_close(&s);
+    }
+    const hand_page itu = {.w = 16, .h = 16, .bits = 8, .samples = 3, .photometric = 10};
+    tgi_err err = {0};
+    tgi_source *s = NULL;
+    hand_tiff(path, &itu, 1);
+    CHECK_EQ(tgi_source_open(path, NULL, &s, &err), TG_E_UNSUPPORTED);
+    CHECK(strstr(err.text, "photometric 10 (ITU Lab)") != NULL);
+}
+
 /* Photoshop packs a byte too much into each strip, also of a thumbnail, which it does not sign. */
 static void test_a_level_in_a_file_of_photoshop_is_photoshop_s(void)
 {
@@ -126,6 +149,7 @@ int main(void)
     RUN(test_bits_of_a_sample_that_is_not_there_do_not_count);
     RUN(test_a_subifd_that_says_nothing_of_pixels_is_no_image);
     RUN(test_smaller_subifds_of_tifffile_are_levels);
+    RUN(test_lab_is_read_as_it_is_stored);
     RUN(test_a_level_in_a_file_of_photoshop_is_photoshop_s);
     unlink(path);
     return TEST_END();

@@ -222,7 +222,7 @@ static void test_what_is_not_read_is_refused_by_name(void)
         uint32_t value;
         const char *says;
     } bent[] = {
-        {262, 8, 8, "photometric 8 (Lab)"},
+        {262, 8, 8, "photometric 8, is not supported"},
         {277, 8, 2, "photometric 6 (YCbCr)"},
         {519, 4, 4, "tag 519 has 4 values"},
         {519, 8, 1 << 20, "lie past the end"},

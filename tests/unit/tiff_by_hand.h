@@ -18,6 +18,7 @@ typedef struct hand_page {
     const char *text;  /* ImageDescription or NULL */
     int sub;           /* 1: a SubIFD of the last page before it that is not */
     int bare;          /* 1: it says nothing of pixels, but where a JPEG lies */
+    int photometric;   /* 0: by the samples */
     int more_bits;     /* 1: it has the bits of one sample more than there are, which is 1 */
     uint8_t fill;      /* pixel at (x, y) is fill + x + 3 * y, in every byte */
     hand_tag extra[6]; /* ascending, other tags than those made here */
@@ -83,6 +84,7 @@ static inline uint32_t hand_page_write(FILE *f, const hand_page *p, const uint32
     const uint32_t bytes = (uint32_t)(pixel * w * h), subfile = (uint32_t)p->subfile;
     uint16_t bits[8], one = 1, samples = (uint16_t)p->samples, photo = p->samples >= 3 ? 2 : 1;
     hand_ifd d = {.n = 0};
+    photo = p->photometric ? (uint16_t)p->photometric : photo;
     if (p->bare) {
         hand_add(&d, 513, 4, 1, &at);
         hand_add(&d, 514, 4, 1, &bytes);
