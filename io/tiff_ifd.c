@@ -19,6 +19,7 @@
 /* pixels; keeps products of sides and bytes in 63 bits */
 #define MAX_SIDE (UINT64_C(1) << 40)
 
+#define PUBLIC 1024u                              /* tags of TIFF 6.0 and its notes are below */
 #define MAX_OLD_SIDE 65500u                       /* of a JPEG, by libjpeg */
 #define MAX_OLD_FILE ((UINT64_C(1) << 32) - 4096) /* its offsets have 32 bits */
 #define MAX_LIB_BLOCK (UINT64_C(1) << 28) /* samples: libtiff counts some bytes in 32 bits */
@@ -217,7 +218,19 @@ typedef struct seen {
         tile_h, rps;
     uint64_t tile[2], rps_value; /* w,h */
     uint32_t alike[2];           /* samples that have the bits, the format, of the first */
+    uint8_t had[PUBLIC / 8];     /* a bit for each tag */
 } seen;
+
+/* Was the tag there before? Of tags that others made their own, those who keep them know. */
+static bool was_there(seen *s, uint16_t tag)
+{
+    const uint8_t bit = (uint8_t)(1u << tag % 8);
+    if (tag >= PUBLIC)
+        return false;
+    const bool was = s->had[tag / 8] & bit;
+    s->had[tag / 8] |= bit;
+    return was;
+}
 
 static tg_status take64(tgi_tiff_file *t, const tgi_tiff_array *a, bool *have, uint64_t *out,
                         tgi_err *err)
@@ -459,7 +472,7 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
         memcpy(e, p, entry); /* reading values may move the window */
         const uint16_t tag = tgi_load16(e, t->big_endian);
         TGI_TRY(entry_array(t, e, at, tag, &a, err));
-        if (a.count)
+        if (a.count && !was_there(&s, tag))
             TGI_TRY(take_tag(t, tag, &a, out, &s, err));
     }
     TGI_TRY(tgi_window_get(&t->win, &t->f, at, tail, t->win.cap, &p, err));

@@ -66,6 +66,25 @@ static void test_smaller_subifds_of_tifffile_are_levels(void)
     CHECK_EQ(first_pixel(1), 5);
 }
 
+static void test_of_a_tag_that_appears_twice_the_first_counts(void)
+{
+    static const uint16_t white = 0, bits = 16, cmyk = 5;
+    const hand_page p = {.w = 16,
+                         .h = 16,
+                         .bits = 8,
+                         .samples = 1,
+                         .fill = 4,
+                         .extra = {{258, 3, 1, &bits}, {262, 3, 1, &white}, {262, 3, 1, &cmyk}},
+                         .n_extra = 3};
+    tgi_err err = {0};
+    hand_tiff(path, &p, 1);
+    CHECK_EQ(first_pixel(0), 4);
+    tgi_source *s = opened(0, &err);
+    CHECK_EQ(s ? s->ops->info(s)->meta.stored_as : TGI_STORED_CMYK, TGI_STORED_LIGHT);
+    CHECK_EQ(s ? s->ops->info(s)->dtype : TG_DTYPE_NONE, TG_DTYPE_U8);
+    tgi_source_close(&s);
+}
+
 /* L, a and b come as they are stored, and are said to be that. */
 static void test_lab_is_read_as_it_is_stored(void)
 {
@@ -149,6 +168,7 @@ int main(void)
     RUN(test_bits_of_a_sample_that_is_not_there_do_not_count);
     RUN(test_a_subifd_that_says_nothing_of_pixels_is_no_image);
     RUN(test_smaller_subifds_of_tifffile_are_levels);
+    RUN(test_of_a_tag_that_appears_twice_the_first_counts);
     RUN(test_lab_is_read_as_it_is_stored);
     RUN(test_a_level_in_a_file_of_photoshop_is_photoshop_s);
     unlink(path);
