@@ -376,15 +376,17 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     }
 }
 
-/* YCbCr of bytes that is no JPEG: its colours are spread over the pixels. */
+/* YCbCr of bytes that is no JPEG: its colours are spread over the pixels. In planes each pixel has
+ * one. */
 static bool as_rgb(const tgi_tiff_page *p)
 {
     const uint32_t c = p->compression;
     const uint16_t across = p->ycbcr.subsampling[0], down = p->ycbcr.subsampling[1];
     return p->photometric == TGI_TIFF_YCBCR && p->bits == 8 && !p->bits_differ &&
-           (p->format == 1 || p->format == 4) && p->samples == 3 && !p->planar &&
-           p->predictor == 1 && (across == 1 || across == 2 || across == 4) &&
+           (p->format == 1 || p->format == 4) && p->samples == 3 && p->predictor == 1 &&
+           p->block_w <= UINT32_MAX && (across == 1 || across == 2 || across == 4) &&
            (down == 1 || down == 2 || (down == 4 && across == 4)) &&
+           (!p->planar || (across == 1 && down == 1)) &&
            (c == TGI_TIFF_NONE || c == TGI_TIFF_LZW || c == TGI_TIFF_PACKBITS ||
             c == TGI_TIFF_DEFLATE || c == TGI_TIFF_DEFLATE_OLD);
 }
@@ -426,7 +428,10 @@ static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
     if (!p->block_w || !p->block_h || p->block_w > MAX_SIDE || p->block_h > MAX_SIDE)
         return tgi_fail(err, TG_E_FORMAT, "strips or tiles of %llu x %llu pixels",
                         (unsigned long long)p->block_w, (unsigned long long)p->block_h);
-    p->codec = as_rgb(p) ? TGI_TIFF_AS_RGB : p->compression;
+    p->codec = !as_rgb(p)  ? p->compression
+               : p->planar ? TGI_TIFF_PLANES_AS_RGB
+                           : TGI_TIFF_AS_RGB;
+    p->planar &= p->codec != TGI_TIFF_PLANES_AS_RGB;
     return TG_OK;
 }
 
@@ -742,6 +747,8 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
         !tgi_mul_ok(grid, p->planar ? p->samples : 1, &grid))
         return tgi_fail(err, TG_E_FORMAT, "the number of tiles overflows");
     p->n_blocks = grid;
+    if (p->codec == TGI_TIFF_PLANES_AS_RGB && !tgi_mul_ok(grid, 3, &grid))
+        return tgi_fail(err, TG_E_FORMAT, "the number of tiles overflows");
     if (p->offsets.count < grid || (p->counts.count && p->counts.count < grid))
         return tgi_fail(err, TG_E_FORMAT, "%llu offsets and %llu byte counts for %zu %s",
                         (unsigned long long)p->offsets.count,

@@ -37,7 +37,8 @@ enum {
     TGI_TIFF_WEBP = 50001,
     /* No code that stands in files: YCbCr that is no JPEG, which becomes RGB, whatever its
      * compression. */
-    TGI_TIFF_AS_RGB = 1 << 16
+    TGI_TIFF_AS_RGB = 1 << 16,
+    TGI_TIFF_PLANES_AS_RGB /* in planes; such a page is none of planes any more */
 };
 /* Values of PhotometricInterpretation that have a name here. */
 enum {

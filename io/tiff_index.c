@@ -14,6 +14,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "io/tiff_codec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,11 +73,11 @@ static tg_status same_tables(walker *w, const tgi_tiff_page *p, bool *same, tgi_
     return TG_OK;
 }
 
-/* The tags of old JPEG are too many to keep for each page: its directory is parsed again when
- * the page is read. */
+/* What decoders need that are placed is too much to keep for each page: its directory is parsed
+ * again when the page is read. */
 static bool keep_where(tgi_tiff_index *x, const tgi_tiff_page *p, uint64_t cap)
 {
-    if (p->codec != TGI_TIFF_OLD_JPEG || (x->where && cap == x->cap))
+    if (!tgi_unpack_is_placed(p->codec) || (x->where && cap == x->cap))
         return true;
     void *d = tgi_realloc_n(TGI_TAG_IO, x->where, cap, sizeof *x->where);
     if (d)
@@ -88,7 +89,7 @@ static tg_status push_ref(walker *w, const tgi_tiff_page *p, uint64_t chain_at, 
 {
     tgi_tiff_index *x = w->x;
     const size_t each = sizeof *x->refs + sizeof *x->chain +
-                        (p->codec == TGI_TIFF_OLD_JPEG ? sizeof *x->where : 0);
+                        (tgi_unpack_is_placed(p->codec) ? sizeof *x->where : 0);
     if (x->n_refs == x->cap) {
         const uint64_t cap = x->cap ? x->cap + x->cap / 2 : 16;
         if (tgi_sat_mul(cap, each) > w->o->max_bytes)

@@ -102,6 +102,16 @@ void tgi_ycbcr_spread(const tgi_ycbcr *t, const uint8_t *src, size_t w, size_t r
     }
 }
 
+void tgi_ycbcr_merge(const tgi_ycbcr *t, const uint8_t *y, size_t apart, size_t n, uint8_t *rgb)
+{
+    for (size_t i = 0; i < n; i++, rgb += 3) {
+        const int32_t v = t->y[y[i]], cb = y[apart + i], cr = y[2 * apart + i];
+        rgb[0] = to_byte(v + t->red[cr]);
+        rgb[1] = to_byte(v + ((t->green_of_cb[cb] + t->green_of_cr[cr]) >> SHIFT));
+        rgb[2] = to_byte(v + t->blue[cb]);
+    }
+}
+
 /* ---- The codec ---- */
 
 typedef struct ycbcr {

@@ -24,5 +24,8 @@ size_t tgi_ycbcr_packed(size_t w, size_t rows, unsigned across, unsigned down);
 /* Turn w x rows packed pixels into 3 w rows bytes of RGB. */
 void tgi_ycbcr_spread(const tgi_ycbcr *t, const uint8_t *src, size_t w, size_t rows,
                       unsigned across, unsigned down, uint8_t *rgb);
+/* Turn n pixels, whose Y, Cb and Cr lie `apart` bytes from each other, into 3 n bytes of RGB. */
+void tgi_ycbcr_merge(const tgi_ycbcr *t, const uint8_t *y, size_t apart, size_t n,
+                     uint8_t *rgb);
 
 #endif

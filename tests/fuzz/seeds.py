@@ -346,6 +346,9 @@ def tiffs():
     t = Tiff()
     page(t, 18, 7, samples=3, code=5, packer=lambda b: lzw(pixels(9 * 4 * 6)), t262=(3, 6), t530=(3, [2, 2]))
     yield "ycbcr", t
+    t = Tiff()
+    page(t, 18, 7, samples=3, code=5, rows=3, planar=2, t262=(3, 6), t530=(3, [1, 1]))
+    yield "ycbcr_planes", t
     t = Tiff(">")
     page(t, 17, 5, bits=24, fmt=3, rows=2)
     yield "float_24", t

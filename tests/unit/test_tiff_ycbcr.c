@@ -20,6 +20,7 @@ static void be_quiet(const char *module, const char *fmt, va_list ap)
 typedef struct form {
     uint32_t w, h, bw, bh; /* bw 0: strips of bh rows */
     uint16_t across, down, compression;
+    int planar;
     int fill, big_endian, studio; /* studio: levels 16 to 235, coefficients of BT.709 */
 } form;
 
@@ -30,7 +31,8 @@ static void write_file(const form *f, uint64_t *seed)
     TIFFSetField(t, TIFFTAG_IMAGELENGTH, f->h);
     TIFFSetField(t, TIFFTAG_BITSPERSAMPLE, 8);
     TIFFSetField(t, TIFFTAG_SAMPLESPERPIXEL, 3);
-    TIFFSetField(t, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    TIFFSetField(t, TIFFTAG_PLANARCONFIG,
+                 f->planar ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
     TIFFSetField(t, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_YCBCR);
     TIFFSetField(t, TIFFTAG_YCBCRSUBSAMPLING, f->across, f->down);
     TIFFSetField(t, TIFFTAG_COMPRESSION, f->compression);
@@ -46,7 +48,8 @@ static void write_file(const form *f, uint64_t *seed)
         TIFFSetField(t, TIFFTAG_ROWSPERSTRIP, f->bh);
     }
     uint32_t n = 0;
-    for (uint32_t y = 0; y < f->h; y += f->bh)
+    for (uint32_t y = 0, k = 0; k < (f->planar ? 3 : 1);
+         y = y + f->bh < f->h ? y + f->bh : (k++, 0))
         for (uint32_t x = 0; x < f->w; x += f->bw ? f->bw : f->w, n++) {
             const tmsize_t bytes =
                 f->bw ? TIFFTileSize(t) : TIFFVStripSize(t, (uint32_t)tgi_min(f->bh, f->h - y));
@@ -123,6 +126,23 @@ static void test_the_colours_are_those_of_libtiff(void)
         if (bad)
             fprintf(stderr, "  %d: %u x %u in %u x %u, %u x %u, codec %u, fill %d: %s\n", i,
                     f.w, f.h, f.bw, f.bh, f.across, f.down, f.compression, f.fill, said);
+    }
+}
+
+/* Each pixel has a colour then. */
+static void test_so_are_those_of_planes(void)
+{
+    uint64_t seed = 66;
+    char said[TGI_ERR_TEXT];
+    for (int i = 0; i < 120; i++) {
+        form f = drawn(i, &seed);
+        f.planar = f.across = f.down = 1;
+        write_file(&f, &seed);
+        const int64_t bad = differing(&f, said);
+        CHECK_EQ(bad, 0);
+        if (bad)
+            fprintf(stderr, "  %d: %u x %u in %u x %u, codec %u: %s\n", i, f.w, f.h, f.bw, f.bh,
+                    f.compression, said);
     }
 }
 
@@ -219,6 +239,43 @@ static void test_bits_the_other_way_round_are_turned(void)
     }
 }
 
+/* The file's strips, the last of which is moved behind its end, or cut. */
+static void test_planes_are_looked_up_before_they_are_read(void)
+{
+    uint64_t seed = 67;
+    char said[TGI_ERR_TEXT];
+    for (int i = 0; i < 2; i++) {
+        form f = drawn(2, &seed); /* deflate */
+        f.planar = f.across = f.down = 1;
+        f.w = 50, f.h = 24, f.bh = 8, f.bw = 0, f.big_endian = 0;
+        write_file(&f, &seed);
+        FILE *file = fopen(path, "rb+");
+        uint8_t e[12];
+        uint32_t at = 0, n = 0, value = i ? 4 : 1u << 30;
+        uint16_t tag = 0;
+        fseek(file, 4, SEEK_SET);
+        CHECK(fread(&at, 4, 1, file) == 1);
+        fseek(file, (long)at, SEEK_SET);
+        CHECK(fread(&n, 2, 1, file) == 1);
+        while (n-- && tag != (i ? 279 : 273)) {
+            CHECK(fread(e, 12, 1, file) == 1);
+            memcpy(&tag, e, 2);
+        }
+        const int size = e[2] == 3 ? 2 : 4;
+        CHECK(size == 4 || i);
+        memcpy(&at, e + 8, 4);
+        fseek(file, (long)at + 8 * size, SEEK_SET);
+        CHECK(fwrite(&value, (size_t)size, 1, file) == 1);
+        fclose(file);
+        CHECK_EQ(differing(&f, said), -1);
+        const char *says = i ? "plane 0, strip 2: YCbCr, plane 3 of 3: deflate data "
+                             : "plane 0, strip 2: YCbCr, plane 3 of 3: block 8 of all planes";
+        CHECK(strstr(said, says) != NULL);
+        if (!strstr(said, says))
+            fprintf(stderr, "  %s\n", said);
+    }
+}
+
 /* Levels and coefficients as whole numbers, as some write them. */
 static void test_levels_may_be_whole_numbers(void)
 {
@@ -280,8 +337,8 @@ static void test_numbers_that_mean_no_colour_are_damage(void)
 
 static void test_a_decoder_takes_what_is_planned(void)
 {
-    for (int i = 0; i < 16; i++) {
-        const tgi_packing p = {.compression = TGI_TIFF_AS_RGB,
+    for (int i = 0; i < 32; i++) {
+        const tgi_packing p = {.compression = i & 16 ? TGI_TIFF_PLANES_AS_RGB : TGI_TIFF_AS_RGB,
                                .stored_as = i % 2 ? TGI_TIFF_LZW : TGI_TIFF_PACKBITS,
                                .fill_order = i & 2 ? 2 : 1,
                                .photometric = TGI_TIFF_YCBCR,
@@ -308,9 +365,11 @@ int main(void)
     TIFFSetWarningHandler(be_quiet);
     TIFFSetErrorHandler(be_quiet);
     RUN(test_the_colours_are_those_of_libtiff);
+    RUN(test_so_are_those_of_planes);
     RUN(test_a_block_that_is_cut_off_is_named);
     RUN(test_units_of_4_x_4_are_whole_ones_cut_off);
     RUN(test_bits_the_other_way_round_are_turned);
+    RUN(test_planes_are_looked_up_before_they_are_read);
     RUN(test_levels_may_be_whole_numbers);
     RUN(test_numbers_that_mean_no_colour_are_damage);
     RUN(test_a_decoder_takes_what_is_planned);
