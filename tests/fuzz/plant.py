@@ -11,8 +11,7 @@ import sys
 PLANTS = {
     # name: target, file, text that stands there once, what replaces it
     "tiff_directory": ("tiff", "io/tiff_ifd.c",
-                       "if (v != *out)\n            *differ = true;",
-                       "if (v != *out)\n            differ[64 * v] = true;"),
+                       "*alike = (uint32_t)i;", "alike[64 * v] = (uint32_t)i;"),
     "tiff_strip": ("tiff", "io/unpack_packbits.c",
                    "n = n < io->room ? n : io->room;\n    memcpy", "memcpy"),
     "png_filter": ("png", "io/png_source.c",
@@ -22,6 +21,7 @@ PLANTS = {
                     "(void)budget;\n    if (!rows)"),
     "codec_pieces": ("codec", "io/unpack_lzw.c", "t->held_at += n, t->held_n -= n;",
                      "t->held_at += n, t->held_n = 0;"),
+    "codec_ycbcr": ("codec", "io/unpack_ycbcr.c", " + (rows % down != 0)", ""),
     "set_itself": ("set", "io/ome_set.c", "return o->member ?", "return !path ?"),
     "ome_uuid": ("ome", "io/ome_xml.c", "strncat(out, (const char *)v, cap - 1);",
                  "(void)cap;\n    strcpy(out, (const char *)v);"),
