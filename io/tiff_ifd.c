@@ -271,6 +271,18 @@ static void keep_private(uint16_t tag, const tgi_tiff_array *a, tgi_tiff_page *p
             keep_first(&p->old_jpeg[i], a);
 }
 
+/* Pixels across and down that share a colour. */
+static tg_status sharing(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t out[2],
+                         tgi_err *err)
+{
+    for (uint64_t i = 0; i < 2 && i < a->count; i++) {
+        uint64_t v = 0;
+        TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v, err));
+        out[i] = (uint16_t)tgi_min(v, UINT16_MAX);
+    }
+    return TG_OK;
+}
+
 static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *a,
                           tgi_tiff_page *p, seen *s, tgi_err *err)
 {
@@ -355,11 +367,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 529:
         return numbers(t, a, 3, p->ycbcr.coefficients, &p->ycbcr.n_coefficients, err);
     case 530:
-        for (uint64_t i = 0; i < 2 && i < a->count; i++) {
-            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
-            p->ycbcr.subsampling[i] = (uint16_t)tgi_min(v64, UINT16_MAX);
-        }
-        return TG_OK;
+        return sharing(t, a, p->ycbcr.subsampling, err);
     case 532:
         return numbers(t, a, 6, p->ycbcr.reference, &p->ycbcr.n_reference, err);
     case 50674:
