@@ -69,7 +69,6 @@ ABSENT(webp, "WebP", "libwebp", true)
 #endif
 
 #ifndef TG_HAVE_TIFF
-ABSENT_LIB(as_rgb, "YCbCr")
 ABSENT_LIB(jbig, "JBIG")
 ABSENT_LIB(lerc, "LERC")
 ABSENT_LIB(logluv, "LogLuv")

@@ -22,7 +22,9 @@ typedef enum tgi_stored {
     TGI_STORED_LIGHT,
     TGI_STORED_MINISWHITE,
     TGI_STORED_PALETTE,
-    TGI_STORED_CMYK
+    TGI_STORED_CMYK,
+    TGI_STORED_CIELAB, /* a and b with a sign, whatever the type of the samples, */
+    TGI_STORED_ICCLAB  /* or half their range added */
 } tgi_stored;
 
 /* Everything about an image that is not pixels, owned strings (tgi_free). Zero = unknown. */
@@ -52,9 +54,9 @@ typedef struct tgi_image_meta {
     tgi_stored stored_as;
     uint16_t *palette; /* TGI_STORED_PALETTE: n_palette red, then green, then blue */
     int n_palette;
-    int colours; /* samples that are colours where the file says so: 3 of RGB, 4 of CMYK; others
+    int colours; /* samples that are colours where the file says so: 3 of RGB and Lab, 4 of CMYK; others
                     follow them; 0: not said */
-    int alpha;   /* as TIFF's ExtraSamples: the last sample is alpha, 1 multiplied into the
+    int alpha; /* as TIFF's ExtraSamples: the last sample is alpha, 1 multiplied into the
                     others, 2 not; 0: it is not */
 } tgi_image_meta;
 
@@ -212,7 +214,7 @@ tg_status tgi_source_read(tgi_source *s, int thread, int64_t plane, int s0, int 
                           int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                           size_t sample_pitch, tgi_err *err);
 void tgi_image_meta_free(tgi_image_meta *m);
-/* "palette", "miniswhite", "cmyk"; NULL for light. Static. */
+/* "palette", "miniswhite", "cmyk", "cielab", "icclab"; NULL for light. Static. */
 const char *tgi_stored_name(tgi_stored s);
 
 #endif

@@ -94,8 +94,10 @@ static tg_status take_samples(const tgi_picture_spec *s, stack *k, tgi_err *err)
     k->samples = 1;
     if (s->samples == 1)
         return TG_OK;
-    const bool inks = s->meta && s->meta->stored_as == TGI_STORED_CMYK;
-    if (d == TG_DTYPE_U8 && (s->samples == 3 || (s->samples == 4 && !inks))) {
+    const tgi_stored as = s->meta ? s->meta->stored_as : TGI_STORED_LIGHT;
+    const bool lab = as == TGI_STORED_CIELAB || as == TGI_STORED_ICCLAB;
+    const bool light = !lab && (s->samples == 3 || as != TGI_STORED_CMYK);
+    if (d == TG_DTYPE_U8 && light && (s->samples == 3 || s->samples == 4)) {
         k->samples = s->samples;
         return TG_OK;
     }

@@ -165,8 +165,9 @@ void tgi_image_meta_free(tgi_image_meta *m)
 
 const char *tgi_stored_name(tgi_stored s)
 {
-    static const char *const name[] = {NULL, "miniswhite", "palette", "cmyk"};
-    return (unsigned)s < 4 ? name[s] : NULL;
+    static const char *const name[] = {NULL,   "miniswhite", "palette",
+                                       "cmyk", "cielab",     "icclab"};
+    return (unsigned)s < sizeof name / sizeof name[0] ? name[s] : NULL;
 }
 
 static int is_fixed(char a)

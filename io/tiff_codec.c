@@ -34,17 +34,29 @@ static const struct {
     uint32_t compression;
     const tgi_codec *codec;
 } codecs[] = {
-    {TGI_TIFF_NONE, &tgi_codec_store},        {TGI_TIFF_LZW, &tgi_codec_lzw},
-    {TGI_TIFF_JPEG, &tgi_codec_jpeg},         {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
-    {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib},  {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
-    {TGI_TIFF_LZMA, &tgi_codec_lzma},         {TGI_TIFF_ZSTD, &tgi_codec_zstd},
-    {TGI_TIFF_WEBP, &tgi_codec_webp},         {TGI_TIFF_CCITT_RLE, &tgi_codec_ccitt},
-    {TGI_TIFF_CCITT_FAX3, &tgi_codec_ccitt},  {TGI_TIFF_CCITT_FAX4, &tgi_codec_ccitt},
-    {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},  {TGI_TIFF_LERC, &tgi_codec_lerc},
-    {TGI_TIFF_PIXARLOG, &tgi_codec_pixarlog}, {TGI_TIFF_SGILOG, &tgi_codec_logluv},
-    {TGI_TIFF_SGILOG24, &tgi_codec_logluv},   {TGI_TIFF_NEXT, &tgi_codec_next},
-    {TGI_TIFF_JBIG, &tgi_codec_jbig},         {TGI_TIFF_AS_RGB, &tgi_codec_as_rgb},
-    {TGI_TIFF_OLD_JPEG, &tgi_codec_old_jpeg}, {TGI_TIFF_THUNDERSCAN, &tgi_codec_thunderscan},
+    {TGI_TIFF_NONE, &tgi_codec_store},
+    {TGI_TIFF_LZW, &tgi_codec_lzw},
+    {TGI_TIFF_JPEG, &tgi_codec_jpeg},
+    {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
+    {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib},
+    {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
+    {TGI_TIFF_LZMA, &tgi_codec_lzma},
+    {TGI_TIFF_ZSTD, &tgi_codec_zstd},
+    {TGI_TIFF_WEBP, &tgi_codec_webp},
+    {TGI_TIFF_CCITT_RLE, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_FAX3, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_FAX4, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},
+    {TGI_TIFF_LERC, &tgi_codec_lerc},
+    {TGI_TIFF_PIXARLOG, &tgi_codec_pixarlog},
+    {TGI_TIFF_SGILOG, &tgi_codec_logluv},
+    {TGI_TIFF_SGILOG24, &tgi_codec_logluv},
+    {TGI_TIFF_NEXT, &tgi_codec_next},
+    {TGI_TIFF_JBIG, &tgi_codec_jbig},
+    {TGI_TIFF_AS_RGB, &tgi_codec_as_rgb},
+    {TGI_TIFF_OLD_JPEG, &tgi_codec_old_jpeg},
+    {TGI_TIFF_THUNDERSCAN, &tgi_codec_thunderscan},
+    {TGI_TIFF_PLANES_AS_RGB, &tgi_codec_planes_as_rgb},
 };
 
 static const tgi_codec *codec_of(uint32_t compression)
@@ -251,6 +263,8 @@ static tg_status cut_off(const tgi_unpack *u, tgi_err *err)
 void tgi_unpack_spare(tgi_unpack *u, size_t bytes)
 {
     u->spare = bytes;
+    if (u->codec->spare)
+        u->codec->spare(u->state, bytes);
 }
 
 #define LEAST_CODES 3 /* bytes that hold more than one code of any width */

@@ -38,13 +38,13 @@ typedef struct tgi_packing {
     bool big_endian;
     bool one_more;      /* Photoshop wrote it: LZW may have a byte behind the last pixel */
     bool whole;         /* decode blocks whole, none as a stream */
-    uint32_t stored_as; /* of TGI_TIFF_AS_RGB: the compression */
+    uint32_t stored_as; /* of TGI_TIFF_AS_RGB and of planes: the compression */
     tgi_tiff_ycbcr ycbcr;
     size_t block_bytes; /* decoded */
     size_t history;     /* the codec's `history` of the blocks; 0: it has none, or decodes whole
                        blocks (TGI_HISTORY_STREAMS) */
-    uint64_t strips;    /* of old JPEG: their number in a page */
-    const tgi_rfile *file; /* of old JPEG: borrowed as long as the decoder is open */
+    uint64_t strips;    /* of what is placed: their number in a page */
+    const tgi_rfile *file; /* of what is placed: borrowed as long as the decoder is open */
     const uint8_t *tables; /* JPEGTables, n_tables bytes, borrowed for the call; or NULL */
     size_t n_tables;
     atomic_int *surplus; /* tgi_open_opts has it; or NULL */
@@ -74,6 +74,8 @@ typedef struct tgi_codec {
     /* Optional beside `more`, where it is faster: decode the first `want` bytes of a block that
      * may be longer. false: it cannot tell, `more` has to decode the block. */
     bool (*at_once)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want);
+    /* Optional: told what tgi_unpack_spare is told. */
+    void (*spare)(void *state, size_t bytes);
     /* Optional: name the next block and its page. The codec may then ignore the bytes that it
      * is given. */
     tg_status (*place)(void *state, const tgi_tiff_page *page, uint64_t block, tgi_err *err);
@@ -102,10 +104,10 @@ typedef struct tgi_codec {
 #define TGI_CODEC_HEAD 64
 
 /* unpack_NAME.c each */
-extern const tgi_codec tgi_codec_as_rgb, tgi_codec_ccitt, tgi_codec_jbig, tgi_codec_jpeg,
-    tgi_codec_lerc, tgi_codec_logluv, tgi_codec_lzma, tgi_codec_lzw, tgi_codec_next,
-    tgi_codec_old_jpeg, tgi_codec_packbits, tgi_codec_pixarlog, tgi_codec_store,
-    tgi_codec_thunderscan, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
+extern const tgi_codec tgi_codec_planes_as_rgb, tgi_codec_as_rgb, tgi_codec_ccitt,
+    tgi_codec_jbig, tgi_codec_jpeg, tgi_codec_lerc, tgi_codec_logluv, tgi_codec_lzma,
+    tgi_codec_lzw, tgi_codec_next, tgi_codec_old_jpeg, tgi_codec_packbits, tgi_codec_pixarlog,
+    tgi_codec_store, tgi_codec_thunderscan, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
 
 /* Has the table a line for this code? It has one also where this build lacks the library. */
 bool tgi_unpack_knows(uint32_t compression);

@@ -23,6 +23,7 @@ tgi_form tgi_form_of(const tgi_tiff_page *p, bool big_endian)
                 !tgi_unpack_is_native(p->codec),
         .big_endian = big_endian,
         .is_signed = p->format == 2,
+        .is_float = p->format == 3,
         .packed = p->bits != 8 * p->sample_bytes,
         .elements = (size_t)p->block_w * inner,
         .inner = inner,
@@ -107,12 +108,27 @@ static void unpack_bits(const tgi_form *f, const uint8_t *src, uint8_t *row)
     }
 }
 
+/* A number of 24 bits, a sign, 7 of exponent, 16 of fraction, as float32, which holds each:
+ * its smallest, 2^-78, is a normal number there. */
+static uint32_t widen_24(uint32_t v)
+{
+    const uint32_t sign = v >> 23 << 31, exponent = v >> 16 & 127, fraction = v & 0xffff;
+    if (exponent == 127)
+        return sign | UINT32_C(255) << 23 | fraction << 7;
+    if (exponent)
+        return sign | (exponent + 127 - 63) << 23 | fraction << 7;
+    const float f = (float)fraction * 0x1p-78F;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return sign | bits;
+}
+
 static void unpack_24(const tgi_form *f, const uint8_t *src, uint8_t *row)
 {
     for (size_t i = 0; i < f->elements; i++, src += 3) {
         const uint32_t a = src[0], b = src[1], c = src[2];
         const uint32_t v = f->big_endian ? a << 16 | b << 8 | c : c << 16 | b << 8 | a;
-        put_sample(row, i, extend(f, v), 4);
+        put_sample(row, i, f->is_float ? widen_24(v) : extend(f, v), 4);
     }
 }
 

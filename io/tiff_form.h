@@ -2,7 +2,7 @@
  *
  * A decompressed row may still be packed bits, in the other byte order, or differences. We
  * deliver the samples as they are stored, in the smallest type that holds them: 1 bit is bool,
- * 12 bits are uint16, 24 bits uint32. We do not scale, invert (MinIsWhite), look up (palettes)
+ * 12 bits are uint16, 24 bits uint32 or, of floating point, float32. We do not scale, invert (MinIsWhite), look up (palettes)
  * or turn (orientation) them.
  *
  * Source: TIFF 6.0, sections 3 and 14; TIFF Technical Note 3 (floating-point predictor). */
@@ -14,7 +14,7 @@
 
 typedef struct tgi_form {
     uint32_t bits, predictor; /* predictor 1: none */
-    bool swap, big_endian, is_signed;
+    bool swap, big_endian, is_signed, is_float;
     bool packed;            /* samples are not whole elements of their type */
     size_t elements, inner; /* samples in a row; samples that lie interleaved */
     size_t sample_bytes;    /* delivered */

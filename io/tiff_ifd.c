@@ -19,6 +19,7 @@
 /* pixels; keeps products of sides and bytes in 63 bits */
 #define MAX_SIDE (UINT64_C(1) << 40)
 
+#define PUBLIC 1024u                              /* tags of TIFF 6.0 and its notes are below */
 #define MAX_OLD_SIDE 65500u                       /* of a JPEG, by libjpeg */
 #define MAX_OLD_FILE ((UINT64_C(1) << 32) - 4096) /* its offsets have 32 bits */
 #define MAX_LIB_BLOCK (UINT64_C(1) << 28) /* samples: libtiff counts some bytes in 32 bits */
@@ -30,6 +31,7 @@ enum {
     T_LONG,
     T_RATIONAL,
     T_UNDEFINED = 7,
+    T_FLOAT = 11,
     T_IFD = 13,
     T_LONG8 = 16,
     T_SLONG8,
@@ -157,16 +159,19 @@ static tg_status first32(tgi_tiff_file *t, const tgi_tiff_array *a, uint32_t *ou
     return TG_OK;
 }
 
-/* First value of a per-sample tag; `differ` is set when another sample says otherwise. */
+/* First value of a per-sample tag; *alike: how many samples say the same. */
 static tg_status per_sample(tgi_tiff_file *t, const tgi_tiff_array *a, uint32_t *out,
-                            bool *differ, tgi_err *err)
+                            uint32_t *alike, tgi_err *err)
 {
+    *alike = UINT32_MAX;
     TGI_TRY(first32(t, a, out, err));
     for (uint64_t i = 1; i < a->count && i < 65536; i++) {
         uint64_t v = 0;
         TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v, err));
-        if (v != *out)
-            *differ = true;
+        if (v != *out) {
+            *alike = (uint32_t)i;
+            break;
+        }
     }
     return TG_OK;
 }
@@ -182,16 +187,28 @@ static tg_status rational(tgi_tiff_file *t, const tgi_tiff_array *a, double *out
     return TG_OK;
 }
 
-/* n of them, as numerators and denominators; others are as if absent. */
-static tg_status rationals(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t n, uint32_t *out,
-                           uint16_t *n_out, tgi_err *err)
+/* n numbers of any type that has them; other counts and types are as if absent. */
+static tg_status numbers(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t n, float *out,
+                         uint16_t *n_out, tgi_err *err)
 {
+    const size_t size = type_size(a->type);
     const uint8_t *p;
-    if (a->type != T_RATIONAL || a->count != n)
+    if (a->count != n || (a->type != T_RATIONAL && a->type != T_FLOAT && !is_integer(a->type)))
         return TG_OK;
-    TGI_TRY(tgi_window_get(&t->win, &t->f, a->pos, 8u * n, t->win.cap, &p, err));
-    for (size_t i = 0; i < 2u * n; i++)
-        out[i] = tgi_load32(p + 4 * i, t->big_endian);
+    for (uint16_t i = 0; i < n; i++) {
+        uint64_t v = 0;
+        if (is_integer(a->type)) {
+            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v, err));
+            out[i] = (float)v;
+            continue;
+        }
+        TGI_TRY(tgi_window_get(&t->win, &t->f, a->pos + i * size, size, t->win.cap, &p, err));
+        const uint32_t first = tgi_load32(p, t->big_endian);
+        const uint32_t below = size == 8 ? tgi_load32(p + 4, t->big_endian) : 1;
+        out[i] = below ? (float)first / (float)below : 0;
+        if (a->type == T_FLOAT)
+            memcpy(&out[i], &first, sizeof first);
+    }
     *n_out = n;
     return TG_OK;
 }
@@ -200,7 +217,20 @@ typedef struct seen {
     bool width, height, bits, format, samples, compression, predictor, photometric, tile_w,
         tile_h, rps;
     uint64_t tile[2], rps_value; /* w,h */
+    uint32_t alike[2];           /* samples that have the bits, the format, of the first */
+    uint8_t had[PUBLIC / 8];     /* a bit for each tag */
 } seen;
+
+/* Was the tag there before? Of tags that others made their own, those who keep them know. */
+static bool was_there(seen *s, uint16_t tag)
+{
+    const uint8_t bit = (uint8_t)(1u << tag % 8);
+    if (tag >= PUBLIC)
+        return false;
+    const bool was = s->had[tag / 8] & bit;
+    s->had[tag / 8] |= bit;
+    return was;
+}
 
 static tg_status take64(tgi_tiff_file *t, const tgi_tiff_array *a, bool *have, uint64_t *out,
                         tgi_err *err)
@@ -241,6 +271,18 @@ static void keep_private(uint16_t tag, const tgi_tiff_array *a, tgi_tiff_page *p
             keep_first(&p->old_jpeg[i], a);
 }
 
+/* Pixels across and down that share a colour. */
+static tg_status sharing(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t out[2],
+                         tgi_err *err)
+{
+    for (uint64_t i = 0; i < 2 && i < a->count; i++) {
+        uint64_t v = 0;
+        TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v, err));
+        out[i] = (uint16_t)tgi_min(v, UINT16_MAX);
+    }
+    return TG_OK;
+}
+
 static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *a,
                           tgi_tiff_page *p, seen *s, tgi_err *err)
 {
@@ -254,10 +296,12 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 257:
         return take64(t, a, &s->height, &p->height, err);
     case 258:
-        return per_sample(t, a, &p->bits, &p->bits_differ, err);
+        s->bits = true;
+        return per_sample(t, a, &p->bits, &s->alike[0], err);
     case 259:
         return first32(t, a, &p->compression, err);
     case 262:
+        s->photometric = true;
         return first32(t, a, &p->photometric, err);
     case 266:
         return first32(t, a, &p->fill_order, err);
@@ -271,6 +315,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 274:
         return first32(t, a, &p->orientation, err);
     case 277:
+        s->samples = true;
         return first32(t, a, &p->samples, err);
     case 278:
         return take64(t, a, &s->rps, &s->rps_value, err);
@@ -315,20 +360,16 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         p->last_extra = (uint32_t)tgi_min(v64, UINT32_MAX);
         return TG_OK;
     case 339:
-        return per_sample(t, a, &p->format, &p->bits_differ, err);
+        return per_sample(t, a, &p->format, &s->alike[1], err);
     case 347:
         keep_first(&p->jpeg_tables, a);
         return TG_OK;
     case 529:
-        return rationals(t, a, 3, p->ycbcr.coefficients, &p->ycbcr.n_coefficients, err);
+        return numbers(t, a, 3, p->ycbcr.coefficients, &p->ycbcr.n_coefficients, err);
     case 530:
-        for (uint64_t i = 0; i < 2 && i < a->count; i++) {
-            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
-            p->ycbcr.subsampling[i] = (uint16_t)tgi_min(v64, UINT16_MAX);
-        }
-        return TG_OK;
+        return sharing(t, a, p->ycbcr.subsampling, err);
     case 532:
-        return rationals(t, a, 6, p->ycbcr.reference, &p->ycbcr.n_reference, err);
+        return numbers(t, a, 6, p->ycbcr.reference, &p->ycbcr.n_reference, err);
     case 50674:
         for (uint64_t i = 0; i < 2 && i < a->count; i++) {
             TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
@@ -343,33 +384,49 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     }
 }
 
-/* YCbCr of bytes that is no JPEG: libtiff spreads its colours over the pixels. Of 4 x 4 pixels
- * that share one it loses some, and bits the other way round it turns in strips but not in
- * tiles. */
+/* YCbCr of bytes that is no JPEG: its colours are spread over the pixels. In planes each pixel has
+ * one. */
 static bool as_rgb(const tgi_tiff_page *p)
 {
     const uint32_t c = p->compression;
     const uint16_t across = p->ycbcr.subsampling[0], down = p->ycbcr.subsampling[1];
     return p->photometric == TGI_TIFF_YCBCR && p->bits == 8 && !p->bits_differ &&
-           (p->format == 1 || p->format == 4) && p->samples == 3 && !p->planar &&
-           p->predictor == 1 && p->fill_order == 1 &&
-           (across == 1 || across == 2 || across == 4) && (down == 1 || down == 2) &&
+           (p->format == 1 || p->format == 4) && p->samples == 3 && p->predictor == 1 &&
+           p->block_w <= UINT32_MAX && (across == 1 || across == 2 || across == 4) &&
+           (down == 1 || down == 2 || (down == 4 && across == 4)) &&
+           (!p->planar || (across == 1 && down == 1)) &&
            (c == TGI_TIFF_NONE || c == TGI_TIFF_LZW || c == TGI_TIFF_PACKBITS ||
             c == TGI_TIFF_DEFLATE || c == TGI_TIFF_DEFLATE_OLD);
 }
 
+/* What old JPEG is that does not say what it is, by libtiff. */
+static void complete_old_jpeg(tgi_tiff_page *p, const seen *s)
+{
+    if (!s->photometric)
+        p->photometric = TGI_TIFF_YCBCR;
+    if (!s->bits)
+        p->bits = 8;
+    if (!s->samples)
+        p->samples = p->photometric < TGI_TIFF_RGB ? 1 : 3;
+}
+
 static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
 {
+    p->no_image = !s->width && !s->height && !p->offsets.count;
     if (!s->width || !s->height || !p->width || !p->height)
         return tgi_fail(err, TG_E_FORMAT, "an image of %llu x %llu pixels",
                         (unsigned long long)p->width, (unsigned long long)p->height);
     if (p->width > MAX_SIDE || p->height > MAX_SIDE)
         return tgi_fail(err, TG_E_FORMAT, "an image of %llu x %llu pixels is absurd",
                         (unsigned long long)p->width, (unsigned long long)p->height);
+    if (p->compression == TGI_TIFF_OLD_JPEG)
+        complete_old_jpeg(p, s);
     if (!p->samples || p->samples > 65535)
         return tgi_fail(err, TG_E_FORMAT, "SamplesPerPixel is %u", p->samples);
     if (!p->offsets.count)
         return tgi_fail(err, TG_E_FORMAT, "no strip or tile offsets");
+    /* tags may have more values than there are samples */
+    p->bits_differ = s->alike[0] < p->samples || s->alike[1] < p->samples;
     p->tiled = s->tile_w || s->tile_h;
     p->block_w = p->tiled ? s->tile[0] : p->width;
     p->block_h = p->tiled ? s->tile[1] : s->rps ? s->rps_value : p->height;
@@ -379,7 +436,10 @@ static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
     if (!p->block_w || !p->block_h || p->block_w > MAX_SIDE || p->block_h > MAX_SIDE)
         return tgi_fail(err, TG_E_FORMAT, "strips or tiles of %llu x %llu pixels",
                         (unsigned long long)p->block_w, (unsigned long long)p->block_h);
-    p->codec = as_rgb(p) ? TGI_TIFF_AS_RGB : p->compression;
+    p->codec = !as_rgb(p)  ? p->compression
+               : p->planar ? TGI_TIFF_PLANES_AS_RGB
+                           : TGI_TIFF_AS_RGB;
+    p->planar &= p->codec != TGI_TIFF_PLANES_AS_RGB;
     return TG_OK;
 }
 
@@ -388,7 +448,7 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
     const size_t head = t->bigtiff ? 8 : 2, entry = t->bigtiff ? 20 : 12;
     const size_t tail = t->bigtiff ? 8 : 4;
     const uint8_t *p;
-    seen s = {0};
+    seen s = {.alike = {UINT32_MAX, UINT32_MAX}};
     *out = (tgi_tiff_page){.pos = pos,
                            .bits = 1,
                            .format = 1,
@@ -425,7 +485,7 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
         memcpy(e, p, entry); /* reading values may move the window */
         const uint16_t tag = tgi_load16(e, t->big_endian);
         TGI_TRY(entry_array(t, e, at, tag, &a, err));
-        if (a.count)
+        if (a.count && !was_there(&s, tag))
             TGI_TRY(take_tag(t, tag, &a, out, &s, err));
     }
     TGI_TRY(tgi_window_get(&t->win, &t->f, at, tail, t->win.cap, &p, err));
@@ -480,6 +540,7 @@ static tg_dtype dtype_of(uint32_t format, uint32_t bits)
     static const tg_dtype ints[] = {TG_DTYPE_I8, TG_DTYPE_I16, TG_DTYPE_I32, TG_DTYPE_I64};
     if (format == 3)
         return bits == 16   ? TG_DTYPE_F16
+               : bits == 24 ? TG_DTYPE_F32
                : bits == 32 ? TG_DTYPE_F32
                : bits == 64 ? TG_DTYPE_F64
                             : TG_DTYPE_NONE;
@@ -496,10 +557,8 @@ static const char *photometric_name(uint32_t v)
     switch (v) {
     case TGI_TIFF_YCBCR:
         return "YCbCr";
-    case 8:
-    case 9:
-    case 10:
-        return "Lab";
+    case 10: /* its numbers mean what another tag says */
+        return "ITU Lab";
     case TGI_TIFF_LOG_L:
     case TGI_TIFF_LOG_LUV:
         return "Log";
@@ -595,8 +654,6 @@ static bool lib_takes(const tgi_tiff_page *p)
                 : p->photometric == TGI_TIFF_LOG_LUV ? p->samples == 3 && !p->planar
                                                      : false) &&
                (real ? bits == 32 : bits == 16 || (bits == 8 && natural));
-    case TGI_TIFF_AS_RGB:
-        return true;
     case TGI_TIFF_OLD_JPEG:
         return natural && bits == 8 && !p->planar &&
                (p->samples == 1 ? p->photometric < TGI_TIFF_RGB : is_old_colour(p));
@@ -615,10 +672,11 @@ static tg_status refuse_lib(const tgi_tiff_page *p, uint64_t file_size, tgi_err 
                         "not supported",
                         name, p->samples, p->bits, p->format, p->photometric);
     const bool old = p->codec == TGI_TIFF_OLD_JPEG;
-    if (old && (p->tiled || file_size > MAX_OLD_FILE))
+    if (old && (p->block_w < p->width || file_size > MAX_OLD_FILE))
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s in %s is not supported", name,
-                        p->tiled ? "tiles" : "a file beyond 4 GiB");
-    if (old && (p->width > MAX_OLD_SIDE || p->height > MAX_OLD_SIDE))
+                        p->block_w < p->width ? "tiles side by side" : "a file beyond 4 GiB");
+    if (old &&
+        (p->block_w > MAX_OLD_SIDE || p->height > MAX_OLD_SIDE || p->block_h > MAX_OLD_SIDE))
         return tgi_fail(err, TG_E_FORMAT, "%s of %llu x %llu pixels", name,
                         (unsigned long long)p->width, (unsigned long long)p->height);
     if (p->block_w > MAX_LIB_BLOCK || p->block_h > MAX_LIB_BLOCK / p->block_w / samples)
@@ -697,6 +755,8 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
         !tgi_mul_ok(grid, p->planar ? p->samples : 1, &grid))
         return tgi_fail(err, TG_E_FORMAT, "the number of tiles overflows");
     p->n_blocks = grid;
+    if (p->codec == TGI_TIFF_PLANES_AS_RGB && !tgi_mul_ok(grid, 3, &grid))
+        return tgi_fail(err, TG_E_FORMAT, "the number of tiles overflows");
     if (p->offsets.count < grid || (p->counts.count && p->counts.count < grid))
         return tgi_fail(err, TG_E_FORMAT, "%llu offsets and %llu byte counts for %zu %s",
                         (unsigned long long)p->offsets.count,

@@ -35,9 +35,10 @@ enum {
     TGI_TIFF_LZMA = 34925,
     TGI_TIFF_ZSTD = 50000,
     TGI_TIFF_WEBP = 50001,
-    /* No code that stands in files: libtiff turns these into RGB, whatever their
+    /* No code that stands in files: YCbCr that is no JPEG, which becomes RGB, whatever its
      * compression. */
-    TGI_TIFF_AS_RGB = 1 << 16
+    TGI_TIFF_AS_RGB = 1 << 16,
+    TGI_TIFF_PLANES_AS_RGB /* in planes; such a page is none of planes any more */
 };
 /* Values of PhotometricInterpretation that have a name here. */
 enum {
@@ -46,6 +47,8 @@ enum {
     TGI_TIFF_PALETTE = 3,
     TGI_TIFF_CMYK = 5,
     TGI_TIFF_YCBCR = 6,
+    TGI_TIFF_CIELAB = 8,
+    TGI_TIFF_ICCLAB = 9,
     TGI_TIFF_LOG_L = 32844,
     TGI_TIFF_LOG_LUV = 32845
 };
@@ -53,11 +56,11 @@ enum {
 /* Tags of electron microscopes: a text about the image. */
 enum { TGI_TIFF_ZEISS_SEM = 34118, TGI_TIFF_FEI = 34680, TGI_TIFF_FEI_HELIOS = 34682 };
 
-/* What YCbCr means outside JPEG. Fractions are numerators and denominators, as in the file. */
+/* What YCbCr means outside JPEG. */
 typedef struct tgi_tiff_ycbcr {
     uint16_t subsampling[2];              /* pixels across and down that share a colour */
     uint16_t n_coefficients, n_reference; /* 0: the tag is absent; else 3 and 6 */
-    uint32_t coefficients[2 * 3], reference[2 * 6];
+    float coefficients[3], reference[6];
 } tgi_tiff_ycbcr;
 
 /* Where the values of one tag lie in the file. count 0: the tag is absent. */
@@ -77,6 +80,7 @@ typedef struct tgi_tiff_page {
     uint64_t width, height;
     uint32_t bits, format, samples; /* format: 1 uint, 2 int, 3 float, as SampleFormat */
     bool bits_differ;               /* samples differ in depth or format */
+    bool no_image; /* it says nothing of pixels: not how many, nor where they lie */
     bool planar, tiled;
     uint32_t compression, predictor, photometric, fill_order, depth, orientation;
     uint32_t fax_options; /* T4Options of compression 3 */

@@ -14,6 +14,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "io/tiff_codec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,11 +73,11 @@ static tg_status same_tables(walker *w, const tgi_tiff_page *p, bool *same, tgi_
     return TG_OK;
 }
 
-/* The tags of old JPEG are too many to keep for each page: its directory is parsed again when
- * the page is read. */
+/* What decoders need that are placed is too much to keep for each page: its directory is parsed
+ * again when the page is read. */
 static bool keep_where(tgi_tiff_index *x, const tgi_tiff_page *p, uint64_t cap)
 {
-    if (p->codec != TGI_TIFF_OLD_JPEG || (x->where && cap == x->cap))
+    if (!tgi_unpack_is_placed(p->codec) || (x->where && cap == x->cap))
         return true;
     void *d = tgi_realloc_n(TGI_TAG_IO, x->where, cap, sizeof *x->where);
     if (d)
@@ -88,7 +89,7 @@ static tg_status push_ref(walker *w, const tgi_tiff_page *p, uint64_t chain_at, 
 {
     tgi_tiff_index *x = w->x;
     const size_t each = sizeof *x->refs + sizeof *x->chain +
-                        (p->codec == TGI_TIFF_OLD_JPEG ? sizeof *x->where : 0);
+                        (tgi_unpack_is_placed(p->codec) ? sizeof *x->where : 0);
     if (x->n_refs == x->cap) {
         const uint64_t cap = x->cap ? x->cap + x->cap / 2 : 16;
         if (tgi_sat_mul(cap, each) > w->o->max_bytes)
@@ -174,7 +175,10 @@ static void count_group(walker *w, const tgi_tiff_page *p, bool is_sub)
 static tg_status visit(walker *w, tgi_tiff_page *p, uint64_t chain_at, bool is_sub,
                        tgi_err *err)
 {
-    const bool full_sub = is_sub && !(p->subfile & 5) && !w->o->subifd_planes;
+    const tgi_tiff_page *first = &w->groups[0].like;
+    const bool level =
+        w->o->subifd_levels && p->width < first->width && p->height < first->height;
+    const bool full_sub = is_sub && !(p->subfile & 5) && !w->o->subifd_planes && !level;
     if (!full_sub && w->want && same_group(p, w->want))
         TGI_TRY(index_page(w, p, chain_at, err));
     if (!full_sub)
@@ -184,13 +188,15 @@ static tg_status visit(walker *w, tgi_tiff_page *p, uint64_t chain_at, bool is_s
 
 static tg_status parse_counted(walker *w, uint64_t pos, tgi_tiff_page *p, tgi_err *err)
 {
-    TGI_TRY(tgi_tiff_page_parse(w->t, pos, p, err));
+    const tg_status st = tgi_tiff_page_parse(w->t, pos, p, err);
+    if (st != TG_OK && !p->no_image)
+        return st;
     w->ifd_bytes += p->n_entries * (w->t->bigtiff ? 20 : 12);
     if (w->ifd_bytes > w->t->f.size)
         return tgi_fail(err, TG_E_FORMAT,
                         "directories overlap: more bytes of them than the "
                         "file has");
-    return TG_OK;
+    return st;
 }
 
 static tg_status visit_subifds(walker *w, const tgi_tiff_page *parent, uint64_t chain_at,
@@ -204,8 +210,12 @@ static tg_status visit_subifds(walker *w, const tgi_tiff_page *parent, uint64_t 
         tgi_tiff_page sub;
         uint64_t pos;
         TGI_TRY(tgi_tiff_value(w->t, &w->t->win, &parent->subifds, i, &pos, err));
-        const tg_status st = parse_counted(w, pos, &sub, err);
+        tgi_err why = {0};
+        const tg_status st = parse_counted(w, pos, &sub, &why);
+        if (st == TG_E_FORMAT && sub.no_image) /* a thumbnail as Exif has it */
+            continue;
         if (st != TG_OK) {
+            tgi_fail(err, st, "%s", why.text);
             tgi_err_prefix(err, "page %llu, SubIFD %llu", (unsigned long long)chain_at,
                            (unsigned long long)i);
             return st;

@@ -33,6 +33,7 @@ typedef struct tgi_tiff_index_opts {
     int series, level;
     bool aperio; /* an SVS slide: levels are tiled pages of the chain, not marked so */
     int64_t width, height; /* not 0: the series of this size, whatever its number */
+    bool subifd_levels;    /* smaller SubIFDs are levels that are not marked so (tifffile's) */
     bool subifd_planes;    /* full-size SubIFDs are planes too (files without axes metadata) */
     size_t max_bytes;      /* the index itself may take */
 } tgi_tiff_index_opts;

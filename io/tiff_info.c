@@ -57,17 +57,32 @@ static tg_status take_palette(const tgi_tiff_file *t, const tgi_tiff_page *p, tg
     return TG_OK;
 }
 
+static tgi_stored stored_as(uint32_t photometric)
+{
+    static const struct {
+        uint32_t photometric;
+        tgi_stored as;
+    } of[] = {{TGI_TIFF_MINISWHITE, TGI_STORED_MINISWHITE},
+              {TGI_TIFF_PALETTE, TGI_STORED_PALETTE},
+              {TGI_TIFF_CMYK, TGI_STORED_CMYK},
+              {TGI_TIFF_CIELAB, TGI_STORED_CIELAB},
+              {TGI_TIFF_ICCLAB, TGI_STORED_ICCLAB}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        if (of[i].photometric == photometric)
+            return of[i].as;
+    return TGI_STORED_LIGHT;
+}
+
 tg_status tgi_tiff_info_form(const tgi_tiff_file *t, const tgi_tiff_page *p, tgi_image_meta *m,
                              tgi_err *err)
 {
     const bool rgb = p->photometric == TGI_TIFF_RGB || p->photometric == TGI_TIFF_YCBCR;
     uint64_t kind = 0;
     m->orientation = p->orientation > 1 && p->orientation < 9 ? (int)p->orientation : 0;
-    m->stored_as = p->photometric == TGI_TIFF_MINISWHITE ? TGI_STORED_MINISWHITE
-                   : p->photometric == TGI_TIFF_PALETTE  ? TGI_STORED_PALETTE
-                   : p->photometric == TGI_TIFF_CMYK     ? TGI_STORED_CMYK
-                                                         : TGI_STORED_LIGHT;
-    m->colours = rgb ? 3 : p->photometric == TGI_TIFF_CMYK ? 4 : 0;
+    m->stored_as = stored_as(p->photometric);
+    m->colours = rgb || m->stored_as >= TGI_STORED_CIELAB ? 3
+                 : p->photometric == TGI_TIFF_CMYK        ? 4
+                                                          : 0;
     if (m->colours > (int)p->samples)
         m->colours = 0;
     if (p->extra.count && p->extra.count < p->samples)

@@ -83,13 +83,6 @@ void tgi_tiff_lib_long(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, si
         put32(f, at + 4 * i, values[i]);
 }
 
-void tgi_tiff_lib_fractions(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n)
-{
-    uint8_t *at = room_for(f, tag, 5, n, 8);
-    for (size_t i = 0; i < 2 * n; i++)
-        put32(f, at + 4 * i, values[i]);
-}
-
 void tgi_tiff_lib_one(tgi_tiff_lib *f, uint16_t tag, uint32_t value)
 {
     const uint16_t value16 = (uint16_t)value;

@@ -48,19 +48,10 @@ void tgi_tiff_lib_behind(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, 
 /* Add a tag of `n` values, of 16 or of 32 bits. Tags must be added in order. */
 void tgi_tiff_lib_short(tgi_tiff_lib *f, uint16_t tag, const uint16_t *values, size_t n);
 void tgi_tiff_lib_long(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n);
-/* Add a tag of n fractions: 2n numbers. */
-void tgi_tiff_lib_fractions(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n);
 void tgi_tiff_lib_one(tgi_tiff_lib *f, uint16_t tag, uint32_t value);
 /* Add the tag that tells libtiff where the block lies. */
 void tgi_tiff_lib_place(tgi_tiff_lib *f);
 /* Open it; no allocation is larger than `most` bytes. NULL: `said` has why. */
 TIFF *tgi_tiff_lib_open(tgi_tiff_lib *f, size_t most);
-
-/* Decode `n` bytes of YCbCr, packed as `p` says (TGI_TIFF_AS_RGB), into `want` bytes of RGB.
- * `rgba` has room for four bytes of each pixel. */
-tg_status tgi_tiff_lib_rgb(const tgi_packing *p, const uint8_t *src, size_t n, uint8_t *rgba,
-                           uint8_t *dst, size_t want, tgi_err *err);
-/* Bytes that libtiff allocates for that. */
-size_t tgi_tiff_lib_rgb_bytes(const tgi_packing *p);
 
 #endif

@@ -170,6 +170,7 @@ static tg_status open_index(tgi_tiff_source *s, const char *path, const tgi_open
         .series = o->series,
         .level = o->level,
         .aperio = m->description && strncmp(m->description, "Aperio", 6) == 0,
+        .subifd_levels = flavor == TGI_TIFF_SHAPED,
         .subifd_planes = flavor == TGI_TIFF_PLAIN && !o->pages,
         .max_bytes = budget,
     };
@@ -192,6 +193,7 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
     const tgi_tiff_page *p = &s->index.page;
     s->form = tgi_form_of(p, s->file.big_endian);
     TGI_TRY(tgi_packing_of(p, s->file.big_endian, &s->file.f, &s->packing, &s->tables, err));
+    s->packing.one_more |= s->index.first.photoshop; /* its mark is on page 0 alone */
     s->packing.surplus = s->surplus;
     s->bytes += s->packing.n_tables;
     s->budget = budget;

@@ -36,7 +36,7 @@ enum {
     LONG8 = 16,
     IFD8 = 18
 };
-enum { MINISWHITE = 0, MINISBLACK = 1, RGB = 2, PALETTE = 3, CMYK = 5 };
+enum { MINISWHITE = 0, MINISBLACK = 1, RGB = 2, PALETTE = 3, CMYK = 5, CIELAB = 8, ICCLAB = 9 };
 #define SOFTWARE "tegula"
 #define CLASSIC_LIMIT 0xffffffffull
 #define PYRAMID_TOP 256 /* sides of the smallest level, at most */
@@ -80,7 +80,9 @@ static int is_rgb(const tgi_sink_layout *l)
 
 static int colours_of(const tgi_sink_layout *l)
 {
-    return l->photometric == RGB ? 3 : l->photometric == CMYK ? 4 : 1;
+    const bool three =
+        l->photometric == RGB || l->photometric == CIELAB || l->photometric == ICCLAB;
+    return three ? 3 : l->photometric == CMYK ? 4 : 1;
 }
 
 static int64_t tiles_per_plane(const tgi_sink_layout *l, int level)
@@ -294,6 +296,10 @@ static tg_status take_form(const tgi_image_meta *m, tgi_sink_layout *l, tgi_err 
         l->photometric = MINISWHITE;
     if (m->stored_as == TGI_STORED_CMYK && l->samples >= 4 && small)
         l->photometric = CMYK;
+    if (m->stored_as == TGI_STORED_CIELAB && l->samples >= 3)
+        l->photometric = CIELAB;
+    if (m->stored_as == TGI_STORED_ICCLAB && l->samples >= 3)
+        l->photometric = ICCLAB;
     if (m->stored_as != TGI_STORED_PALETTE || !m->palette || l->samples > 1 || !small ||
         (size_t)m->n_palette > n)
         return TG_OK;

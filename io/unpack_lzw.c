@@ -1,13 +1,19 @@
 /* unpack_lzw.c - TIFF's LZW: codes of 9 to 12 bits, most significant bit first, the width grows
  * one entry early, 256 clears, 257 ends.
  *
+ * Files from before TIFF 5.0 was final have the least significant bit of a code first, and the
+ * width grows when it must. Such a block begins with the clear, whose low byte is 0 and whose
+ * ninth bit is the first of the second byte: no other block begins so, as it had to begin with
+ * two black pixels and no clear.
+ *
  * In pieces, a string is kept as its last byte and the code of what stands before it, and
  * written back to front, so decoding needs nothing of the output but the place where it goes: a
  * string that does not fit is held back and handed out with the next piece.
  *
  * A whole block has all its output: there a string is where it was put first, and what a code
  * adds to the table lies there too, the string before and a byte of this one. Anything unusual
- * is left to the first way, which has words for it. Source: TIFF 6.0, section 13. */
+ * is left to the first way, which has words for it. Source: TIFF 6.0, section 13; of the old
+ * order, libtiff 4.5, which reads it. */
 #include "engine/base/mem.h"
 #include "io/bytes.h"
 #include "io/tiff_codec.h"
@@ -29,7 +35,8 @@ typedef struct lzw {
     };
     uint64_t acc; /* the low `have` bits wait to become codes */
     unsigned have, width, next;
-    unsigned prev; /* the code before, NONE after a clear */
+    unsigned prev;  /* the code before, NONE after a clear */
+    unsigned early; /* entries before it must that the width grows: 1, or 0 in the old order */
     bool begun, ended;
     size_t held_at, held_n; /* of a string that did not fit */
     uint8_t held[TABLE];
@@ -49,6 +56,11 @@ static size_t lzw_bytes(const tgi_packing *p)
 {
     (void)p;
     return sizeof(lzw);
+}
+
+static bool is_old(uint8_t first, uint8_t second)
+{
+    return first == 0 && (second & 1);
 }
 
 static void start_over(lzw *t)
@@ -72,9 +84,26 @@ static void lzw_begin(void *state)
     t->held_at = t->held_n = 0;
 }
 
+static inline bool next_old_code(lzw *t, tgi_pieces *io, unsigned *out)
+{
+    while (t->have < t->width) {
+        if (!io->n)
+            return false;
+        t->acc |= (uint64_t)*io->src++ << t->have;
+        io->n--;
+        t->have += 8;
+    }
+    *out = (unsigned)t->acc & ((1u << t->width) - 1);
+    t->acc >>= t->width;
+    t->have -= t->width;
+    return true;
+}
+
 /* Next code of the current width; false when the source is used up. */
 static inline bool next_code(lzw *t, tgi_pieces *io, unsigned *out)
 {
+    if (!t->early)
+        return next_old_code(t, io, out);
     while (t->have < t->width) {
         if (!io->n)
             return false;
@@ -126,13 +155,27 @@ static inline void add_entry(lzw *t, unsigned code)
     t->last[e] = t->first[code == e ? t->prev : code];
 }
 
+/* The first two bytes, of which no code can be had before, tell the order. */
+static bool find_order(lzw *t, tgi_pieces *io)
+{
+    for (; t->have < 16 && io->n; t->have += 8, io->n--)
+        t->acc = t->acc << 8 | *io->src++;
+    if (t->have < 16)
+        return false;
+    t->early = is_old((uint8_t)(t->acc >> 8), (uint8_t)t->acc) ? 0 : 1;
+    if (!t->early)
+        t->acc = (t->acc & 0xff) << 8 | t->acc >> 8;
+    return true;
+}
+
 static tg_status lzw_more(void *state, tgi_pieces *io, tgi_err *err)
 {
     lzw *t = state;
     unsigned code;
-    if (!t->begun && io->n >= 2 && io->src[0] == 0 && (io->src[1] & 1))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "LZW in the old bit order is not supported");
-    t->begun = true;
+    if (!t->begun && io->room)
+        t->begun = find_order(t, io);
+    if (!t->begun)
+        return TG_OK;
     hand_out(t, io);
     while (io->room && !t->ended && next_code(t, io, &code)) {
         if (code == CLEAR) {
@@ -151,8 +194,7 @@ static tg_status lzw_more(void *state, tgi_pieces *io, tgi_err *err)
             add_entry(t, code);
         emit(t, code, io);
         t->prev = code;
-        /* "Early change": the width grows one code before it must. */
-        if (t->next + 1 >= 1u << t->width && t->width < 12)
+        if (t->next + t->early >= 1u << t->width && t->width < 12)
             t->width++;
     }
     io->ended = t->ended && !t->held_n;
@@ -184,7 +226,7 @@ static bool lzw_at_once(void *state, const uint8_t *src, size_t n, uint8_t *dst,
     unsigned width = 9, next = FIRST, have = 0;
     uint64_t acc = 0;
     size_t in = 0, out = 0, prev = 0, prev_n = 0; /* the string before; 0: none */
-    if (want > UINT32_MAX || n < 2 || (src[0] == 0 && (src[1] & 1)))
+    if (want > UINT32_MAX || n < 2 || is_old(src[0], src[1]))
         return false;
     while (out < want) {
         if (have < width && n - in >= 4) {

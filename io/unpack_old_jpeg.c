@@ -1,4 +1,5 @@
-/* unpack_old_jpeg.c - JPEG as TIFF 6.0 had it (compression 6), through libtiff.
+/* unpack_old_jpeg.c - JPEG as TIFF 6.0 had it (compression 6), through libtiff. What is said here
+ * of strips goes for tiles, of which libtiff reads one column: a page's stream is as wide.
  *
  * Its parts lie anywhere in the file: a whole JPEG stream, or tables and the strips without
  * headers. libtiff makes one stream of them for libjpeg, from the first strip of a page to the
@@ -11,6 +12,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/tiff_lib.h"
+#include "io/ycbcr.h"
 
 #include <string.h>
 
@@ -29,15 +31,17 @@ typedef struct old_jpeg {
     uint32_t *places;    /* of the strips of the page: offsets, then counts of bytes */
     tgi_window win;      /* on the file */
     uint16_t sharing[2]; /* pixels across and down that share a colour */
-    uint8_t *packed;     /* the strip before `next`; */
+    tgi_ycbcr colours;   /* of the page */
+    uint8_t *packed;     /* the strip before `next` */
     size_t n_packed, cap;
-    uint8_t *rgba;
 } old_jpeg;
 
 /* ---- Sizes ---- */
 
 static uint64_t rows_of(const old_jpeg *o, uint64_t strip)
 {
+    if (o->page.tiled)
+        return o->page.block_h;
     return tgi_min(o->page.block_h, o->page.height - strip * o->page.block_h);
 }
 
@@ -48,24 +52,9 @@ static size_t packed_bytes(const tgi_packing *p)
     return tgi_sat_mul(tgi_sat_mul((size_t)p->width + 3, rows + 3), p->samples);
 }
 
-static size_t rgba_bytes(const tgi_packing *p)
-{
-    return p->samples == 3 ? tgi_sat_mul(p->block_bytes / 3, 4) : 0;
-}
-
 static size_t places_bytes(const tgi_packing *p)
 {
     return tgi_sat_mul((size_t)p->strips, 2 * sizeof(uint32_t));
-}
-
-static tgi_packing rgb_of(const tgi_packing *p)
-{
-    tgi_packing rgb = *p;
-    rgb.compression = TGI_TIFF_AS_RGB;
-    rgb.stored_as = TGI_TIFF_NONE;
-    rgb.photometric = TGI_TIFF_YCBCR;
-    rgb.fill_order = 1;
-    return rgb;
 }
 
 /* What the handle of a page takes: measured (tests/memory/test_tiff_lib_memory.c). */
@@ -77,11 +66,9 @@ static size_t handle_bytes(const tgi_packing *p)
 
 static size_t old_bytes(const tgi_packing *p)
 {
-    const tgi_packing rgb = rgb_of(p);
     const size_t ours =
-        tgi_sat_add(sizeof(old_jpeg) + WINDOW, tgi_sat_add(packed_bytes(p), rgba_bytes(p)));
-    return tgi_sat_add(tgi_sat_add(tgi_sat_add(ours, places_bytes(p)), handle_bytes(p)),
-                       p->samples == 3 ? tgi_tiff_lib_rgb_bytes(&rgb) : 0);
+        tgi_sat_add(sizeof(old_jpeg) + WINDOW, tgi_sat_add(packed_bytes(p), places_bytes(p)));
+    return tgi_sat_add(ours, handle_bytes(p));
 }
 
 /* ---- State ---- */
@@ -100,7 +87,6 @@ static void old_close(void *state)
     tgi_window_free(&o->win);
     tgi_free(o->places);
     tgi_free(o->packed);
-    tgi_free(o->rgba);
     tgi_free(o);
 }
 
@@ -115,10 +101,8 @@ static tg_status old_open(const tgi_packing *p, void **state, tgi_err *err)
     o->p = *p;
     o->cap = packed_bytes(p);
     o->packed = tgi_malloc(TGI_TAG_IO, o->cap);
-    o->rgba = rgba_bytes(p) ? tgi_malloc(TGI_TAG_IO, rgba_bytes(p)) : NULL;
     o->places = tgi_malloc(TGI_TAG_IO, places_bytes(p));
-    if (!o->packed || !o->places || (rgba_bytes(p) && !o->rgba) ||
-        tgi_window_init(&o->win, WINDOW, err) != TG_OK) {
+    if (!o->packed || !o->places || tgi_window_init(&o->win, WINDOW, err) != TG_OK) {
         old_close(o);
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder of %zu bytes", o->cap);
     }
@@ -134,7 +118,7 @@ static void old_begin(void *state)
 static tg_status old_place(void *state, const tgi_tiff_page *page, uint64_t block, tgi_err *err)
 {
     old_jpeg *o = state;
-    if (page->codec != TGI_TIFF_OLD_JPEG || page->width != o->p.width ||
+    if (page->codec != TGI_TIFF_OLD_JPEG || page->block_w != o->p.width ||
         page->samples != o->p.samples || page->block_bytes != o->p.block_bytes ||
         page->n_blocks != o->p.strips || block >= page->n_blocks)
         return tgi_fail(err, TG_E_FORMAT, "the directory at offset %llu has changed",
@@ -177,8 +161,8 @@ static tg_status find_strips(old_jpeg *o, tgi_err *err)
     for (size_t i = 0; i < n; i++)
         if (!at[i] || !count[i] || count[i] > o->p.file->size - at[i])
             return tgi_fail(err, TG_E_FORMAT,
-                            "strip %zu (%u bytes at %u) lies past the end of the file", i,
-                            count[i], at[i]);
+                            "%s %zu (%u bytes at %u) lies past the end of the file",
+                            o->page.tiled ? "tile" : "strip", i, count[i], at[i]);
     return TG_OK;
 }
 
@@ -211,11 +195,21 @@ static tg_status describe(old_jpeg *o, tgi_err *err)
     tgi_tiff_lib_one(f, TIFFTAG_COMPRESSION, COMPRESSION_OJPEG);
     tgi_tiff_lib_one(f, TIFFTAG_PHOTOMETRIC,
                      samples == 3 ? PHOTOMETRIC_YCBCR : PHOTOMETRIC_MINISBLACK);
-    tgi_tiff_lib_behind(f, TIFFTAG_STRIPOFFSETS, o->places, n, 0);
+    if (!g->tiled)
+        tgi_tiff_lib_behind(f, TIFFTAG_STRIPOFFSETS, o->places, n, 0);
     tgi_tiff_lib_one(f, TIFFTAG_SAMPLESPERPIXEL, samples);
-    tgi_tiff_lib_one(f, TIFFTAG_ROWSPERSTRIP, (uint32_t)g->block_h);
-    tgi_tiff_lib_behind(f, TIFFTAG_STRIPBYTECOUNTS, o->places + n, n, n * sizeof *o->places);
+    if (!g->tiled) {
+        tgi_tiff_lib_one(f, TIFFTAG_ROWSPERSTRIP, (uint32_t)g->block_h);
+        tgi_tiff_lib_behind(f, TIFFTAG_STRIPBYTECOUNTS, o->places + n, n,
+                            n * sizeof *o->places);
+    }
     tgi_tiff_lib_one(f, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    if (g->tiled) {
+        tgi_tiff_lib_one(f, TIFFTAG_TILEWIDTH, (uint32_t)g->block_w);
+        tgi_tiff_lib_one(f, TIFFTAG_TILELENGTH, (uint32_t)g->block_h);
+        tgi_tiff_lib_behind(f, TIFFTAG_TILEOFFSETS, o->places, n, 0);
+        tgi_tiff_lib_behind(f, TIFFTAG_TILEBYTECOUNTS, o->places + n, n, n * sizeof *o->places);
+    }
     TGI_TRY(describe_jpeg(o, err));
     if (samples == 3)
         tgi_tiff_lib_short(f, TIFFTAG_YCBCRSUBSAMPLING, g->ycbcr.subsampling, 2);
@@ -238,7 +232,8 @@ static tg_status begin_page(old_jpeg *o, tgi_err *err)
                             places_bytes(&o->p));
     TGI_TRY(describe(o, err));
     o->t = tgi_tiff_lib_open(&o->f, handle_bytes(&o->p));
-    if (!o->t || TIFFNumberOfStrips(o->t) != o->page.n_blocks)
+    if (!o->t ||
+        (o->page.tiled ? TIFFNumberOfTiles : TIFFNumberOfStrips)(o->t) != o->page.n_blocks)
         return damaged(o, err);
     if (o->p.samples == 1)
         return TG_OK;
@@ -250,16 +245,20 @@ static tg_status begin_page(old_jpeg *o, tgi_err *err)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "old JPEG with a colour for %u x %u pixels is not supported", across,
                         down);
-    return TG_OK;
+    return tgi_ycbcr_init(&o->page.ycbcr, &o->colours, err);
 }
 
 static tg_status next_strip(old_jpeg *o, tgi_err *err)
 {
     o->n_packed = 0; /* a strip that fails is written over the one before */
-    const tmsize_t size = TIFFVStripSize(o->t, (uint32_t)rows_of(o, o->next));
+    const bool tiled = o->page.tiled;
+    const tmsize_t size =
+        tiled ? TIFFTileSize(o->t) : TIFFVStripSize(o->t, (uint32_t)rows_of(o, o->next));
     if (size <= 0 || (size_t)size > o->cap)
         return damaged(o, err);
-    if (TIFFReadEncodedStrip(o->t, (uint32_t)o->next, o->packed, -1) != size || o->f.said[0])
+    if ((tiled ? TIFFReadEncodedTile : TIFFReadEncodedStrip)(o->t, (uint32_t)o->next, o->packed,
+                                                             -1) != size ||
+        o->f.said[0])
         return damaged(o, err);
     o->n_packed = (size_t)size;
     o->next++;
@@ -290,19 +289,20 @@ static tg_status old_exact(void *state, const uint8_t *src, size_t n, uint8_t *d
                            tgi_err *err)
 {
     old_jpeg *o = state;
+    const size_t w = o->p.width, rows = want / w / o->p.samples;
     (void)src, (void)n;
     TGI_TRY(reach(o, err));
-    if (o->p.samples == 1) {
-        if (o->n_packed != want)
-            return tgi_fail(err, TG_E_FORMAT, "old JPEG data: %zu of %zu bytes", o->n_packed,
-                            want);
+    const uint16_t across = o->sharing[0], down = o->sharing[1];
+    const bool grey = o->p.samples == 1;
+    const size_t whole = grey ? want : tgi_ycbcr_packed(w, rows, across, down);
+    if (o->n_packed != whole)
+        return tgi_fail(err, TG_E_FORMAT, "old JPEG data: %zu of %zu bytes", o->n_packed,
+                        whole);
+    if (grey)
         memcpy(dst, o->packed, want);
-        return TG_OK;
-    }
-    tgi_packing rgb = rgb_of(&o->p);
-    rgb.ycbcr = o->page.ycbcr;
-    memcpy(rgb.ycbcr.subsampling, o->sharing, sizeof o->sharing);
-    return tgi_tiff_lib_rgb(&rgb, o->packed, o->n_packed, o->rgba, dst, want, err);
+    else
+        tgi_ycbcr_spread(&o->colours, o->packed, w, rows, across, down, dst);
+    return TG_OK;
 }
 
 const tgi_codec tgi_codec_old_jpeg = {.name = "old JPEG",

@@ -1,5 +1,5 @@
-/* unpack_tiff.c - codecs that libtiff has and we do not: LERC, PixarLog, LogLuv, NeXT, JBIG;
- * and YCbCr that is no JPEG, which it makes RGB of. (Old JPEG: unpack_old_jpeg.c.)
+/* unpack_tiff.c - codecs that libtiff has and we do not: LERC, PixarLog, LogLuv, NeXT, JBIG.
+ * (Old JPEG: unpack_old_jpeg.c.)
  *
  * Each block is a made-up file of its own (tiff_lib.h), decoded whole and forgotten: what one
  * block did to a decoder, the next does not see. The size of the block is the one of our index,
@@ -40,12 +40,10 @@ static size_t row_bytes(const tgi_packing *p)
     return ((size_t)p->width * p->samples * p->bits + 7) / 8;
 }
 
-/* A copy of the block, or RGBA: NeXT needs one byte more, JBIG turns bits around where they
- * lie. Runs of one pixel are the largest NeXT block; a longer JBIG block is no image. */
+/* A copy of the block: NeXT needs one byte more, JBIG turns bits around where they lie. Runs of
+ * one pixel are the largest NeXT block; a longer JBIG block is no image. */
 static size_t copy_bytes(const tgi_packing *p)
 {
-    if (p->compression == TGI_TIFF_AS_RGB)
-        return tgi_sat_mul(p->block_bytes / 3, 4);
     if (p->compression != TGI_TIFF_NEXT && p->compression != TGI_TIFF_JBIG)
         return 0;
     return tgi_sat_add(p->block_bytes, tgi_sat_add(p->block_bytes / 2, 4096));
@@ -61,8 +59,7 @@ static size_t theirs(const tgi_packing *p)
     } need[] = {
         {TGI_TIFF_LERC, 160, 160, 100}, {TGI_TIFF_PIXARLOG, 160, 0, 210},
         {TGI_TIFF_SGILOG, 16, 0, 210},  {TGI_TIFF_SGILOG24, 16, 0, 210},
-        {TGI_TIFF_AS_RGB, 224, 0, 150}, {TGI_TIFF_JBIG, 96, 0, 30},
-        {TGI_TIFF_NEXT, 16, 0, 0},
+        {TGI_TIFF_JBIG, 96, 0, 30},     {TGI_TIFF_NEXT, 16, 0, 0},
     };
     size_t i = 0;
     while (need[i].compression != p->compression)
@@ -73,28 +70,18 @@ static size_t theirs(const tgi_packing *p)
     return tgi_sat_add((size_t)need[i].kib << 10, tgi_sat_add(bytes, samples));
 }
 
-size_t tgi_tiff_lib_rgb_bytes(const tgi_packing *p)
-{
-    return theirs(p);
-}
-
 static size_t block_bytes(const tgi_packing *p)
 {
     return tgi_sat_add(sizeof(block), tgi_sat_add(copy_bytes(p), theirs(p)));
-}
-
-static uint32_t code_of(const tgi_packing *p)
-{
-    return p->compression == TGI_TIFF_AS_RGB ? p->stored_as : p->compression;
 }
 
 /* ---- State ---- */
 
 static tg_status block_open(const tgi_packing *p, void **state, tgi_err *err)
 {
-    if (!TIFFIsCODECConfigured((uint16_t)code_of(p)))
+    if (!TIFFIsCODECConfigured((uint16_t)p->compression))
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s: the libtiff of this system is without it",
-                        tgi_tiff_compression_name(code_of(p)));
+                        tgi_tiff_compression_name(p->compression));
     const size_t cap = copy_bytes(p);
     block *b = tgi_calloc(TGI_TAG_IO, 1, sizeof *b);
     uint8_t *copy = b && cap ? tgi_malloc(TGI_TAG_IO, cap) : NULL;
@@ -125,14 +112,12 @@ static void block_begin(void *state)
 
 static void describe(tgi_tiff_lib *f, const tgi_packing *p, uint32_t rows)
 {
-    const bool colours = p->photometric == TGI_TIFF_LOG_L ||
-                         p->photometric == TGI_TIFF_LOG_LUV ||
-                         p->compression == TGI_TIFF_AS_RGB;
+    const bool colours = p->photometric == TGI_TIFF_LOG_L || p->photometric == TGI_TIFF_LOG_LUV;
     uint16_t extra[TGI_LIB_SAMPLES] = {0};
     tgi_tiff_lib_one(f, TIFFTAG_IMAGEWIDTH, p->width);
     tgi_tiff_lib_one(f, TIFFTAG_IMAGELENGTH, rows);
     tgi_tiff_lib_one(f, TIFFTAG_BITSPERSAMPLE, p->bits);
-    tgi_tiff_lib_one(f, TIFFTAG_COMPRESSION, code_of(p));
+    tgi_tiff_lib_one(f, TIFFTAG_COMPRESSION, p->compression);
     tgi_tiff_lib_one(f, TIFFTAG_PHOTOMETRIC, colours ? p->photometric : PHOTOMETRIC_MINISBLACK);
     tgi_tiff_lib_one(f, TIFFTAG_FILLORDER, p->fill_order);
     tgi_tiff_lib_place(f);
@@ -145,23 +130,13 @@ static void describe(tgi_tiff_lib *f, const tgi_packing *p, uint32_t rows)
         tgi_tiff_lib_short(f, TIFFTAG_EXTRASAMPLES, extra, p->samples - 1);
     }
     tgi_tiff_lib_one(f, TIFFTAG_SAMPLEFORMAT, p->format);
-    if (p->compression == TGI_TIFF_AS_RGB) {
-        const tgi_tiff_ycbcr *y = &p->ycbcr;
-        if (y->n_coefficients)
-            tgi_tiff_lib_fractions(f, TIFFTAG_YCBCRCOEFFICIENTS, y->coefficients, 3);
-        tgi_tiff_lib_short(f, TIFFTAG_YCBCRSUBSAMPLING, y->subsampling, 2);
-        if (y->n_reference)
-            tgi_tiff_lib_fractions(f, TIFFTAG_REFERENCEBLACKWHITE, y->reference, 6);
-    }
     if (p->compression == TGI_TIFF_LERC)
         tgi_tiff_lib_long(f, TIFFTAG_LERC_PARAMETERS, p->lerc, 2);
 }
 
 static tg_status damaged(const tgi_packing *p, const tgi_tiff_lib *f, tgi_err *err)
 {
-    return tgi_fail(err, TG_E_FORMAT, "%s data: %s",
-                    p->compression == TGI_TIFF_AS_RGB ? "YCbCr"
-                                                      : tgi_tiff_compression_name(code_of(p)),
+    return tgi_fail(err, TG_E_FORMAT, "%s data: %s", tgi_tiff_compression_name(p->compression),
                     f->said[0] ? f->said : "damaged");
 }
 
@@ -216,36 +191,6 @@ static tg_status check_jbig(const tgi_packing *p, const uint8_t *head, size_t n,
     return TG_OK;
 }
 
-/* RGB of YCbCr. libtiff gives words of red, green, blue and alpha, red lowest. */
-tg_status tgi_tiff_lib_rgb(const tgi_packing *p, const uint8_t *src, size_t n, uint8_t *rgba8,
-                           uint8_t *dst, size_t want, tgi_err *err)
-{
-    const uint32_t rows = (uint32_t)(want / row_bytes(p));
-    uint32_t *rgba = (uint32_t *)(void *)rgba8;
-    char said[1024] = "";
-    TIFFRGBAImage image;
-    tgi_tiff_lib f;
-    tgi_tiff_lib_begin(&f, src, n, p->big_endian);
-    describe(&f, p, rows);
-    TIFF *t = tgi_tiff_lib_open(&f, theirs(p));
-    bool done = t && TIFFNumberOfStrips(t) == 1 && TIFFRGBAImageBegin(&image, t, 1, said);
-    if (done) {
-        image.req_orientation = ORIENTATION_TOPLEFT;
-        done = TIFFRGBAImageGet(&image, rgba, p->width, rows);
-        TIFFRGBAImageEnd(&image);
-    }
-    if (t)
-        TIFFClose(t);
-    if (!done)
-        return damaged(p, &f, err);
-    for (size_t i = 0; i < want / 3; i++) {
-        dst[3 * i] = (uint8_t)TIFFGetR(rgba[i]);
-        dst[3 * i + 1] = (uint8_t)TIFFGetG(rgba[i]);
-        dst[3 * i + 2] = (uint8_t)TIFFGetB(rgba[i]);
-    }
-    return TG_OK;
-}
-
 static tg_status block_exact(void *state, const uint8_t *src, size_t n, uint8_t *dst,
                              size_t want, tgi_err *err)
 {
@@ -253,8 +198,6 @@ static tg_status block_exact(void *state, const uint8_t *src, size_t n, uint8_t 
     memset(dst, 0, want);
     if (!b->copy)
         return decode(&b->p, src, n, dst, want, err);
-    if (b->p.compression == TGI_TIFF_AS_RGB)
-        return tgi_tiff_lib_rgb(&b->p, src, n, b->copy, dst, want, err);
     n = n < b->cap - 1 ? n : b->cap - 1;
     memcpy(b->copy, src, n);
     if (b->p.compression == TGI_TIFF_NEXT)
@@ -273,7 +216,6 @@ static tg_status block_exact(void *state, const uint8_t *src, size_t n, uint8_t 
                                       .exact = block_exact,                                    \
                                       .turns = by_itself,                                      \
                                       .native = true};
-BLOCKS(as_rgb, "YCbCr", true)
 BLOCKS(jbig, "JBIG", true)
 BLOCKS(lerc, "LERC", false)
 BLOCKS(logluv, "LogLuv", false)

@@ -268,9 +268,10 @@ CARRIED = [
     ("alpha and its kind", "rgba.tif", same("alpha")),
     ("palette", "palette.tif", either(same("stored_as"), "lookup_tables", 1, "as a table")),
     ("CMYK inks", "cmyk.tif", same("stored_as")),
+    ("Lab", "lab.tif", same("stored_as")),
     ("white is 0", "miniswhite.tif", same("stored_as")),
 ]
-SAMPLES = {"rgb.tif": 3, "rgba.tif": 4, "cmyk.tif": 4}  # a network for them all; the others' planes in turn
+SAMPLES = {"rgb.tif": 3, "rgba.tif": 4, "cmyk.tif": 4, "lab.tif": 3}  # a network for them all; the others' planes in turn
 WAYS = [("copy to TIFF", ["copy"], "out.tif", []), ("run to TIFF", ["run", "-m", "same%d.onnx"], "out.tif", []),
         ("`--format imagej`", ["copy"], "out.tif", ["--format", "imagej"]), (".png", ["copy"], "out.png", []),
         (".jpg", ["copy"], "out.jpg", []), (".npy", ["copy"], "out.npy", [])]
@@ -284,6 +285,7 @@ def make_carriers(t):
     t.write("rgba.tif", one_page(samples=4, t262=(3, 2), t338=(3, [2])))
     t.write("palette.tif", one_page(t262=(3, 3), t320=(3, list(range(0, 768 * 80, 80)))))
     t.write("cmyk.tif", one_page(samples=4, t262=(3, 5)))
+    t.write("lab.tif", one_page(samples=3, t262=(3, 8)))
     t.write("miniswhite.tif", one_page(t262=(3, 0)))
     for n in (1, 3, 4):
         ports = [[port(p, [1, n, "H", "W"])] for p in "xy"]

@@ -51,14 +51,15 @@ static void as_libtiff_takes(tgi_packing *p, unsigned how)
         p->bits = 8, p->format = 1, p->samples = 3;
         p->stored_as = stored[how >> 5 & 3];
         p->photometric = TGI_TIFF_YCBCR;
-        p->ycbcr.subsampling[0] = (uint16_t)(1u << (how >> 1 & 7) % 3);
-        p->ycbcr.subsampling[1] = (uint16_t)(1 + (how >> 1 & 7) / 3 % 2);
-        p->ycbcr.n_coefficients = p->n_tables >= 24 ? 3 : 0;
-        p->ycbcr.n_reference = p->n_tables >= 72 ? 6 : 0;
-        if (p->n_tables >= 72)
-            memcpy(p->ycbcr.reference, p->tables + 24, 48);
-        if (p->n_tables >= 24)
-            memcpy(p->ycbcr.coefficients, p->tables, 24);
+        const unsigned sharing = how >> 1 & 7; /* the seventh: 4 x 4 */
+        p->ycbcr.subsampling[0] = (uint16_t)(sharing < 6 ? 1u << sharing % 3 : 4);
+        p->ycbcr.subsampling[1] = (uint16_t)(sharing < 6 ? 1 + sharing / 3 : 4);
+        p->ycbcr.n_coefficients = p->n_tables >= 12 ? 3 : 0;
+        p->ycbcr.n_reference = p->n_tables >= 36 ? 6 : 0;
+        if (p->n_tables >= 36)
+            memcpy(p->ycbcr.reference, p->tables + 12, 24);
+        if (p->n_tables >= 12)
+            memcpy(p->ycbcr.coefficients, p->tables, 12);
     }
     p->lerc[1] = (how >> 5) % 3;
     p->extra = how >> 7 ? 2 : 0;
@@ -228,7 +229,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         p.bits = 4, p.samples = 1;
     if (p.compression == TGI_TIFF_WEBP && p.samples < 3) /* the reader refuses it */
         p.samples += 2;
-    if (tgi_unpack_is_native(p.compression))
+    if (tgi_unpack_is_native(p.compression) || p.compression == TGI_TIFF_AS_RGB)
         as_libtiff_takes(&p, data[HOW]);
     p.block_bytes =
         (size_t)p.width * p.samples * (1u + data[ROWS] % 64u) * (p.bits > 8 ? p.bits / 8 : 1);

@@ -11,17 +11,18 @@ import zlib
 
 # ---- TIFF ----------------------------------------------------------------------------------------
 
-def lzw(data):
-    """Literals only, cleared before codes grow beyond 9 bits: LZW that any reader takes."""
+def lzw(data, old=False):
+    """Literals only, cleared before codes grow beyond 9 bits: LZW that any reader takes. old: in the order of
+    bits from before TIFF 5.0."""
     codes = []
     for i, b in enumerate(data):
         if i % 250 == 0:
             codes.append(256)
         codes.append(b)
     codes.append(257)
-    bits = "".join(f"{c:09b}" for c in codes)
+    bits = "".join(f"{c:09b}"[::-1 if old else 1] for c in codes)
     bits += "0" * (-len(bits) % 8)
-    return bytes(int(bits[i:i + 8], 2) for i in range(0, len(bits), 8))
+    return bytes(int(bits[i:i + 8][::-1 if old else 1], 2) for i in range(0, len(bits), 8))
 
 
 def packbits(data):
@@ -222,8 +223,8 @@ def page(t, w, h, samples=1, bits=8, fmt=1, code=1, rows=None, tile=None, planar
     return t.directory(tags, linked)
 
 
-def old_jpeg(flavour="stream", colour=True, order="<", big=False, w=33, h=32, rows=16):
-    """A page of old JPEG: a whole stream; its header, then strips; or tables, then strips."""
+def old_jpeg(flavour="stream", colour=True, order="<", big=False, w=33, h=32, rows=16, tiled=False):
+    """A page of old JPEG: a whole stream; its header, then strips; or tables, then strips. Or tiles."""
     factors = (0x22, 0x11, 0x11) if colour else (0x11,)
     side = 16 if colour else 8
     units = -(-w // side) * (min(rows, h) // side)
@@ -242,6 +243,12 @@ def old_jpeg(flavour="stream", colour=True, order="<", big=False, w=33, h=32, ro
         more.update(t262=(3, 6), t530=(3, [2, 2]))
     if flavour == "stream":
         rows, strips = h, [data[scan:]]
+    if tiled:
+        at = [t.add(s) for s in strips]
+        tags = {256: (4, w - 3), 257: (4, h - 5), 259: (3, 6), 322: (4, w), 323: (4, rows), 324: (4, at),
+                325: (4, [len(s) for s in strips]), 512: (3, 1)}
+        t.directory({**tags, **{int(k[1:]): v for k, v in more.items()}})
+        return t
     page(t, w, h, samples=len(factors), code=6, rows=rows, packer=lambda b: strips.pop(0), t512=(3, 1), **more)
     return t
 
@@ -252,6 +259,7 @@ def old_jpegs():
     yield "old_jpeg_head", old_jpeg("head")
     yield "old_jpeg_tables", old_jpeg("tables", order=">")
     yield "old_jpeg_big", old_jpeg("tables", big=True)
+    yield "old_jpeg_tiles", old_jpeg("tables", w=48, tiled=True)
 
 
 def thunder(w, rows):
@@ -339,6 +347,12 @@ def tiffs():
     page(t, 18, 7, samples=3, code=5, packer=lambda b: lzw(pixels(9 * 4 * 6)), t262=(3, 6), t530=(3, [2, 2]))
     yield "ycbcr", t
     t = Tiff()
+    page(t, 18, 7, samples=3, code=5, rows=3, planar=2, t262=(3, 6), t530=(3, [1, 1]))
+    yield "ycbcr_planes", t
+    t = Tiff(">")
+    page(t, 17, 5, bits=24, fmt=3, rows=2)
+    yield "float_24", t
+    t = Tiff()
     page(t, 16, 8, bits=1, code=4, packer=lambda b: b"\xff\x00\x10\x01", t262=(3, 0))
     yield "fax4", t
     t = Tiff()
@@ -420,12 +434,13 @@ def blocks():
     yield "jpeg_rgb", bytes([2, 2, 15, 2, 7, 0, 255, 7]) + jpeg(16, 8, (0x11,) * 3)
     yield "jpeg_cmyk", bytes([2, 4, 8, 3, 8, 0, 3, 0]) + jpeg(9, 9, (0x11,) * 4, front=segment(0xee, b"Adobe\0\x64\0\0\0\0\2"))
     yield "jpeg_progressive", bytes([2, 0, 16, 0, 8, 0, 9, 0]) + progressive(17, 9)
-    for i, (across, down) in enumerate(((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2))):
+    for i, (across, down) in enumerate(((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (4, 4))):
         data = pixels(-(-18 // across) * -(-7 // down) * (across * down + 2))
         packed = (bytes, lzw, packbits, deflate)[i % 4](data)
         yield f"ycbcr_{across}_{down}", bytes([19, i << 1 | i % 4 << 5, 17, 0, 6, 0, 0, 0]) + packed
-    yield "ycbcr_studio", bytes([19, 2, 17, 0, 6, 72, 0, 0]) + struct.pack(
-        "<18I", 2126, 10000, 7152, 10000, 722, 10000, 16, 1, 235, 1, 128, 1, 240, 1, 128, 1, 240, 1) + pixels(9 * 7 * 4)
+    yield "ycbcr_studio", bytes([19, 2, 17, 0, 6, 36, 0, 0]) + struct.pack(
+        "<9f", 0.2126, 0.7152, 0.0722, 16, 235, 128, 240, 128, 240) + pixels(9 * 7 * 4)
+    yield "lzw_old", bytes([1, 0, 29, 0, 2, 0, 6, 1]) + lzw(pixels(90), old=True)
     yield "thunderscan", bytes([18, 0, 39, 0, 3, 0, 5, 1]) + thunder(40, 4)
     for name, t in old_jpegs():
         yield name, bytes([20, 0, 0, 0, 0, 0, 0, 0]) + bytes(t.out)

@@ -298,6 +298,8 @@ def forms_survive_a_copy(tegula, folder):
         ("palette", drawn((40, 50), "uint8", 1), dict(photometric="palette", colormap=colours), 3),
         ("miniswhite", drawn((40, 50), "uint16", 1), dict(photometric="miniswhite"), 0),
         ("cmyk", drawn((40, 50, 4), "uint8", 1), dict(photometric="separated"), 5),
+        ("cielab", drawn((40, 50, 3), "uint8", 1), dict(photometric="cielab"), 8),
+        ("icclab", drawn((40, 50, 3), "uint16", 1), dict(photometric="icclab"), 9),
         ("rgba", drawn((40, 50, 4), "uint8", 1), dict(photometric="rgb", extrasamples=["unassalpha"]), 2),
         ("premultiplied", drawn((40, 50, 4), "uint16", 1), dict(photometric="rgb", extrasamples=["assocalpha"]), 2),
         ("grey and alpha", drawn((40, 50, 2), "uint8", 1),

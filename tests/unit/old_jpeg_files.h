@@ -25,6 +25,9 @@ typedef struct old_form {
     int pages;
     int rgb_tag;    /* the photometric is RGB, which it is not */
     int no_sharing; /* the tag that says how pixels share colours is missing */
+    int tiled;      /* tiles one below the other, of w x rows */
+    uint32_t crop;  /* the image is that much narrower and lower than its JPEG */
+    int silent;     /* the page does not say how many samples it has, nor of how many bits */
 } old_form;
 
 #define OLD_STRIPS 8192
@@ -195,15 +198,25 @@ static inline size_t old_page(old_file *o, uint64_t *seed, size_t put_at)
         old_strips(o, jpeg + scan, n - scan);
     if (f->flavour == OLD_TABLES)
         old_tables(o, &c, tables);
-    old_long(o, 256, &(size_t){f->w}, 1);
-    old_long(o, 257, &(size_t){f->h}, 1);
-    old_short(o, 258, 8, 8, 8, samples);
+    old_long(o, 256, &(size_t){f->w - f->crop}, 1);
+    old_long(o, 257, &(size_t){f->h - f->crop}, 1);
+    if (!f->silent)
+        old_short(o, 258, 8, 8, 8, samples);
     old_short(o, 259, 6, 0, 0, 1);
     old_short(o, 262, f->colour ? (f->rgb_tag ? 2 : 6) : 1, 0, 0, 1);
-    old_long(o, 273, o->strip, o->n_strips);
-    old_short(o, 277, (size_t)samples, 0, 0, 1);
-    old_long(o, 278, &(size_t){f->rows}, 1);
-    old_long(o, 279, o->strip_n, o->n_strips);
+    if (!f->tiled)
+        old_long(o, 273, o->strip, o->n_strips);
+    if (!f->silent)
+        old_short(o, 277, (size_t)samples, 0, 0, 1);
+    if (f->tiled) {
+        old_long(o, 322, &(size_t){f->w}, 1);
+        old_long(o, 323, &(size_t){f->rows}, 1);
+    } else {
+        old_long(o, 278, &(size_t){f->rows}, 1);
+    }
+    old_long(o, f->tiled ? 324 : 279, f->tiled ? o->strip : o->strip_n, o->n_strips);
+    if (f->tiled)
+        old_long(o, 325, o->strip_n, o->n_strips);
     old_short(o, 512, 1, 0, 0, 1);
     if (f->flavour != OLD_TABLES) {
         old_long(o, 513, &stream, 1);

@@ -6,6 +6,7 @@
 #include "io/image.h"
 #include "tests/tg_test.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <tiffio.h>
 
@@ -205,6 +206,43 @@ static void test_samples_of_any_depth_arrive_as_they_were_stored(void)
         }
     printf("%d files, %d streamed\n", n, streamed);
     CHECK(streamed > 10);
+}
+
+/* What 24 bits stand for: a sign, 7 of exponent, 16 of fraction. */
+static double value_of_24(uint32_t v)
+{
+    const int exponent = (int)(v >> 16 & 127);
+    const double fraction = v & 0xffff;
+    const double size = exponent == 127 ? (fraction > 0 ? NAN : INFINITY)
+                        : exponent      ? ldexp(65536 + fraction, exponent - 63 - 16)
+                                        : ldexp(fraction, -62 - 16);
+    return v >> 23 ? -size : size;
+}
+
+static void test_floats_of_24_bits_arrive_with_their_values(void)
+{
+    static const uint32_t ends[] = {0,        1,        0xffff,   0x10000,
+                                    0x3f0000, 0x7effff, 0x7f0000, 0x7f0001};
+    const shape a = {.w = 64, .h = 48, .bw = 64, .bh = 20, .samples = 1};
+    uint64_t seed = 32;
+    uint32_t v[64 * 48];
+    for (size_t i = 0; i < 64 * 48; i++)
+        v[i] = i < 16 ? ends[i % 8] | (uint32_t)(i / 8) << 23 : (uint32_t)tg_rand(&seed) >> 8;
+    for (int big = 0; big < 2; big++) {
+        tgi_err err = {0};
+        write_bits(&a, big ? "wb" : "wl", 24, 3, big ? 8 : 1, 1, v);
+        tgi_source *s = opened(0, 1, &err);
+        CHECK_EQ(s->ops->info(s)->dtype, TG_DTYPE_F32);
+        float *got = (float *)(void *)read_all(s, 7, &err);
+        CHECK(got != NULL);
+        for (size_t i = 0; got && i < 64 * 48; i++) {
+            const double want = value_of_24(v[i]);
+            CHECK(isnan(want) ? isnan(got[i])
+                              : got[i] == want && !signbit(got[i]) == !(v[i] >> 23));
+        }
+        free(got);
+        tgi_source_close(&s);
+    }
 }
 
 static void test_bits_of_photographs_and_masks_are_not_interpreted(void)
@@ -673,7 +711,7 @@ static void test_what_is_not_read_is_refused_by_its_name(void)
     refused(16, 2, 1, PHOTOMETRIC_LOGL, "photometric 32844 (Log)");
     refused(64, 1, 34887, 1, "LERC with 1 samples of 64 bits");
     refused(16, 1, 1, PHOTOMETRIC_YCBCR, "photometric 6 (YCbCr)");
-    refused(24, 3, 1, 1, "24 bits per sample, sample format 3");
+    refused(8, 3, 1, 1, "8 bits per sample, sample format 3");
     refused(8, 1, 4, 0, "CCITT fax 4 with 1 samples of 8 bits");
 }
 
@@ -683,6 +721,7 @@ int main(void)
     TIFFSetErrorHandler(NULL);
     snprintf(path, sizeof path, "test_tiff_forms.%d.tif", (int)getpid());
     RUN(test_samples_of_any_depth_arrive_as_they_were_stored);
+    RUN(test_floats_of_24_bits_arrive_with_their_values);
     RUN(test_bits_of_photographs_and_masks_are_not_interpreted);
     RUN(test_webp_and_lzma_without_loss_are_equal_bit_for_bit);
     RUN(test_jpeg_blocks_equal_what_libtiff_decodes);

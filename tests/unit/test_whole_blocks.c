@@ -134,6 +134,77 @@ static void test_lzw_of_photoshop_has_a_byte_more(void)
     }
 }
 
+/* Codes as they were before TIFF 5.0: the least significant bit first, no wider than they must. */
+typedef struct old_lzw {
+    uint8_t *dst;
+    size_t bits;
+    unsigned width, next;     /* of the next code; what the reader's next string will be */
+    uint16_t with[4096][256]; /* the code of a string and a byte, or 0 */
+} old_lzw;
+
+static void put_old(old_lzw *o, unsigned code)
+{
+    for (unsigned b = 0; b < o->width; b++, o->bits++)
+        o->dst[o->bits / 8] |= (uint8_t)((code >> b & 1) << o->bits % 8);
+    o->next++;
+    if (code == 256) {
+        memset(o->with, 0, sizeof o->with);
+        o->width = 9, o->next = 257; /* the code behind a clear makes no string */
+    }
+    o->width += o->next == 1u << o->width && o->width < 12;
+}
+
+static size_t pack_old(const uint8_t *src, size_t n, uint8_t *dst)
+{
+    static old_lzw o;
+    o = (old_lzw){.dst = dst, .width = 9};
+    memset(dst, 0, 3 * n + 64);
+    put_old(&o, 256);
+    unsigned prefix = src[0];
+    for (size_t i = 1; i < n; i++) {
+        const unsigned longer = o.with[prefix][src[i]];
+        if (!longer) {
+            put_old(&o, prefix);
+            o.with[prefix][src[i]] = (uint16_t)o.next;
+            if (o.next == 4094)
+                put_old(&o, 256);
+        }
+        prefix = longer ? longer : src[i];
+    }
+    put_old(&o, prefix);
+    put_old(&o, 257);
+    return (o.bits + 7) / 8;
+}
+
+static void test_lzw_in_the_old_order(void)
+{
+    static uint8_t src[MOST], packed[3 * MOST + 64], got[MOST];
+    const tgi_packing p = {.compression = TGI_TIFF_LZW, .fill_order = 1, .whole = true};
+    uint64_t seed = 23;
+    int bad = 0;
+    for (int i = 0; i < 60; i++) {
+        const size_t n = (size_t)tg_rand_in(&seed, 2, i % 2 ? 300 : MOST);
+        tgi_unpack *u = NULL;
+        tgi_err err = {0};
+        draw(src, n, i % 3, &seed);
+        const size_t m = pack_old(src, n, packed);
+        CHECK_OK(tgi_unpack_open(&p, &u, &err), err);
+        CHECK_OK(tgi_unpack_run(u, packed, m, got, n, n, &err), err);
+        CHECK(memcmp(src, got, n) == 0);
+        tgi_unpack_close(&u);
+        CHECK(same(TGI_TIFF_LZW, packed, m, n));
+        CHECK(!same(TGI_TIFF_LZW, packed, m, n + 1));
+        CHECK(!same(TGI_TIFF_LZW, packed, m / 2, n));
+        for (int k = 0; k < 8; k++) {
+            const size_t at = (size_t)tg_rand_in(&seed, 0, (int64_t)m - 1);
+            packed[at] ^= (uint8_t)(1u << k);
+            bad += !same(TGI_TIFF_LZW, packed, m, n);
+            packed[at] ^= (uint8_t)(1u << k);
+        }
+    }
+    CHECK(bad > 50);
+}
+
 static void test_deflate(void)
 {
     if (tgi_deflate_available())
@@ -145,6 +216,7 @@ int main(void)
     RUN(test_lzw);
     RUN(test_lzw_without_a_mark_ends_with_a_string);
     RUN(test_lzw_of_photoshop_has_a_byte_more);
+    RUN(test_lzw_in_the_old_order);
     RUN(test_deflate);
     return TEST_END();
 }

@@ -17,6 +17,9 @@ typedef struct hand_page {
     int tiled;         /* one tile of w x h, which are multiples of 16 */
     const char *text;  /* ImageDescription or NULL */
     int sub;           /* 1: a SubIFD of the last page before it that is not */
+    int bare;          /* 1: it says nothing of pixels, but where a JPEG lies */
+    int photometric;   /* 0: by the samples */
+    int more_bits;     /* 1: it has the bits of one sample more than there are, which is 1 */
     uint8_t fill;      /* pixel at (x, y) is fill + x + 3 * y, in every byte */
     hand_tag extra[6]; /* ascending, other tags than those made here */
     int n_extra;
@@ -81,6 +84,12 @@ static inline uint32_t hand_page_write(FILE *f, const hand_page *p, const uint32
     const uint32_t bytes = (uint32_t)(pixel * w * h), subfile = (uint32_t)p->subfile;
     uint16_t bits[8], one = 1, samples = (uint16_t)p->samples, photo = p->samples >= 3 ? 2 : 1;
     hand_ifd d = {.n = 0};
+    photo = p->photometric ? (uint16_t)p->photometric : photo;
+    if (p->bare) {
+        hand_add(&d, 513, 4, 1, &at);
+        hand_add(&d, 514, 4, 1, &bytes);
+        return hand_ifd_write(f, &d);
+    }
     for (uint32_t y = 0; y < h; y++)
         for (uint32_t x = 0; x < w; x++)
             for (size_t b = 0; b < pixel; b++)
@@ -92,7 +101,8 @@ static inline uint32_t hand_page_write(FILE *f, const hand_page *p, const uint32
     hand_add(&d, 254, 4, 1, &subfile);
     hand_add(&d, 256, 4, 1, &w);
     hand_add(&d, 257, 4, 1, &h);
-    hand_add(&d, 258, 3, samples, bits);
+    bits[samples] = p->more_bits ? 1 : bits[samples];
+    hand_add(&d, 258, 3, samples + (uint32_t)p->more_bits, bits);
     hand_add(&d, 259, 3, 1, &one);
     hand_add(&d, 262, 3, 1, &photo);
     hand_add(&d, 277, 3, 1, &samples);
