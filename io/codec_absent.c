@@ -5,6 +5,8 @@
 #include "io/picture_out.h"
 #include "io/tiff_codec.h"
 
+#include <string.h>
+
 /* A line of the table of TIFF codecs whose library is not there. */
 #define ABSENT(id, codec_name, library, is_picture)                                            \
     static tg_status no_##id(const tgi_packing *p, void **state, tgi_err *err)                 \
@@ -63,6 +65,23 @@ const tgi_picture_writer tgi_jpeg_writer = {
 
 const tgi_source_ops tgi_jpeg_source_ops = {
     .format = "jpeg", .fuzzed = TGI_FUZZED, .probe = jpeg_probe, .open = no_jpeg_source};
+#endif
+#ifndef TG_HAVE_PNG
+static int png_probe(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return n >= 8 && memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+static tg_status no_png_source(const char *path, const tgi_open_opts *o, tgi_source **out,
+                               tgi_err *err)
+{
+    (void)path, (void)o, (void)out;
+    return tgi_fail(err, TG_E_UNSUPPORTED, "PNG: this build was made without libpng");
+}
+
+const tgi_source_ops tgi_png_source_ops = {
+    .format = "png", .fuzzed = TGI_FUZZED, .probe = png_probe, .open = no_png_source};
 #endif
 #ifndef TG_HAVE_WEBP
 ABSENT(webp, "WebP", "libwebp", true)
