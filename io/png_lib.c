@@ -177,3 +177,35 @@ void tgi_png_start_rows(tgi_png *p)
     png_set_interlace_handling(p->z);
     png_read_update_info(p->z, p->info);
 }
+
+/* ---- Writing ---- */
+
+#define BUFFER ((size_t)256 << 10) /* packed pixels of a chunk */
+/* 268 KB by zconf.h; the rest is what other implementations of zlib take more. */
+#define DEFLATE_STATE ((size_t)384 << 10)
+
+/* The row, the one above, the filtered one; deflate and its output. A profile is copied and
+ * packed into buffers of its own, by a deflate that is made again for pixels if its window was
+ * smaller. */
+size_t tgi_png_write_bytes(size_t row, size_t profile)
+{
+    const size_t beside = ((size_t)16 << 10) + DEFLATE_STATE + BUFFER;
+    const size_t rows = tgi_sat_mul(3, tgi_sat_add(row, 64 + ALIGN));
+    const size_t packed = tgi_sat_add(profile, profile / 8);
+    const size_t buffers = tgi_sat_mul(packed / BUFFER + 1, BUFFER + 2 * ALIGN);
+    const size_t more = tgi_sat_add(tgi_sat_add(profile, ALIGN), buffers);
+    return tgi_sat_add(tgi_sat_add(beside, rows),
+                       profile ? tgi_sat_add(DEFLATE_STATE, more) : 0);
+}
+
+void tgi_png_start_writing(tgi_png *p, uint32_t width, uint32_t height, int colour, int bits)
+{
+    png_set_user_limits(p->z, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_set_benign_errors(p->z, 1); /* a profile that it finds fault with is left out */
+    png_set_compression_level(p->z, 6);
+    png_set_compression_strategy(p->z, 0); /* zlib's default: 3 % smaller than "filtered" */
+    png_set_compression_buffer_size(p->z, BUFFER);
+    png_set_filter(p->z, PNG_FILTER_TYPE_BASE, PNG_FILTER_UP);
+    png_set_IHDR(p->z, p->info, width, height, bits, colour, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_BASE, PNG_FILTER_TYPE_BASE);
+}

@@ -57,4 +57,13 @@ void tgi_png_read_header(tgi_png *p, bool all);
  * bits in the machine's order. All rows, seven times where interlaced. */
 void tgi_png_start_rows(tgi_png *p);
 
+/* ---- Writing ---- */
+
+/* The arena for writing rows of so many bytes, and a profile (0: none). */
+size_t tgi_png_write_bytes(size_t row, size_t profile);
+/* In a step, after png_set_write_fn: what is to be known before anything is said of the
+ * picture. Level 6; every row is filtered by the one above, which costs little and halves smooth
+ * pictures. */
+void tgi_png_start_writing(tgi_png *p, uint32_t width, uint32_t height, int colour, int bits);
+
 #endif

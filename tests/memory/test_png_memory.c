@@ -1,6 +1,6 @@
-/* libpng decodes in an arena whose size is the plan's line for it (png_lib.h). Here files of
- * every form, up to wide rows, with all the chunks there are: the arena is enough, what libpng
- * takes of it is not far below, and nothing is taken beside it. */
+/* libpng reads and writes in an arena whose size is the plan's line for it (png_lib.h). Here
+ * files of every form, up to wide rows, with all the chunks there are: the arena is enough, what
+ * libpng takes of it is not far below, and nothing is taken beside it while rows come. */
 #include "io/image.h"
 #include "io/png_lib.h"
 #include "tests/memory/weigh.h"
@@ -248,15 +248,117 @@ static void test_reading_a_png_takes_no_more_than_is_planned(void)
     CHECK(top <= 1 && least > 0.6);
 }
 
+/* ---- Writing ---- */
+
+typedef struct writing {
+    tgi_png lib;
+    bytes *file;
+    uint32_t w, h;
+    int colour, bits;
+    size_t profile;
+    const uint8_t *row;
+} writing;
+
+static void write_all(void *arg)
+{
+    static uint8_t icc[1 << 20];
+    writing *w = arg;
+    uint64_t seed = 3;
+    for (size_t i = 132; i < w->profile; i++) /* it does not get smaller */
+        icc[i] = (uint8_t)tg_rand(&seed);
+    const uint8_t head[40] = {0,
+                              (uint8_t)(w->profile >> 16),
+                              (uint8_t)(w->profile >> 8),
+                              (uint8_t)w->profile,
+                              [12] = 'm',
+                              'n',
+                              't',
+                              'r',
+                              'R',
+                              'G',
+                              'B',
+                              ' ',
+                              'X',
+                              'Y',
+                              'Z',
+                              ' ',
+                              [36] = 'a',
+                              'c',
+                              's',
+                              'p'};
+    memcpy(icc, head, sizeof head);
+    png_set_write_fn(w->lib.z, w->file, write_bytes, flush_nothing);
+    tgi_png_start_writing(&w->lib, w->w, w->h, w->colour, w->bits);
+    if (w->profile)
+        png_set_iCCP(w->lib.z, w->lib.info, "name", 0, icc, (png_uint_32)w->profile);
+    png_write_info(w->lib.z, w->lib.info);
+    for (uint32_t y = 0; y < w->h; y++)
+        png_write_row(w->lib.z, w->row);
+    png_write_end(w->lib.z, NULL);
+}
+
+static double write_share(uint32_t width, uint32_t height, int k, size_t profile)
+{
+    const int samples = k + 1, bits = width % 2 ? 16 : 8;
+    const size_t row = (size_t)width * (size_t)(samples * bits / 8);
+    const size_t cap = tgi_png_write_bytes(row, profile);
+    static const int colours[4] = {0, 4, 2, 6};
+    bytes file = {0};
+    uint64_t seed = 7;
+    uint8_t *noise = malloc(row);
+    for (size_t i = 0; i < row; i++)
+        noise[i] = (uint8_t)tg_rand(&seed);
+    writing w = {.lib = {.cap = cap, .arena = aligned_alloc(64, (cap + 63) / 64 * 64)},
+                 .file = &file,
+                 .w = width,
+                 .h = height,
+                 .colour = colours[k],
+                 .bits = bits,
+                 .profile = k > 1 ? profile : 0,
+                 .row = noise};
+    CHECK(tgi_png_begin(&w.lib, true));
+    const bool done = tgi_png_step(&w.lib, write_all, &w);
+    CHECK(done);
+    if (!done)
+        fprintf(stderr, "  %u x %u of %d samples, profile of %zu: %s\n", width, height, samples,
+                w.profile, w.lib.text);
+    CHECK(file.n > w.profile);
+    const double part = (double)w.lib.most / (double)cap;
+    free(w.lib.arena);
+    free(file.p);
+    free(noise);
+    return part;
+}
+
+static void test_writing_a_png_takes_no_more_than_is_planned(void)
+{
+    static const uint32_t widths[] = {1, 64, 333, 40000, (1u << 20) + 1};
+    static const size_t profiles[] = {0, 140, 3000, 16384, 300000, 1 << 20};
+    double least = 2, top = 0;
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
+        for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++)
+            for (int k = 0; k < 4; k++) {
+                const double s =
+                    write_share(widths[w], widths[w] > 1000 ? 2 : 50, k, profiles[i]);
+                top = s > top ? s : top;
+                if (!profiles[i])
+                    least = s < least ? s : least;
+            }
+    printf("between %.3f and %.3f of the bound\n", least, top);
+    CHECK(top <= 1 && least > 0.4);
+}
+
 int main(void)
 {
     snprintf(path, sizeof path, "test_png_memory.%d.png", (int)getpid());
 #ifdef TG_WEIGHS_MALLOC
     RUN(test_reading_a_png_takes_no_more_than_is_planned);
+    RUN(test_writing_a_png_takes_no_more_than_is_planned);
     unlink(path);
     return TEST_END();
 #else
     (void)test_reading_a_png_takes_no_more_than_is_planned;
+    (void)test_writing_a_png_takes_no_more_than_is_planned;
     TEST_SKIP("malloc cannot be interposed here");
 #endif
 }
