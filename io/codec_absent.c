@@ -3,7 +3,10 @@
 #include "io/io_formats.h"
 #include "io/ome_xml.h"
 #include "io/picture_out.h"
+#include "io/png.h"
 #include "io/tiff_codec.h"
+
+#include <string.h>
 
 /* A line of the table of TIFF codecs whose library is not there. */
 #define ABSENT(id, codec_name, library, is_picture)                                            \
@@ -63,6 +66,38 @@ const tgi_picture_writer tgi_jpeg_writer = {
 
 const tgi_source_ops tgi_jpeg_source_ops = {
     .format = "jpeg", .fuzzed = TGI_FUZZED, .probe = jpeg_probe, .open = no_jpeg_source};
+#endif
+#ifndef TG_HAVE_PNG
+static int png_probe(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return n >= 8 && memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+static tg_status no_png_source(const char *path, const tgi_open_opts *o, tgi_source **out,
+                               tgi_err *err)
+{
+    (void)path, (void)o, (void)out;
+    return tgi_fail(err, TG_E_UNSUPPORTED, "PNG: this build was made without libpng");
+}
+
+static tg_status no_png_writer(const tgi_picture_spec *s, tgi_err *err)
+{
+    (void)s;
+    return tgi_fail(err, TG_E_UNSUPPORTED, "PNG: this build was made without libpng");
+}
+const tgi_picture_writer tgi_png_writer = {
+    .name = "PNG", .suffixes = "|png|", .may = no_png_writer};
+
+tg_status tgi_png_write(const char *path, const uint8_t *pixels, int64_t height, int64_t width,
+                        int channels, size_t pitch, tgi_err *err)
+{
+    (void)pixels, (void)height, (void)width, (void)channels, (void)pitch;
+    return tgi_fail(err, TG_E_UNSUPPORTED, "%s: this build was made without libpng", path);
+}
+
+const tgi_source_ops tgi_png_source_ops = {
+    .format = "png", .fuzzed = TGI_FUZZED, .probe = png_probe, .open = no_png_source};
 #endif
 #ifndef TG_HAVE_WEBP
 ABSENT(webp, "WebP", "libwebp", true)

@@ -68,33 +68,16 @@ void *tgi_deflate_open(void *memory, int level)
     return deflateInit(&e->z, level ? level : 6) == Z_OK ? e : NULL;
 }
 
-size_t tgi_deflate_part(void *state, const void *src, size_t n, int last, void *dst, size_t cap)
+size_t tgi_deflate(void *state, const void *src, size_t n, void *dst, size_t cap)
 {
     encoder *e = state;
-    if (n > UINT32_MAX || cap > UINT32_MAX)
-        return SIZE_MAX;
+    if (n > UINT32_MAX || cap > UINT32_MAX || deflateReset(&e->z) != Z_OK)
+        return 0;
     e->z.next_in = (Bytef *)(uintptr_t)src;
     e->z.avail_in = (uInt)n;
     e->z.next_out = dst;
     e->z.avail_out = (uInt)cap;
-    const int got = deflate(&e->z, last ? Z_FINISH : Z_NO_FLUSH);
-    if (got != (last ? Z_STREAM_END : Z_OK) || e->z.avail_in)
-        return SIZE_MAX;
-    return cap - e->z.avail_out;
-}
-
-size_t tgi_deflate(void *state, const void *src, size_t n, void *dst, size_t cap)
-{
-    encoder *e = state;
-    if (deflateReset(&e->z) != Z_OK)
-        return 0;
-    const size_t got = tgi_deflate_part(state, src, n, 1, dst, cap);
-    return got == SIZE_MAX ? 0 : got;
-}
-
-uint32_t tgi_crc32(uint32_t crc, const void *bytes, size_t n)
-{
-    return (uint32_t)crc32_z(crc, bytes, n);
+    return deflate(&e->z, Z_FINISH) == Z_STREAM_END ? cap - e->z.avail_out : 0;
 }
 
 #else
@@ -126,22 +109,10 @@ void *tgi_deflate_open(void *memory, int level)
     return NULL;
 }
 
-size_t tgi_deflate_part(void *state, const void *src, size_t n, int last, void *dst, size_t cap)
-{
-    (void)state, (void)src, (void)n, (void)last, (void)dst, (void)cap;
-    return SIZE_MAX;
-}
-
 size_t tgi_deflate(void *state, const void *src, size_t n, void *dst, size_t cap)
 {
     (void)state, (void)src, (void)n, (void)dst, (void)cap;
     return 0;
-}
-
-uint32_t tgi_crc32(uint32_t crc, const void *bytes, size_t n)
-{
-    (void)bytes, (void)n;
-    return crc;
 }
 
 #endif

@@ -16,11 +16,5 @@ size_t tgi_deflate_state_bytes(void);
 void *tgi_deflate_open(void *memory, int level);
 /* One zlib stream of src into dst; 0 on failure (does not fit). */
 size_t tgi_deflate(void *state, const void *src, size_t n, void *dst, size_t cap);
-/* One zlib stream given in parts; `last` ends it. Returns the bytes put into dst, which has
- * tgi_deflate_bound(n) + 1024 bytes for a part of n; SIZE_MAX on failure. */
-size_t tgi_deflate_part(void *state, const void *src, size_t n, int last, void *dst,
-                        size_t cap);
-/* CRC-32 as PNG and gzip use it. */
-uint32_t tgi_crc32(uint32_t crc, const void *bytes, size_t n);
 
 #endif

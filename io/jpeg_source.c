@@ -305,10 +305,9 @@ static tg_status finish(decoder *d, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status jpeg_end(void *state, int *surplus, tgi_err *err)
+static tg_status jpeg_end(void *state, tgi_err *err)
 {
     decoder *d = state;
-    *surplus = 0;
     TGI_TRY(finish(d, err));
     TGI_TRY(damage(d, err));
     return d->made_up ? tgi_fail(err, TG_E_FORMAT, "the JPEG is cut: it ends without EOI")

@@ -7,7 +7,6 @@
 #include "io/io_formats.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define DEFAULT_BUDGET ((size_t)1 << 30)
@@ -21,7 +20,6 @@ typedef struct picture {
     tgi_image_info info;
     void *state;
     int (*cancelled)(void);
-    atomic_int *surplus; /* or NULL */
     pthread_mutex_t lock;
     size_t row_bytes, keep;
     int64_t next;  /* rows decoded since the beginning; -1: not begun, or failed */
@@ -96,7 +94,6 @@ tg_status tgi_picture_open(const tgi_source_ops *source, const tgi_picture_ops *
         return tgi_fail(err, TG_E_NOMEM, "no memory for a %s reader", source->format);
     *p = (picture){.base.ops = source, .ops = ops, .file.fd = -1, .next = -1};
     p->cancelled = o->cancelled;
-    p->surplus = o->surplus;
     pthread_mutex_init(&p->lock, NULL);
     const tg_status st = open_parts(p, path, o, err);
     *out = &p->base;
@@ -124,14 +121,11 @@ void tgi_picture_close(tgi_source **s)
  * behind it. */
 static tg_status decode_row(picture *p, uint8_t *at, tgi_err *err)
 {
-    int surplus = 0;
     TGI_TRY(at ? p->ops->row(p->state, at, err) : p->ops->skip(p->state, err));
     if (p->next + 1 < p->info.height)
         return TG_OK;
-    TGI_TRY(p->ops->end(p->state, &surplus, err));
+    TGI_TRY(p->ops->end(p->state, err));
     p->proven = true;
-    if (surplus && p->surplus)
-        atomic_store(p->surplus, 1);
     return TG_OK;
 }
 

@@ -24,9 +24,8 @@ typedef struct tgi_picture_ops {
     tg_status (*begin)(void *state, tgi_err *err);
     /* The next row: width pixels of samples interleaved, native order. TG_E_FORMAT. */
     tg_status (*row)(void *state, uint8_t *row, tgi_err *err);
-    /* Behind the last row: is what follows what a whole file has there? TG_E_FORMAT. *surplus:
-     * more data than pixels, which were not read. */
-    tg_status (*end)(void *state, int *surplus, tgi_err *err);
+    /* Behind the last row: is what follows what a whole file has there? TG_E_FORMAT. */
+    tg_status (*end)(void *state, tgi_err *err);
     /* Where the end has a checksum of the pixels; else NULL. In the place of the next `row`: go
      * over it without making its pixels. No row counts before `end` was met once. */
     tg_status (*skip)(void *state, tgi_err *err);

@@ -220,9 +220,9 @@ static void look_at_build(report *r)
         int there;
     } part[] = {
 #ifdef TG_HAVE_ZLIB
-        {"deflate and PNG", "zlib1g-dev", 1},
+        {"deflate", "zlib1g-dev", 1},
 #else
-        {"deflate and PNG", "zlib1g-dev", 0},
+        {"deflate", "zlib1g-dev", 0},
 #endif
 #if defined TG_HAVE_LIBDEFLATE || !defined TG_HAVE_ZLIB
         {"deflate at its fastest", "libdeflate-dev", 1},
@@ -243,6 +243,11 @@ static void look_at_build(report *r)
         {"JPEG", "libjpeg-dev", 1},
 #else
         {"JPEG", "libjpeg-dev", 0},
+#endif
+#ifdef TG_HAVE_PNG
+        {"PNG", "libpng-dev", 1},
+#else
+        {"PNG", "libpng-dev", 0},
 #endif
 #ifdef TG_HAVE_WEBP
         {"WebP", "libwebp-dev", 1},

@@ -29,9 +29,9 @@ def bomb(data, mebibytes):
     return head + block * mebibytes + pack.flush()[:-4] + struct.pack(">I", check_sum)
 
 
-def png(width, height, interlaced=0, parts=1, behind=b"", extra=b"", zeros=0):
+def png(width, height, interlaced=0, parts=1, behind=b"", extra=b"", zeros=0, text=b""):
     """Grey noise; its data in so many chunks. behind: pixels too many; zeros: MiB of them; extra: bytes behind the
-    data."""
+    data; text: chunks in front of them."""
     rng = random.Random(7)
     if interlaced:
         rows = b""
@@ -44,7 +44,7 @@ def png(width, height, interlaced=0, parts=1, behind=b"", extra=b"", zeros=0):
     data = (bomb(rows, zeros) if zeros else zlib.compress(rows + behind, 9 if behind else 0)) + extra
     step = -(-len(data) // parts)
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, interlaced))
-            + b"".join(chunk(b"IDAT", data[i:i + step]) for i in range(0, len(data), step)) + chunk(b"IEND", b""))
+            + text + b"".join(chunk(b"IDAT", data[i:i + step]) for i in range(0, len(data), step)) + chunk(b"IEND", b""))
 
 
 class Desk:
@@ -70,6 +70,7 @@ class Desk:
     def bad(self, what, name, data, verb="copy", more=()):
         r, there = self.read(name, data, verb, more)
         check(r.code == 65 and not there, "%s: %s%s" % (what, r, ", with an output" if there else ""))
+        return r
 
 
 def test_png(lab):
@@ -94,12 +95,21 @@ def test_png(lab):
                 data[at] ^= 1 << rng.randrange(8)
                 d.bad("PNG interlaced %d in %d parts, a bit of byte %d of %d turned" % (interlaced, parts, at, len(whole)),
                       name, bytes(data))
-    r = d.good("zeros behind the data", "more.png", png(19, 13, 0, 1, extra=b"\0" * 50))
-    check("far more" not in r.err, "50 bytes are not far more: %s" % r)
-    r = d.good("a few pixels too many", "more.png", png(19, 13, 0, 1, behind=b"\0" * 5000))
-    check("far more" not in r.err, "5000 pixels are not far more: %s" % r)
+    note = chunk(b"tEXt", b"Comment\0nobody reads this")
+    d.good("a note in front of the pixels", "note.png", png(19, 13, text=note))
+    d.bad("a note whose checksum is wrong", "note.png", png(19, 13, text=note[:-1] + bytes([note[-1] ^ 1])))
+    d.good("zeros behind the data", "more.png", png(19, 13, 0, 1, extra=b"\0" * 50))
+    d.good("a few pixels too many", "more.png", png(19, 13, 0, 1, behind=b"\0" * 5000))
+    # Pixels too many are followed to their checksum, as long as they are few bytes of the file.
+    many = png(19, 13, 0, 1, behind=b"\0" * 5000)
+    at = many.index(b"IDAT") + 4
+    n = struct.unpack(">I", many[at - 8:at - 4])[0]
+    wrong = bytearray(many[at:at + n])
+    wrong[-1] ^= 1
+    d.bad("a few pixels too many, the checksum of all wrong", "more.png",
+          many[:at - 8] + chunk(b"IDAT", bytes(wrong)) + many[at + n + 4:])
     at = time.monotonic()
-    r = d.good("256 MiB behind the pixels", "more.png", png(19, 13, 0, 2, zeros=256))
+    r = d.bad("512 MiB behind the pixels", "more.png", png(19, 13, 0, 2, zeros=512))
     check("far more" in r.err, "no word of what was not read: %s" % r)
     check(time.monotonic() - at < 20, "data without end are followed")
 

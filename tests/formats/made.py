@@ -278,7 +278,8 @@ WAYS = [("copy to TIFF", ["copy"], "out.tif", []), ("run to TIFF", ["run", "-m",
 
 
 def make_carriers(t):
-    icc = struct.pack(">I", 512) + bytes(12) + b"RGB " + bytes(range(246)) * 2  # what is looked at
+    # What libpng looks at: size, class, spaces, mark, no tags.
+    icc = struct.pack(">I", 512) + bytes(8) + b"mntrRGB XYZ " + bytes(12) + b"acsp" + bytes(92) + bytes(range(190)) * 2
     t.write("ome.tif", ome())
     t.write("ij.tif", imagej())
     t.write("rgb.tif", one_page(samples=3, t34675=(7, icc), t274=(3, 6), t282=(5, (300, 1)), t283=(5, (150, 1)), t296=(3, 2)))

@@ -367,7 +367,7 @@ def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def png(w, h, bits, colour, interlaced=0, front=b"", level=9, parts=1):
+def png(w, h, bits, colour, interlaced=0, front=b"", level=9, parts=1, of=pixels):
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     passes = ([(0, 8, 0, 8), (4, 8, 0, 8), (0, 4, 4, 8), (2, 4, 0, 4), (0, 2, 2, 4), (1, 2, 0, 2), (0, 1, 1, 2)]
               if interlaced else [(0, 1, 0, 1)])
@@ -376,7 +376,7 @@ def png(w, h, bits, colour, interlaced=0, front=b"", level=9, parts=1):
         width = -(-(w - x0) // dx)
         for _ in range(y0, h, dy):
             if width > 0:
-                raw += bytes([k % 5]) + pixels(-(-width * channels * bits // 8), k)
+                raw += bytes([k % 5]) + of(-(-width * channels * bits // 8), k)
                 k += 1
     data = zlib.compress(raw, level)
     step = -(-len(data) // parts)
@@ -391,6 +391,7 @@ def pngs():
         yield f"colour_{colour}_{bits}", png(13, 9, bits, colour)
         yield f"interlaced_{colour}_{bits}", png(13, 9, bits, colour, 1, level=0)
     yield "palette_4", png(13, 9, 4, 3, front=palette)
+    yield "palette_few", png(16, 8, 2, 3, front=chunk(b"PLTE", bytes(range(9))), level=0, of=lambda n, k: bytes(n))
     yield "palette_interlaced", png(5, 3, 2, 3, 1, front=palette)
     yield "many_parts", png(40, 30, 8, 2, front=chunk(b"pHYs", struct.pack(">IIB", 3000, 3000, 1)) +
                             chunk(b"gAMA", b"\0\0\xb1\x8f") + chunk(b"tEXt", b"k\0v"), parts=7)

@@ -30,7 +30,7 @@ FOREIGN = {
     r"lzma\.h": {"io/unpack_lzma.c"},
     r"webp/.*": {"io/unpack_webp.c"},
     r"cjson/.*": set(),  # the tests' second opinion
-    r"png\.h": set(),
+    r"png\.h": {"io/png_lib.h"},
     r"libdeflate\.h": {"io/unpack_zlib.c"},
     r"zlib\.h": {"io/deflate.c", "io/unpack_zlib.c"},
     r"zstd(_errors)?\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},

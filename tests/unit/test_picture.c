@@ -3,12 +3,14 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/deflate.h"
+#include "io/exif.h"
 #include "io/image.h"
 #include "tests/tg_test.h"
 
 #ifdef TG_TEST_JPEG
 #include <jpeglib.h>
 #endif
+#include <zlib.h>
 
 static char path[256];
 
@@ -25,7 +27,9 @@ typedef struct form {
     uint32_t w, h;
     int bits, colour, interlaced;
     int n_palette, n_alpha;
-    uint32_t idat; /* bytes of data in a chunk at most */
+    uint32_t idat;    /* bytes of data in a chunk at most */
+    const char *note; /* a chunk in front of the pixels: its type and data; or NULL */
+    size_t note_bytes;
 } form;
 
 typedef struct bytes {
@@ -45,7 +49,7 @@ static void put_chunk(bytes *b, const char *type, const void *data, size_t n)
     memcpy(b->p + b->n, type, 4);
     if (n)
         memcpy(b->p + b->n + 4, data, n);
-    const uint32_t crc = tgi_crc32(0, b->p + b->n, n + 4);
+    const uint32_t crc = (uint32_t)crc32_z(0, b->p + b->n, n + 4);
     b->n += n + 4;
     put32(b, crc);
 }
@@ -151,6 +155,8 @@ static bytes make_png(const form *f, const uint16_t *v, const uint8_t *palette)
         if (f->n_alpha)
             put_chunk(&out, "tRNS", alpha, (size_t)f->n_alpha);
     }
+    if (f->note)
+        put_chunk(&out, f->note, f->note + 4, f->note_bytes);
     for (int k = 0; f->interlaced && k < 7; k++)
         put_pass(f, v, x0[k], dx[k], y0[k], dy[k], &filtered);
     if (!f->interlaced)
@@ -346,7 +352,7 @@ static void bend_adler(bytes *b)
     CHECK(memcmp(b->p + last + 4, "IDAT", 4) == 0);
     b->p[last + 8 + n - 1] ^= 1;
     bytes crc = {b->p + last + 8 + n, 0};
-    put32(&crc, tgi_crc32(0, b->p + last + 4, n + 4));
+    put32(&crc, (uint32_t)crc32_z(0, b->p + last + 4, n + 4));
 }
 
 static void test_a_cut_or_bent_png_is_damage(void)
@@ -398,6 +404,132 @@ static void test_no_row_of_a_png_counts_before_its_checksum(void)
     }
 }
 
+/* Opened and read from end to end; its samples or NULL with *st and err. */
+static uint16_t *read_png(const form *f, const uint16_t *v, const uint8_t *palette,
+                          tg_status *st, tgi_err *err)
+{
+    tgi_source *s = NULL;
+    uint16_t *all = NULL;
+    bytes b = make_png(f, v, palette);
+    write_file(b.p, b.n);
+    free(b.p);
+    *st = tgi_source_open(path, NULL, &s, err);
+    if (*st == TG_OK) {
+        all = read_box(s, 0, f->h, 0, f->w, err);
+        *st = all ? TG_OK : TG_E_FORMAT;
+    }
+    tgi_source_close(&s);
+    return all;
+}
+
+static void test_png_chunks_of_others_are_passed_over_and_critical_ones_refused(void)
+{
+    static const struct {
+        const char *chunk;
+        size_t n;
+        const char *refusal; /* or NULL */
+    } notes[] = {{"tEXtComment\0nobody reads this", 25, NULL},
+                 {"prVtanything", 8, NULL},
+                 {"gAMA\0\0\xb1\x8f", 4, NULL},
+                 {"gAMA\0\0\0\0\0\0\0\0\0", 9, NULL}, /* of a wrong size */
+                 {"sRGB\0", 1, NULL},
+                 {"iCCPname\0\0no deflate data", 22, NULL},
+                 {"eXIfno TIFF", 7, NULL},
+                 {"pHYs\0", 1, NULL},
+                 {"tRNS\0\0\0\0\0\0", 6, NULL}, /* a transparent colour: not applied */
+                 {"PLTE\1\2\3", 3, NULL},       /* colours for those who have few */
+                 {"PLTE\1\2", 2, NULL},
+                 {"CrITanything", 8, "CrIT"},
+                 {"IHDR\0", 1, "IHDR"}};
+    const form plain = {.w = 20, .h = 10, .colour = 2, .bits = 8, .idat = 1000};
+    uint64_t seed = 4;
+    uint16_t *v = draw_samples(&plain, &seed);
+    for (size_t k = 0; k < sizeof notes / sizeof notes[0]; k++) {
+        form f = plain;
+        tgi_err err = {0};
+        tg_status st;
+        f.note = notes[k].chunk;
+        f.note_bytes = notes[k].n;
+        uint16_t *got = read_png(&f, v, NULL, &st, &err);
+        CHECK(!notes[k].refusal || strstr(err.text, notes[k].refusal));
+        CHECK_STATUS(st, notes[k].refusal ? TG_E_FORMAT : TG_OK, err);
+        CHECK(!got || memcmp(got, v, 600 * sizeof *v) == 0);
+        free(got);
+    }
+    free(v);
+}
+
+static void test_an_index_beyond_the_palette_is_damage(void)
+{
+    static const uint8_t palette[1024] = {0};
+    for (int bits = 1; bits <= 8; bits *= 2)
+        for (int interlaced = 0; interlaced < 2; interlaced++) {
+            form f = {.w = 20, .h = 10, .colour = 3, .bits = bits, .idat = 1000};
+            uint16_t v[200] = {0};
+            tgi_err err = {0};
+            tg_status st;
+            f.interlaced = interlaced;
+            f.n_palette = bits > 1 ? (1 << bits) - 1 : 1;
+            free(read_png(&f, v, palette, &st, &err));
+            CHECK_OK(st, err);
+            v[137] = (uint16_t)f.n_palette;
+            CHECK(!read_png(&f, v, palette, &st, &err));
+            CHECK_EQ(st, TG_E_FORMAT);
+        }
+}
+
+static void test_a_png_says_how_it_is_turned(void)
+{
+    char note[4 + TGI_EXIF_BYTES] = "eXIf";
+    const form f = {.w = 4,
+                    .h = 4,
+                    .colour = 0,
+                    .bits = 8,
+                    .idat = 1000,
+                    .note = note,
+                    .note_bytes = TGI_EXIF_BYTES};
+    const uint16_t v[16] = {0};
+    tgi_exif_make(6, (uint8_t *)note + 4);
+    tgi_err err = {0};
+    tgi_source *s = NULL;
+    bytes b = make_png(&f, v, NULL);
+    write_file(b.p, b.n);
+    CHECK_OK(tgi_source_open(path, NULL, &s, &err), err);
+    CHECK_EQ(s->ops->info(s)->meta.orientation, 6);
+    tgi_source_close(&s);
+    free(b.p);
+}
+
+/* Two sources of one file, a row of each in turn; and nothing is allocated for rows. */
+static void test_two_sources_of_a_png_are_read_in_turns(void)
+{
+    const form f = {.w = 700, .h = 300, .colour = 2, .bits = 8, .idat = 3000};
+    const tgi_open_opts o = {.threads = 1, .spare = 1};
+    uint64_t seed = 11;
+    tgi_err err = {0};
+    tgi_source *s[2] = {NULL};
+    uint16_t *v = draw_samples(&f, &seed);
+    bytes b = make_png(&f, v, NULL);
+    write_file(b.p, b.n);
+    for (int k = 0; k < 2; k++)
+        CHECK_OK(tgi_source_open(path, &o, &s[k], &err), err);
+    tgi_mem_stats before = {0}, after = {0};
+    tgi_mem_get_stats(&before);
+    for (int64_t y = 0; y < f.h; y++)
+        for (int k = 0; k < 2; k++) {
+            const int64_t at = k ? (y * 7) % 40 : y; /* one goes back, too */
+            uint16_t *got = read_box(s[k], at, at + 1, 0, f.w, &err);
+            CHECK(got && memcmp(got, v + (size_t)at * 2100, 2100 * sizeof *v) == 0);
+            free(got);
+        }
+    tgi_mem_get_stats(&after);
+    CHECK_EQ(after.requests, before.requests);
+    for (int k = 0; k < 2; k++)
+        tgi_source_close(&s[k]);
+    free(b.p);
+    free(v);
+}
+
 /* Headers that claim more than there is cost nothing. */
 static void test_png_headers_that_claim_too_much_are_refused_before_memory_is_asked_for(void)
 {
@@ -423,7 +555,7 @@ static void test_png_headers_that_claim_too_much_are_refused_before_memory_is_as
         b.p[28] = (uint8_t)claims[k].interlaced;
         head.p = b.p + 29;
         head.n = 0;
-        put32(&head, tgi_crc32(0, b.p + 12, 17));
+        put32(&head, (uint32_t)crc32_z(0, b.p + 12, 17));
         write_file(b.p, b.n);
         tgi_mem_get_stats(&before);
         CHECK_STATUS(tgi_source_open(path, NULL, &s, &err), claims[k].want, err);
@@ -573,6 +705,10 @@ int main(void)
     RUN(test_png_of_every_form_is_read_as_the_colours_it_means);
     RUN(test_a_cut_or_bent_png_is_damage);
     RUN(test_no_row_of_a_png_counts_before_its_checksum);
+    RUN(test_png_chunks_of_others_are_passed_over_and_critical_ones_refused);
+    RUN(test_an_index_beyond_the_palette_is_damage);
+    RUN(test_a_png_says_how_it_is_turned);
+    RUN(test_two_sources_of_a_png_are_read_in_turns);
     RUN(test_png_headers_that_claim_too_much_are_refused_before_memory_is_asked_for);
     RUN(test_an_interlaced_png_over_budget_is_refused_by_name);
 #ifdef TG_TEST_JPEG

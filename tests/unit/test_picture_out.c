@@ -135,9 +135,12 @@ static int says(const char *name, const uint8_t *profile, int orientation)
 
 static void test_profile_and_orientation_go_from_tiff_to_picture_and_back(void)
 {
-    static uint8_t profile[PROFILE] = {0, 1, 0x86, 0xa0, [16] = 'R', 'G', 'B', ' '};
+    /* As much of a profile as libpng asks for: size, class, spaces, mark, no tags. */
+    static uint8_t profile[PROFILE] = {0,   1,   0x86,       0xa0, [12] = 'm', 'n', 't',
+                                       'r', 'R', 'G',        'B',  ' ',        'X', 'Y',
+                                       'Z', ' ', [36] = 'a', 'c',  's',        'p'};
     static const char *const pictures[] = {"turned.png", "turned.jpg"};
-    for (int i = 128; i < PROFILE; i++)
+    for (int i = 132; i < PROFILE; i++)
         profile[i] = (uint8_t)((uint32_t)i * (uint32_t)i >> 5);
     turned("turned.tif", profile, 6);
     for (int i = 0; i < 2; i++) {
