@@ -314,6 +314,22 @@ static tg_status take_form(const tgi_image_meta *m, tgi_sink_layout *l, tgi_err 
     return TG_OK;
 }
 
+/* Means that would be other colours. */
+static tg_status check_means(const tgi_sink_spec *spec, const tgi_sink_layout *l, tgi_err *err)
+{
+    if (spec->pyramid != TGI_PYRAMID_MEAN)
+        return TG_OK;
+    if (l->photometric == PALETTE)
+        return tgi_fail(err, TG_E_ARG,
+                        "means of a palette's numbers are other colours: --pyramid nearest, or "
+                        "leave it out");
+    if (l->photometric == CIELAB && !tgi_dtype_is_float(l->dtype))
+        return tgi_fail(err, TG_E_ARG,
+                        "a and b of CIE Lab have a sign that their type has not, so means are "
+                        "other colours: --pyramid nearest, or leave it out");
+    return TG_OK;
+}
+
 static void choose_format(tgi_sink_layout *l)
 {
     const size_t data = tgi_sat_mul((size_t)l->n_tiles, l->tile_bound);
@@ -335,7 +351,8 @@ tg_status tgi_sink_layout_make(const tgi_sink_spec *spec, tgi_sink_layout **out,
         (st = take_codec(spec, l, err)) != TG_OK ||
         (st = tgi_ome_describe(l, spec->meta, &l->description, err)) != TG_OK ||
         (st = take_icc(spec->meta, l, err)) != TG_OK ||
-        (st = take_form(spec->meta, l, err)) != TG_OK) {
+        (st = take_form(spec->meta, l, err)) != TG_OK ||
+        (st = check_means(spec, l, err)) != TG_OK) {
         tgi_sink_layout_free(&l);
         return st;
     }

@@ -69,8 +69,9 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     if (st == TG_OK && !w->images && l->n_planes != 1)
         st = tgi_fail(&why, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
                       (long long)l->n_planes);
-    if (st == TG_OK && !w->images && meta && meta->stored_as == TGI_STORED_CMYK)
-        st = tgi_fail(&why, TG_E_ARG, "a %s holds light, the samples are CMYK inks", w->name);
+    if (st == TG_OK && !w->images && meta && meta->stored_as >= TGI_STORED_CMYK)
+        st = tgi_fail(&why, TG_E_ARG, "a %s holds light, the samples are %s", w->name,
+                      meta->stored_as == TGI_STORED_CMYK ? "CMYK inks" : "Lab");
     return st == TG_OK ? TG_OK
                        : tgi_fail(err, st, "%s: %s: %schoose --dtype, --planes or --roi", path,
                                   why.text, w->images ? "" : "write .tif, or ");

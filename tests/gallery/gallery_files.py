@@ -69,7 +69,7 @@ def images():
     yield "scan.czi", b"ZISRAWFILE".ljust(64, b"\0")
     yield "empty.tif", b""
     yield "jpeg2000.tif", lying(W, H, code=34712)
-    yield "two_bits_float.tif", lying(W, H, t258=(3, 24), t339=(3, 3))
+    yield "float20.tif", lying(W, H, t258=(3, 20), t339=(3, 3))
     yield "imagej.tif", described(b"ImageJ=1.53t\nimages=40\nslices=40\n")
     yield "doctype.tif", described(b'<?xml version="1.0"?><!DOCTYPE OME [<!ENTITY a "b">]>' + OME[38:])
     yield "cut.ome.tif", described(b"<OME><Image><Pixels SizeX=")

@@ -363,6 +363,13 @@ def alpha_is_no_channel(tegula, folder):
     r = ask(3)
     expect(r.returncode == 64 and "CMYK" in r.stderr and "RGB" in r.stderr, "cmyk: " + r.stderr)
     fails([tegula, "copy", path, "-o", os.path.join(folder, "inks.png")], "CMYK inks", "inks as a picture")
+    levels = [tegula, "copy", path, "-o", os.path.join(folder, "levels.tif"), "-y", "--pyramid"]
+    tifffile.imwrite(path, rgba[..., :3], metadata=None, photometric="cielab")
+    fails([tegula, "copy", path, "-o", os.path.join(folder, "lab.png")], "the samples are Lab", "Lab as a picture")
+    fails(levels + ["mean"], "CIE Lab", "means of Lab")
+    run(levels + ["nearest"], "levels of Lab")
+    tifffile.imwrite(path, rgba[..., 0], metadata=None, photometric="palette", colormap=numpy.zeros((3, 256), "uint16"))
+    fails(levels + ["mean"], "palette", "means of a palette")
 
 
 def stacks_of_files_keep_them(tegula, folder):
