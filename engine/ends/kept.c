@@ -121,6 +121,11 @@ tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tg
     return move(k, of, view, box, 0, err);
 }
 
+const float *tgi_kept_place(const tgi_kept *k, int v)
+{
+    return (const float *)(const void *)((const char *)k->memory + tgi_kept_of(k->plan, v)->at);
+}
+
 tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_box *box,
                          void *room, size_t room_bytes, uint64_t *sum, tgi_err *err)
 {

@@ -33,6 +33,9 @@ tg_status tgi_kept_write(const tgi_kept *k, int v, const tgi_view *view, const t
 tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
                         tgi_err *err);
 
+/* Where value v lies, which is kept in memory. */
+const float *tgi_kept_place(const tgi_kept *k, int v);
+
 /* The sum of what lies in a box of a value on disk. Each bit of each number changes it: a number is
  * multiplied with an odd one that depends on its place, modulo 2^64. `room`: memory to read
  * through, 4 KiB at least. TG_E_FORMAT: the file is too short; TG_E_IO; what `stop` answers. */

@@ -56,9 +56,37 @@ void tgi_exec_close(tgi_exec **e)
     *e = NULL;
 }
 
+/* All of a value, as it is kept. */
+static tgi_view view_of_all(const tgi_net *net, int v, const float *at)
+{
+    const tgi_net_value *t = &net->values[v];
+    const int n = net->rank;
+    const int64_t rows = t->ext.dim[n - 2], width = t->ext.dim[n - 1];
+    tgi_view w = {.base = (float *)(uintptr_t)at, /* nobody writes there */
+                  .c = t->c,
+                  .cb = t->cb,
+                  .width = width,
+                  .block_pitch = (size_t)(width * t->cb),
+                  .y_ring = rows,
+                  .z_ring = n == 5 ? t->ext.dim[2] : 1};
+    w.y_pitch = w.block_pitch * (size_t)tgi_view_blocks(&w);
+    w.z_pitch = w.y_pitch * (size_t)rows;
+    return w;
+}
+
+static void view_in_place(tgi_exec *e)
+{
+    tgi_cell *c = &e->cell;
+    for (int i = 0; i < c->stage->n_loaded; i++)
+        if (c->stage->in[i].in_place)
+            c->view[c->stage->in[i].value] =
+                view_of_all(c->net, c->stage->in[i].value, e->io.place(e->io.user, i));
+}
+
 int tgi_exec_begin(tgi_exec *e, const tgi_range *core)
 {
     tgi_cell_begin(&e->cell, core);
+    view_in_place(e);
     return !tgi_flow_done(&e->cell.flow);
 }
 
@@ -164,7 +192,7 @@ static tg_status feed_inputs(tgi_exec *e, tgi_err *err)
         const int v = c->stage->in[i].value;
         const tgi_range r = tgi_flow_feed(&c->flow, i);
         const tgi_box box = tgi_cell_rows(c, v, r);
-        if (tgi_box_empty(&box))
+        if (tgi_box_empty(&box) || c->stage->in[i].in_place)
             continue;
         TGI_TRY(e->io.load(e->io.user, i, &c->view[v], &box, err));
         zero_outside(c, v, &box);

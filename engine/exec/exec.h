@@ -22,6 +22,9 @@ typedef struct tgi_exec_io {
     /* Asked before every node: TG_E_CANCELLED, with the job's own words, ends the band. NULL:
      * never. */
     tg_status (*stop)(void *user, tgi_err *err);
+    /* Where input i lies that is read in place (tgi_stage_in), dense, [z][y][block][x][lane], in
+     * the lanes of the net. NULL: the stage has none such. */
+    const float *(*place)(void *user, int i);
 } tgi_exec_io;
 
 /* `packed`: weights written by tgi_net_pack; `arena`: tiling->arena_bytes, 64-byte aligned;

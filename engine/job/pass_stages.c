@@ -39,6 +39,11 @@ tg_status tgi_pass_stages_load(tgi_pass *p, int i, const tgi_view *view, const t
                     : tgi_pass_load_port(p, port, i, view, box, err);
 }
 
+const float *tgi_pass_stages_place(const tgi_pass *p, int i)
+{
+    return tgi_kept_place(&p->stages.kept, stage_of(p)->in[i].value);
+}
+
 tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const tgi_box *box,
                                 tgi_err *err)
 {

@@ -44,6 +44,8 @@ void tgi_pass_stages_turn(struct tgi_pass *p, int64_t cell, tgi_range core[3]);
 /* Rows of input i of the stage at hand, and of its output o. */
 tg_status tgi_pass_stages_load(struct tgi_pass *p, int i, const tgi_view *view,
                                const tgi_box *box, tgi_err *err);
+/* Where an input lies that is read in place. */
+const float *tgi_pass_stages_place(const struct tgi_pass *p, int i);
 tg_status tgi_pass_stages_store(struct tgi_pass *p, int o, const tgi_view *view,
                                 const tgi_box *box, tgi_err *err);
 

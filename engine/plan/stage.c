@@ -36,6 +36,29 @@ int tgi_is_whole(const tgi_net_node *n)
     return 0;
 }
 
+static int reads_by_rows(const tgi_net_node *n, int v)
+{
+    for (int j = 0; j < n->n_operands; j++)
+        for (int g = 0; g < n->operand[j].n_seg; g++)
+            if (n->operand[j].value[g] == v && !tgi_reads_whole(n, j))
+                return 1;
+    return 0;
+}
+
+int tgi_stage_only_looks(const tgi_stage *s, int i)
+{
+    const int v = s->in[i].value;
+    if (!s->in[i].at_once)
+        return 0;
+    for (int k = 0; k < s->n_nodes; k++)
+        if (reads_by_rows(tgi_stage_node(s, k), v))
+            return 0;
+    for (int o = 0; o < s->n_out; o++)
+        if (s->out[o].value == v)
+            return 0;
+    return 1;
+}
+
 /* ---- The stages' structs ----------------------------------------------------------------- */
 
 tg_status tgi_stage_open(tgi_stage *s, const tgi_net *net, int n_nodes, int n_in, tgi_err *err)

@@ -39,7 +39,8 @@
 typedef struct tgi_stage_in {
     int value;
     int recomputed; /* 0: stored (or an input of the net) and loaded */
-    int at_once; /* loaded as a whole in the first band of each cell: a node reads all of it */
+    int at_once;  /* loaded as a whole in the first band of each cell: a node reads all of it */
+    int in_place; /* at once, and kept in memory: it is read where it lies, and never loaded */
 } tgi_stage_in;
 
 typedef struct tgi_stage_out {

@@ -17,6 +17,9 @@ int tgi_is_streamed(const tgi_net *net, int v);
 int tgi_reads_whole(const tgi_net_node *n, int j);
 /* Does the node wait for a whole extent? */
 int tgi_is_whole(const tgi_net_node *n);
+/* Is input i of a stage looked at as a whole alone: is nothing read of it row by row, and is it
+ * not handed on? */
+int tgi_stage_only_looks(const tgi_stage *s, int i);
 
 /* An empty stage with room for nodes and inputs. */
 tg_status tgi_stage_open(tgi_stage *s, const tgi_net *net, int n_nodes, int n_in, tgi_err *err);

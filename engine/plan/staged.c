@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/plan/stage_cut.h"
 #include "kernels/granule.h"
 #include "kernels/reduce.h"
 
@@ -233,6 +234,20 @@ static tg_status place(tgi_staged *s, int n, tgi_err *err)
     return pack(s, 0, &s->kept_bytes, err);
 }
 
+/* What is kept in memory and looked at as a whole is read where it lies. */
+static void mark_in_place(const tgi_staged *s, tgi_stages *cut)
+{
+    for (int k = 0; k < cut->n; k++)
+        for (int i = 0; i < cut->stage[k].n_loaded; i++) {
+            tgi_stage_in *in = &cut->stage[k].in[i];
+            const tgi_kept_value *kept = in->at_once ? tgi_kept_of(s, in->value) : NULL;
+            const int there = kept && !kept->on_disk && tgi_stage_only_looks(&cut->stage[k], i);
+            if (there != in->in_place)
+                cut->floor_used = -1; /* the stage needs another arena */
+            in->in_place = there;
+        }
+}
+
 /* ---- A tiling for each stage ------------------------------------------------------------- */
 
 typedef struct chooser {
@@ -434,6 +449,7 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
         const size_t beside = tgi_staged_beside(s), all = a->choose.limit_bytes;
         chooser c = {.a = a, .s = s, .limit = all > beside ? all - beside : 0};
         c.last = tgi_stages_last(a->cut);
+        mark_in_place(s, a->cut);
         st = choose_tilings(&c, err);
         if (tgi_sat_add(c.least, beside) < *least)
             *least = tgi_sat_add(c.least, beside);
@@ -452,6 +468,7 @@ static tg_status take(const tgi_staged_args *a, tgi_staged *s, tgi_choice *out, 
 {
     const int last = tgi_stages_last(a->cut);
     const tgi_tiling *t = &s->tiling[last];
+    mark_in_place(s, a->cut);
     TGI_TRY(tgi_tiling_make(t->stage, t->cut, t->band, t->threads, NULL, &out->tiling, err));
     out->staged = s;
     out->seconds = s->seconds;

@@ -201,6 +201,9 @@ static tg_status place_all(tgi_tiling *t, tgi_err *err)
                               .first = t->carried[v] ? -1 : life->first,
                               .last = t->carried[v] ? nn : life->last};
     }
+    for (int i = 0; i < t->stage->n_loaded; i++)
+        if (t->stage->in[i].in_place)
+            items[t->stage->in[i].value].bytes = 0;
     for (int k = 0; k < nn; k++)
         items[nv + k] = (tgi_item){
             .bytes = scratch_of(t, tgi_stage_node(t->stage, k)), .first = k, .last = k};
