@@ -203,7 +203,7 @@ static void config_plan(config *c, picture *p, int64_t band, int threads)
 static void config_open(config *c, void *arena, tgi_threads *pool)
 {
     tgi_err e = {0};
-    const tgi_exec_io io = {&c->io, tgi_dense_load, tgi_dense_store, NULL};
+    const tgi_exec_io io = {.user = &c->io, .load = tgi_dense_load, .store = tgi_dense_store};
     must(tgi_exec_open(&c->tiling, c->p->packed, arena, pool, &io, &c->exec, &e), &e, "open");
 }
 

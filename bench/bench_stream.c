@@ -115,7 +115,7 @@ static void plan_own(kind *k, const tgi_graph *g, int threads, size_t limit)
 static void open_kind(kind *k, tgi_threads *pool)
 {
     tgi_err e = {0};
-    const tgi_exec_io io = {k, load, store, NULL};
+    const tgi_exec_io io = {.user = k, .load = load, .store = store};
     if (k->kept == 0)
         k->kept = (double)tgi_range_len(k->core[0]) * (double)tgi_range_len(k->core[1]);
     k->packed = aligned_alloc(64, tgi_align_size(k->net.net->packed_bytes + 64, 64));

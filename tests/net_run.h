@@ -59,7 +59,7 @@ static inline tg_status net_run_part(const tgi_net *net, const tgi_fit *fit,
     tgi_net_pack(net, packed, NULL);
     io->net = net;
     tg_status st = tgi_threads_open(threads, &pool, err);
-    const tgi_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};
+    const tgi_exec_io eio = {.user = io, .load = tgi_dense_load, .store = tgi_dense_store};
     if (st == TG_OK)
         st = tgi_exec_open(&t, packed, arena, pool, &eio, &e, err);
     for (int64_t k = 0; st == TG_OK && k < t.cells; k++) {

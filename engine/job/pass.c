@@ -155,7 +155,6 @@ static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_b
     return p->end.store(p->end.user, o, view, box, err);
 }
 
-/* Asked in stages alone. */
 static const float *place_of(void *user, int i)
 {
     return tgi_pass_stages_place(user, i);
@@ -182,7 +181,11 @@ tg_status tgi_pass_open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
 
 tg_status tgi_pass_open_exec(tgi_pass *p, tgi_err *err)
 {
-    const tgi_exec_io io = {p, load_rows, store_rows, check_stop, place_of};
+    const tgi_exec_io io = {.user = p,
+                            .load = load_rows,
+                            .store = store_rows,
+                            .stop = check_stop,
+                            .place = p->stages.plan ? place_of : NULL};
     return tgi_exec_open(p->tiling, p->packed, p->arena, p->pool, &io, &p->exec, err);
 }
 

@@ -104,7 +104,7 @@ static tg_status pass(const tgi_stage *stage, const int64_t cut[3], int64_t band
 {
     tgi_tiling t;
     tgi_exec *e = NULL;
-    const tgi_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};
+    const tgi_exec_io eio = {.user = io, .load = tgi_dense_load, .store = tgi_dense_store};
     TGI_TRY(tgi_tiling_make(stage, cut, band, 1, NULL, &t, err));
     tg_status st = TG_OK;
     if (t.arena_bytes > 4 * MOST_BYTES ||
