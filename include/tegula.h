@@ -404,7 +404,8 @@ TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
  */
 TG_API void tg_job_cancel(tg_job *job);
 /**
- * Ask every running call of this process to stop soon, as tg_job_cancel does for one job.
+ * Ask every call of this process to stop soon, as tg_job_cancel asks those of one job. Unlike that,
+ * the request stays: later calls end in TG_E_CANCELLED, too, until tg_cancel(0).
  * Async-signal-safe.
  *
  * @param signal_number  kept for tg_cancel_signal; 0 clears the request.

@@ -76,6 +76,7 @@ typedef struct tgi_image_info {
                                          singleton axes kept as the file states them */
     int64_t shape[TGI_IMAGE_MAX_AXES];
     tg_dtype dtype;
+    int bits;                /* of integers: those in use, where the type has more; 0: all */
     const char *compression; /* "none", "lzw", "deflate", "zstd", "packbits"; static */
     int predictor;
     int planar_samples; /* 1: samples stored apart (PLANARCONFIG_SEPARATE) */

@@ -169,9 +169,9 @@ static tg_status prove(picture *p, tgi_err *err)
     if (p->keep >= (size_t)p->info.height)
         return decode_to(p, last, true, err);
     TGI_TRY(begin(p, err));
-    TGI_TRY(decode_to(p, last, false, err));
-    p->next = -1;
-    return TG_OK;
+    const tg_status st = decode_to(p, last, false, err);
+    p->next = -1; /* the rows that went by are not kept, however far it came */
+    return st;
 }
 
 /* n samples, `stride` apart, to dst, `to` apart. */

@@ -8,7 +8,7 @@
 #include "engine/base/mem.h"
 #include "io/bytes.h"
 
-#include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ALIGN ((size_t)64)

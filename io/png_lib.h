@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include <png.h>
+#include <setjmp.h>
 
 typedef struct tgi_png {
     png_structp z; /* NULL: not begun */

@@ -234,11 +234,27 @@ static void png_close(void *state)
     tgi_free(p);
 }
 
+/* What stands before the pixels is held for a moment, within the budget too. */
+static tg_status begin_header(png *p, size_t budget, tgi_err *err)
+{
+    const size_t most = (size_t)tgi_min(HEADER_CAP, p->f->size * DEFLATE_MOST);
+    const size_t may = budget < most ? budget : most;
+    tgi_err e = {0};
+    char text[32];
+    p->lib.cap = TGI_PNG_READ_BESIDE + may;
+    const tg_status st = begin_file(p, &e);
+    if (p->lib.starved && may < most)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "what a PNG says before its pixels (a colour profile, Exif) takes more "
+                        "than the %s that are allowed (a quarter of --ram): give a larger one",
+                        tgi_size_below(may, text, sizeof text));
+    return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", e.text);
+}
+
 static tg_status open_parts(png *p, size_t budget, tgi_image_info *info, tgi_err *err)
 {
     TGI_TRY(tgi_window_init(&p->win, WINDOW, err));
-    p->lib.cap = TGI_PNG_READ_BESIDE + (size_t)tgi_min(HEADER_CAP, p->f->size * DEFLATE_MOST);
-    TGI_TRY(begin_file(p, err));
+    TGI_TRY(begin_header(p, budget, err));
     take_layout(p, info);
     TGI_TRY(take_meta(p, &info->meta, err));
     TGI_TRY(check_size(p, budget, err));

@@ -221,9 +221,11 @@ typedef struct seen {
     uint8_t had[PUBLIC / 8];     /* a bit for each tag */
 } seen;
 
-/* Was the tag there before? Of tags that others made their own, those who keep them know. */
+/* Was the tag there before? Private ones are kept by their first place (keep_private), but for two
+ * whose values are taken here: they have the bits of tags that there are none of. */
 static bool was_there(seen *s, uint16_t tag)
 {
+    tag = tag == 50674 ? 1 : tag == 32997 ? 2 : tag;
     const uint8_t bit = (uint8_t)(1u << tag % 8);
     if (tag >= PUBLIC)
         return false;

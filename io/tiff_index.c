@@ -192,11 +192,12 @@ static tg_status parse_counted(walker *w, uint64_t pos, tgi_tiff_page *p, tgi_er
     if (st != TG_OK && !p->no_image)
         return st;
     w->ifd_bytes += p->n_entries * (w->t->bigtiff ? 20 : 12);
-    if (w->ifd_bytes > w->t->f.size)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "directories overlap: more bytes of them than the "
-                        "file has");
-    return st;
+    if (w->ifd_bytes <= w->t->f.size)
+        return st;
+    p->no_image = false; /* nor is it one that may be passed over */
+    return tgi_fail(err, TG_E_FORMAT,
+                    "directories overlap: more bytes of them than the "
+                    "file has");
 }
 
 static tg_status visit_subifds(walker *w, const tgi_tiff_page *parent, uint64_t chain_at,

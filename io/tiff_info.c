@@ -143,6 +143,8 @@ void tgi_tiff_info_fill(const tgi_tiff_file *t, const tgi_tiff_index *x, tgi_ima
     if (!i->flavor[0] && t->bigtiff)
         snprintf(i->flavor, sizeof i->flavor, "bigtiff");
     i->dtype = p->dtype;
+    if (!tgi_dtype_is_float(p->dtype) && p->bits < 8 * tgi_dtype_size(p->dtype))
+        i->bits = (int)p->bits;
     i->compression = tgi_tiff_compression_name(p->compression);
     i->predictor = (int)p->predictor;
     i->planar_samples = p->planar && p->samples > 1;

@@ -285,7 +285,8 @@ static tg_status take_icc(const tgi_image_meta *m, tgi_sink_layout *l, tgi_err *
  * colours of a palette are filled up. */
 static tg_status take_form(const tgi_image_meta *m, tgi_sink_layout *l, tgi_err *err)
 {
-    const bool small = l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16;
+    const bool small =
+        l->dtype == TG_DTYPE_BOOL || l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16;
     const size_t n = l->dtype == TG_DTYPE_U16 ? 65536 : 256;
     l->photometric = is_rgb(l) ? RGB : MINISBLACK;
     if (!m)

@@ -164,7 +164,7 @@ typedef struct tgi_call {
 
 typedef enum tgi_op_kind {
     TGI_OP_LOCAL, /* slide or rule bound what is read */
-    TGI_OP_WHOLE, /* reads the whole spatial extent: need answers the full box */
+    TGI_OP_WHOLE, /* reads the whole extent of its sources but those of `by_rows` */
     TGI_OP_DENSE  /* no piece of it can be computed: `eval` on whole dense tensors of any type
                     and  rank, at import where the inputs are known then (Shape, Gather of
                     extents) */
@@ -204,9 +204,9 @@ typedef struct tgi_op {
     tgi_op_kind (*classify)(const tgi_op_ctx *ctx);
     int any_type;             /* 1: `ref` is right for integers and bools in views too */
     const tgi_reduce *reduce; /* of TGI_OP_WHOLE: made in pieces; NULL: from edge to edge */
-    uint32_t
-        by_rows;  /* of TGI_OP_WHOLE, bits: sources that are read as `slide` says, row by row */
-    int internal; /* 1: of this program alone, no model's file may name it */
+    /* Of TGI_OP_WHOLE, bits: sources that are read as `slide` says, row by row. */
+    uint32_t by_rows;
+    int internal;          /* 1: of this program alone, no model's file may name it */
     const tgi_attr *attrs; /* NULL: none */
     size_t attrs_size;     /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is

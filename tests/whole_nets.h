@@ -202,6 +202,12 @@ static const char *reduced(drawn *d, const whole *w, const char *x)
     return two(d, ops[w->kind], x, made_longs(&d->m, d->m.spatial + all, first));
 }
 
+/* x, or a product of it. */
+static const char *of_pixels(drawn *d, const char *x, int64_t c)
+{
+    return tg_rand_in(&d->seed, 0, 2) ? conv(d, x, c, c, 1) : x;
+}
+
 /* Queries, keys and values of each pixel, and an image again. */
 static const char *pixels_look(drawn *d, const char *x, const whole *w)
 {
@@ -209,9 +215,9 @@ static const char *pixels_look(drawn *d, const char *x, const whole *w)
     const float scale = 0.05f;
     char from[16], q[16], k[16], v[16];
     now(from, x);
-    now(q, turned(d, flatten(d, conv(d, from, w->c, w->c, 1), w->c)));
-    now(k, flatten(d, conv(d, from, w->c, w->c, 1), w->c));
-    now(v, turned(d, flatten(d, conv(d, from, w->c, w->c, 1), w->c)));
+    now(q, turned(d, flatten(d, of_pixels(d, from, w->c), w->c)));
+    now(k, flatten(d, of_pixels(d, from, w->c), w->c));
+    now(v, turned(d, flatten(d, of_pixels(d, from, w->c), w->c)));
     const char *factor = made_name(&d->m);
     b_init(&d->m.g, factor, 1, 1, none, &scale, sizeof scale);
     const char *weights = softmax(d, two(d, "Mul", two(d, "MatMul", q, k), factor));

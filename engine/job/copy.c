@@ -95,6 +95,18 @@ static tg_status pass_gate(const tgi_copying *c, tgi_err *err)
     return st;
 }
 
+/* Values are written as they are: of a type with more bits they are near its dark end. */
+static void warn_of_bits(const tgi_copying *c)
+{
+    const int shown = c->writer && !c->writer->images, bits = c->info->bits;
+    if (bits && (shown || bits < 8) && !c->meta.palette && !tgi_names_npy(c->output) &&
+        !tgi_dtype_is_float(c->dtype))
+        tgi_ctx_log(c->ctx, TG_LOG_WARN,
+                    "%s: the values have %d bit%s and are written as they are, 0 to %lld: %s",
+                    c->input, bits, bits == 1 ? "" : "s", (1LL << bits) - 1,
+                    shown ? "the picture is dark" : "viewers show them dark");
+}
+
 static tg_status open_copy(tgi_copying *c, tgi_err *err)
 {
     c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
@@ -156,6 +168,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
                     "%s: the pixels are stored as %s and written as they are: the picture will "
                     "look otherwise",
                     c->input, tgi_stored_name(c->meta.stored_as));
+    warn_of_bits(c);
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
     c->row_bytes = (size_t)(c->step * c->info->samples) * row +

@@ -65,16 +65,23 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     if (!w)
         return TG_OK;
     tgi_err why = {0};
+    const char *choose = ", or choose --dtype or --roi";
     tg_status st = w->may(&s, &why);
-    if (st == TG_OK && !w->images && l->n_planes != 1)
+    if (st == TG_OK && !w->images && l->n_planes != 1) {
         st = tgi_fail(&why, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
                       (long long)l->n_planes);
-    if (st == TG_OK && !w->images && meta && meta->stored_as >= TGI_STORED_CMYK)
+        choose = ", choose one with --planes, or with --labels the class where they are scores";
+    }
+    if (st == TG_OK && !w->images && meta && meta->stored_as >= TGI_STORED_CMYK) {
         st = tgi_fail(&why, TG_E_ARG, "a %s holds light, the samples are %s", w->name,
                       meta->stored_as == TGI_STORED_CMYK ? "CMYK inks" : "Lab");
-    return st == TG_OK ? TG_OK
-                       : tgi_fail(err, st, "%s: %s: %schoose --dtype, --planes or --roi", path,
-                                  why.text, w->images ? "" : "write .tif, or ");
+        choose = "";
+    }
+    if (st == TG_OK)
+        return TG_OK;
+    if (w->images)
+        return tgi_fail(err, st, "%s: %s: choose --dtype, --planes or --roi", path, why.text);
+    return tgi_fail(err, st, "%s: %s: write .tif%s", path, why.text, choose);
 }
 
 /* A picture of numbers on the input's scale is of the input's type; of others there is none. */

@@ -315,7 +315,7 @@ static void say_of_disk(tg_job *job, char *out, size_t cap)
     tgi_choice c = {.staged = NULL};
     char size[32];
     out[0] = 0;
-    if (keeps_on_disk(job)) /* it was tried */
+    if (keeps_on_disk(job) || job->plan.ask.remedy) /* it was tried, or is no option here */
         return;
     fill_args(job, job->plan.fixed, &a);
     if (stages_with(job, &a, UINT64_MAX, &c) == TG_OK) {

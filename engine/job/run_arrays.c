@@ -8,11 +8,13 @@
 #include "engine/job/run_arrays.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ends/input_hash.h"
 #include "engine/ends/tensor_memory.h"
 #include "engine/ends/tensors.h"
 #include "engine/job/copy.h"
+#include "engine/job/ends.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_open.h"
@@ -20,6 +22,7 @@
 #include "engine/job/plan_scratch.h"
 #include "engine/job/run.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,10 +72,38 @@ static tg_status check_stop(void *user, tgi_err *err)
     return hash_tick(user, 0, err);
 }
 
+/* By bands: a whole sample may be one cell. */
+static void tell(const tgi_run *r)
+{
+    const tg_job *job = r->job;
+    const tgi_staged *s = job->plan.choice.staged;
+    int64_t cells = s ? 0 : r->pass.tiling->cells, bands = s ? 0 : r->pass.tiling->bands;
+    for (int k = 0; s && k < s->n; k++) {
+        cells += s->tiling[k].cells;
+        bands += s->tiling[k].bands;
+    }
+    const int64_t items = job->ends->items(job);
+    const double spent = tgi_seconds() - r->t_phase;
+    const double share = fmin(1, (double)r->pass.bands / (double)tgi_max(1, bands * items));
+    const tg_progress p = {.phase = "run",
+                           .fraction = share,
+                           .seconds = spent,
+                           .eta_seconds = share > 0.01 ? spent / share * (1 - share) : -1,
+                           .memory_bytes = tgi_tracker_current(r->tracker),
+                           .predicted_bytes = r->predicted,
+                           .budget_bytes = job->plan.budget,
+                           .tiles_done = r->pass.cells,
+                           .tiles_total = cells * items,
+                           .stage = s ? r->pass.stages.at + 1 : 0,
+                           .stages = s ? s->n : 0};
+    tgi_ctx_progress(job->ctx, &p);
+}
+
 static tg_status tick(void *user, tgi_err *err)
 {
     tgi_run *r = user;
     tgi_tracker_update(r->tracker, "run", r->pass.cells);
+    tell(r);
     TGI_TRY(check_stop(user, err));
     return tgi_run_input_holds(r, err);
 }

@@ -25,6 +25,8 @@
  *     list too: recomputed. The inputs of the net are at hand in every stage.
  *  3. in[]: the first n_loaded are read from outside, the others recomputed. in[0] drives: bands
  *     are counted in its rows, and it has the most of those that are not loaded at once.
+ *     A loaded value is the result of no node of the stage. Where nothing large is loaded but at
+ *     once, a cell is one band.
  *  4. out[0] is what cells are cut of: an output of the net, or what has the most rows.
  *
  * An image that fits is computed in one stage, `one`: the whole net, in which whole-extent

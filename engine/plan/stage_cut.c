@@ -346,6 +346,16 @@ static void join(cutter *c, int i)
     add_to(&c->walk, i);
 }
 
+/* Is a result of node p loaded into the stage? Then p does not run there: it would make it again. */
+static int is_partly_loaded(const cutter *c, int p)
+{
+    const tgi_net_node *n = &c->net->nodes[p];
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        if (c->port[n->node->dst[d]] == PORT_LOADED || c->port[n->node->dst[d]] == PORT_AT_ONCE)
+            return 1;
+    return 0;
+}
+
 /* Stage k reads value v: from where? */
 static void read_in(cutter *c, int k, int v, int must_store)
 {
@@ -353,7 +363,8 @@ static void read_in(cutter *c, int k, int v, int must_store)
     if (c->port[v] || (p >= 0 && c->home[p] == k))
         return;
     if (p >= 0 && !c->here[p]) {
-        c->stored[v] |= must_store || recomputing_exceeds(c, k, p, 2 * moving_cost(c, v));
+        c->stored[v] |= must_store || is_partly_loaded(c, p) ||
+                        recomputing_exceeds(c, k, p, 2 * moving_cost(c, v));
         if (!c->stored[v])
             join(c, p);
     }
@@ -398,9 +409,9 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
     forget_stage(c);
     for (int a = c->at_home.first[k]; a < c->at_home.first[k + 1]; a++)
         join(c, c->at_home.item[a]);
+    /* Before a reader of rows would make it again. */
     for (int a = c->at_home.first[k]; a < c->at_home.first[k + 1]; a++)
-        read_at_once(c, k,
-                     c->at_home.item[a]); /* before a reader of rows would make it again */
+        read_at_once(c, k, c->at_home.item[a]);
     for (int e = c->ending.first[k]; e < c->ending.first[k + 1]; e++)
         read_operand(c, k, &c->net->nodes[c->ending.item[e]].operand[0]);
     for (int o = 0; o < c->net->n_out;
@@ -420,7 +431,8 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
 
 /* ---- The stages' lists ------------------------------------------------------------------- */
 
-/* Is value a the better one to give the bands of a stage their rows, or its cells theirs? */
+/* Is value a the better one to give the bands of a stage their rows, or its cells theirs? Of inputs,
+ * those that are loaded at once are not asked about, unless there are no others. */
 static int drives(const tgi_net *net, int a, int b)
 {
     const int64_t rows =

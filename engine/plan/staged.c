@@ -351,6 +351,30 @@ static tg_status choose_all(chooser *c, tgi_err *err)
     return TG_OK;
 }
 
+/* How often stage k loads a value: once in all its cells, or in each where it is loaded at once. */
+static double loads_of(const tgi_staged *s, int k, int v)
+{
+    const tgi_stage *t = &s->cut->stage[k];
+    for (int i = 0; i < t->n_loaded; i++)
+        if (t->in[i].value == v)
+            return t->in[i].at_once ? (double)s->tiling[k].cells : 1;
+    return 0;
+}
+
+/* What goes to the disk and comes back, now that the cells are known. */
+static void count_moved(tgi_staged *s)
+{
+    double moved = 0;
+    for (int i = 0; i < s->n_kept; i++) {
+        double times = 1;
+        for (int k = 0; k < s->n && s->kept[i].on_disk; k++)
+            times += loads_of(s, k, s->kept[i].value);
+        moved += s->kept[i].on_disk ? times * (double)s->kept[i].bytes : 0;
+    }
+    s->seconds += (moved - (double)s->moved_bytes) / DISK_BYTES_PER_SECOND;
+    s->moved_bytes = (uint64_t)moved;
+}
+
 static int is_floor_known(const chooser *c)
 {
     return c->a->cut->floor_used == c->a->cut->one.net->n_used;
@@ -451,6 +475,8 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
         c.last = tgi_stages_last(a->cut);
         mark_in_place(s, a->cut);
         st = choose_tilings(&c, err);
+        if (st == TG_OK)
+            count_moved(s);
         if (tgi_sat_add(c.least, beside) < *least)
             *least = tgi_sat_add(c.least, beside);
     }

@@ -118,8 +118,8 @@ def make(lab, width=320, height=384):
 def make_looking(lab):
     """Attention over pixels: two stages, the second of which loads keys and values at once and streams queries."""
     net, image, scratch = looking(lab.path("looking.onnx")), picture(lab.path("look.tif"), 480, 384), lab.path("scratch")
-    args = ["run", "-m", net, image, "--threads", "2", "--exact"]
-    whole = sizes(lab, args)
+    args = ["run", "-m", net, image, "--threads", "2", "--exact", "--tile", "64x480"]
+    whole = sizes(lab, args[:-2])
     job = []
     for name, part in (("look-memory", 0.85), ("look-disk", 0.6)):
         more = ["--ram", "%dKiB" % (part * whole / 1024)] + (["--scratch", scratch] if "disk" in name else [])
@@ -195,6 +195,23 @@ def test_goes_on(lab, jobs):
     stages, _ = job.ran(r.err)
     check(stages[-2:] == [(4, False), (5, False)] and all(again == (k < 4) for k, again in stages), "%s: %s: %s" % (job.name, stages, r.err))
     job.clean()
+
+
+def test_looks_go_on(lab, job):
+    """Keys and values are loaded anew, rows that were written are not computed again."""
+    midst = 0
+    for part in (0.3, 0.5, 0.2, 0.4, 0.1, 0.6, 0.3, 0.5):
+        job.killed_in(2, part * job.seconds)
+        r = job.run()
+        check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
+        job.confirm("killed in stage 2")
+        stages, _ = job.ran(r.err)
+        check(all(again == (k < 2) for k, again in stages), "%s: %s" % (job.name, stages))
+        midst += bool(re.search(r"continuing: [1-9]\d* of \d+ tiles done", r.err))
+        job.clean()
+        if midst > 1:
+            return
+    check(midst, "%s: no run went on in the midst of stage 2" % job.name)
 
 
 def left_of(job):
@@ -294,7 +311,9 @@ def test(lab, rest):
         return 0
     jobs, whole = make(lab)
     kills = int(rest[0]) if rest else 4
-    test_random(lab, list(jobs.values()) + make_looking(lab), kills)
+    looks = make_looking(lab)
+    test_random(lab, list(jobs.values()) + looks, kills)
+    test_looks_go_on(lab, looks[1])
     test_goes_on(lab, jobs)
     test_another_job(lab, jobs["disk"])
     test_discarded(lab, jobs["disk"])

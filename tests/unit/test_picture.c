@@ -132,7 +132,8 @@ static bytes make_png(const form *f, const uint16_t *v, const uint8_t *palette)
     static const uint8_t x0[7] = {0, 4, 0, 2, 0, 1, 0}, dx[7] = {8, 8, 4, 4, 2, 2, 1};
     static const uint8_t y0[7] = {0, 0, 4, 0, 2, 0, 1}, dy[7] = {8, 8, 8, 4, 4, 2, 2};
     const size_t most = ((size_t)f->w * 8 + 16) * f->h + 4096;
-    bytes filtered = {malloc(most), 0}, out = {malloc(2 * most + 64 * most / f->idat), 0};
+    bytes filtered = {malloc(most), 0},
+          out = {malloc(2 * most + 64 * most / f->idat + f->note_bytes), 0};
     uint8_t head[13] = {0};
     for (int k = 0; k < 4; k++) {
         head[k] = (uint8_t)(f->w >> (24 - 8 * k));
@@ -581,6 +582,32 @@ static void test_an_interlaced_png_over_budget_is_refused_by_name(void)
     free(v);
 }
 
+/* Exif of some length, which libpng holds twice. */
+static void test_what_a_png_says_before_its_pixels_is_held_within_the_budget(void)
+{
+    enum { BYTES = 100 << 10 };
+    form f = {.w = 30, .h = 20, .colour = 0, .bits = 8, .idat = 9999, .note_bytes = BYTES};
+    char *note = calloc(1, BYTES + 4);
+    uint64_t seed = 8;
+    memcpy(note, "eXIfII*\0", 8);
+    f.note = note;
+    uint16_t *v = draw_samples(&f, &seed);
+    bytes b = make_png(&f, v, NULL);
+    write_file(b.p, b.n);
+    for (int k = 0; k < 2; k++) {
+        const size_t budget = (size_t)(k ? 4096 : 128) << 10;
+        const tgi_open_opts o = {.threads = 1, .decode_budget = budget};
+        tgi_err err = {0};
+        tgi_source *s = NULL;
+        CHECK_STATUS(tgi_source_open(path, &o, &s, &err), k ? TG_OK : TG_E_BUDGET, err);
+        if (s)
+            tgi_source_close(&s);
+    }
+    free(b.p);
+    free(v);
+    free(note);
+}
+
 /* ---- JPEG ---- */
 
 #ifdef TG_TEST_JPEG
@@ -711,6 +738,7 @@ int main(void)
     RUN(test_two_sources_of_a_png_are_read_in_turns);
     RUN(test_png_headers_that_claim_too_much_are_refused_before_memory_is_asked_for);
     RUN(test_an_interlaced_png_over_budget_is_refused_by_name);
+    RUN(test_what_a_png_says_before_its_pixels_is_held_within_the_budget);
 #ifdef TG_TEST_JPEG
     RUN(test_jpeg_files_are_read_in_any_order_as_libjpeg_decodes_them);
     RUN(test_a_cut_jpeg_is_damage_and_a_bent_one_ends_in_a_status);

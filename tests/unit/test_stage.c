@@ -435,6 +435,27 @@ static void queries_stream_past_keys_and_values_that_are_loaded_at_once(void)
     end(&d);
 }
 
+/* Queries, keys and values as parts of one product: the node that parts them does not run once more
+ * for the queries beside keys and values that are loaded. */
+static void what_parts_a_product_runs_once(void)
+{
+    draft d = begin();
+    const int in = input(&d, 8), qkv = conv(&d, "qkv", in, 8, 24, 1);
+    const int part[3] = {value(&d, "q"), value(&d, "k"), value(&d, "v")};
+    tgi_node *node = NULL;
+    tgi_err e = {0};
+    CHECK_OK(tgi_graph_add_node(d.g, "Split", "split", 1, &qkv, 3, part, &node, &e), e);
+    const int64_t axis = 1; /* the first attribute of Split, which no header has */
+    memcpy(node->attrs, &axis, sizeof axis);
+    const int look = attend(&d, "look", part[0], part[1], part[2]);
+    output(&d, conv(&d, "b", look, 8, 8, 3));
+    cut(&d, 8);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "qkv split | in | q k>look v>look");
+    check_stage(&d, 1, "look b | q *k *v | b");
+    end(&d);
+}
+
 /* A value that is looked at is stored, though another reader of its rows would make it again; one
  * that looks is never made again. */
 static void what_is_looked_at_is_stored_and_what_looks_is_stored_for_later_stages(void)
@@ -687,6 +708,7 @@ int main(void)
     RUN(an_operator_that_needs_all_pixels_has_them_stored);
     RUN(operators_that_need_all_pixels_share_a_stage_and_nothing_else_is_in_it);
     RUN(queries_stream_past_keys_and_values_that_are_loaded_at_once);
+    RUN(what_parts_a_product_runs_once);
     RUN(what_is_looked_at_is_stored_and_what_looks_is_stored_for_later_stages);
     RUN(parts_of_a_reduction_share_its_numbers_in_any_order_of_the_outputs);
     RUN(the_whole_net_is_one_stage_whatever_the_cut);

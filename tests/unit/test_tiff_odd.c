@@ -50,6 +50,50 @@ static void test_a_subifd_that_says_nothing_of_pixels_is_no_image(void)
     CHECK_STATUS(tgi_source_open(path, NULL, &s, &err), TG_E_FORMAT, err);
 }
 
+static void put(uint8_t *at, uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++)
+        at[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint8_t *entry(uint8_t *at, unsigned tag, unsigned type, uint32_t count, uint32_t v)
+{
+    put(at, tag, 2);
+    put(at + 2, type, 2);
+    put(at + 4, count, 4);
+    put(at + 8, v, 4);
+    return at + 12;
+}
+
+/* They are passed over, but not a thousand times as many bytes as the file has. */
+static void test_subifds_that_are_one_directory_are_counted(void)
+{
+    enum { SUBS = 1000, TAGS = 5000, LIST = 512, DIR = LIST + 4 * SUBS };
+    static uint8_t file[DIR + 2 + 12 * TAGS + 4];
+    uint8_t *p = file + 10;
+    memcpy(file, "II*\0\10\0\0\0\11\0", 10);
+    p = entry(p, 256, 4, 1, 4);
+    p = entry(p, 257, 4, 1, 4);
+    p = entry(p, 258, 3, 1, 8);
+    p = entry(p, 259, 3, 1, 1);
+    p = entry(p, 262, 3, 1, 1);
+    p = entry(p, 273, 4, 1, 256);
+    p = entry(p, 278, 4, 1, 4);
+    p = entry(p, 279, 4, 1, 16);
+    entry(p, 330, 4, SUBS, LIST);
+    for (int i = 0; i < SUBS; i++)
+        put(file + LIST + 4 * i, DIR, 4);
+    put(file + DIR, TAGS, 2);
+    for (int i = 0; i < TAGS; i++)
+        entry(file + DIR + 2 + 12 * i, 40000 + (unsigned)i, 3, 1, 0);
+    tgi_err err = {0};
+    tgi_source *s = NULL;
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(file, sizeof file, 1, f) == 1 && fclose(f) == 0);
+    CHECK_STATUS(tgi_source_open(path, NULL, &s, &err), TG_E_FORMAT, err);
+    CHECK(strstr(err.text, "directories overlap"));
+}
+
 /* tifffile marks no SubIFD as a level when it is not told to. */
 static void test_smaller_subifds_of_tifffile_are_levels(void)
 {
@@ -167,6 +211,7 @@ int main(void)
     snprintf(path, sizeof path, "test_tiff_odd.%d.tif", (int)getpid());
     RUN(test_bits_of_a_sample_that_is_not_there_do_not_count);
     RUN(test_a_subifd_that_says_nothing_of_pixels_is_no_image);
+    RUN(test_subifds_that_are_one_directory_are_counted);
     RUN(test_smaller_subifds_of_tifffile_are_levels);
     RUN(test_of_a_tag_that_appears_twice_the_first_counts);
     RUN(test_lab_is_read_as_it_is_stored);
