@@ -90,8 +90,8 @@ static void test_subifds_that_are_one_directory_are_counted(void)
     tgi_source *s = NULL;
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite(file, sizeof file, 1, f) == 1 && fclose(f) == 0);
-    CHECK_STATUS(tgi_source_open(path, NULL, &s, &err), TG_E_FORMAT, err);
-    CHECK(strstr(err.text, "directories overlap"));
+    CHECK_EQ(tgi_source_open(path, NULL, &s, &err), TG_E_FORMAT);
+    CHECK(strstr(err.text, "directories overlap") != NULL);
 }
 
 /* tifffile marks no SubIFD as a level when it is not told to. */
