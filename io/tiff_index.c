@@ -195,6 +195,8 @@ static tg_status parse_counted(walker *w, uint64_t pos, tgi_tiff_page *p, tgi_er
     if (w->ifd_bytes <= w->t->f.size)
         return st;
     p->no_image = false; /* nor is it one that may be passed over */
+    if (err)
+        *err = (tgi_err){0};
     return tgi_fail(err, TG_E_FORMAT,
                     "directories overlap: more bytes of them than the "
                     "file has");
