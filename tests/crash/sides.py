@@ -339,9 +339,12 @@ def test_filled(command, journal=True):
     while end - low > 1:
         mid = (low + end) // 2
         low, end = (mid, end) if dies(mid) else (low, mid)
-    named = 0
+    named = missed = 0
     for k in range(end - 1, 0, -1):
-        check(dies(k), "%s: not killed at %d" % (command.name, k))
+        if not dies(k):  # not every run has as many operations: syncs are due by time
+            missed += 1
+            check(missed < 8, "%s: not killed at %d" % (command.name, k))
+            continue
         if not os.path.exists(command.out):
             break
         named += 1

@@ -25,6 +25,14 @@ def lzw(data, old=False):
     return bytes(int(bits[i:i + 8][::-1 if old else 1], 2) for i in range(0, len(bits), 8))
 
 
+def lzw_strings(n):
+    """A byte, and strings of it that are each a byte longer than the one before: n (n + 1) / 2 bytes."""
+    codes = [256, 7] + [258 + i for i in range(n - 1)] + [257]
+    bits = "".join(f"{c:09b}" for c in codes)
+    bits += "0" * (-len(bits) % 8)
+    return bytes(int(bits[i:i + 8], 2) for i in range(0, len(bits), 8))
+
+
 def packbits(data):
     """A run of the first byte, then literals."""
     out = b""
@@ -419,6 +427,7 @@ def blocks():
             yield f"codec_{code}_{samples}", bytes([code, 0, 29, samples - 1, rows - 1, 0, 6, 1]) + pack(data)
         turned = bytes(int(f"{x:08b}"[::-1], 2) for x in pack(pixels(64)))
         yield f"codec_{code}_turned", bytes([code, 1, 15, 0, 3, 0, 255, 0]) + turned
+    yield "codec_1_strings", bytes([1, 0, 29, 0, 60, 0, 6, 0]) + lzw_strings(60)  # 61 rows, taken one by one
     # Fax rows of 30 pixels: white 4, black 3, white 23 by themselves; then changes against the row above.
     rows, eol = "1011 10 0000100", "000000000001"
     for code, name, how, text in (
