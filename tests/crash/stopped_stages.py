@@ -106,10 +106,13 @@ def make(lab, width=320, height=384):
     whole = sizes(lab, args[:-2])
     job = {}
     for name, part, disk in (("memory", 0.95, False), ("disk", 0.3, True), ("both", 0.5, True)):
-        more = ["--ram", "%dKiB" % (part * whole / 1024)] + (["--scratch", scratch] if disk else [])
-        p = plan(lab, args + more)
-        kept = stores(p)
-        check(kept and (kept[1] > 0) == disk and (kept[0] > 4096) == (name != "disk"),
+        for near in (1, 0.98, 0.96, 1.02):  # what the program itself holds is not the same at each start
+            more = ["--ram", "%dKiB" % (near * part * whole / 1024)] + (["--scratch", scratch] if disk else [])
+            kept = stores(plan(lab, args + more))
+            good = kept and (kept[1] > 0) == disk and (kept[0] > 4096) == (name != "disk")
+            if good:
+                break
+        check(good,
               "%s: %s is kept, of %s at most %d bytes" % (name, kept, name, whole))
         job[name] = Staged(lab, name, args + more)
     return job, whole
