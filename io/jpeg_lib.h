@@ -5,7 +5,9 @@
  * known before the first byte is looked at, and an error jumps back to TGI_JPEG_TRY.
  *
  * Damage: libjpeg goes on over damaged data with a warning and grey pixels. The warnings that
- * mean lost or invented pixels set `damaged`; who decodes asks for it.
+ * mean lost or invented pixels set `damaged`; who decodes asks for it. libjpeg-turbo leaves out the
+ * warning of a code that is none where it sees enough bytes at once to decode without looking for
+ * their end: so it is never shown as many (TGI_JPEG_CAREFUL).
  *
  * Source: libjpeg.txt, "Memory management" and "Error handling"; jpeglib.h. */
 #ifndef TGI_JPEG_LIB_H
@@ -52,6 +54,10 @@ void tgi_jpeg_destroy(tgi_jpeg *j, j_common_ptr info);
 /* 0 at first; not 0 when libjpeg gave up, with j->text. Nothing may be live across it in the
  * calling function but what does not change. */
 #define TGI_JPEG_TRY(j) setjmp((j)->escape)
+
+/* Bytes that libjpeg may see at once while it reads rows, for each block that it decodes together, so
+ * that it tells of codes that are none. No block has as many, but where 0xff fills. */
+#define TGI_JPEG_CAREFUL ((size_t)DCTSIZE2 * 8 - 1)
 
 /* Room for decoding rows of an image of `width` pixels in one scan of sequential JPEG.
  * Measured: 17 KiB and 8 (grey) to 56 (4:4:0 with four rows) bytes a pixel; 34 for the usual

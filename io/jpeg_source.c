@@ -28,7 +28,9 @@ typedef struct decoder {
     tgi_jpeg lib;
     const tgi_rfile *f;
     tgi_window win;
-    uint64_t at;     /* the byte of the file behind what libjpeg has */
+    uint64_t at;           /* the byte of the file behind the window */
+    const uint8_t *behind; /* bytes of the window behind those that libjpeg sees */
+    size_t n_behind;
     uint8_t *memory; /* the block, not aligned */
     size_t block_bytes;
     bool made_up;             /* the end mark, since the file ended */
@@ -45,13 +47,28 @@ static void source_nothing(j_decompress_ptr z)
     (void)z;
 }
 
-/* The next window. At the end of the file an end mark is made up: sequential data that lack
- * their end are found damaged by libjpeg; scans that are missing would not be. */
+/* The next bytes of the window: n are left of it. (What next_input_byte says of a row that is being
+ * decoded is where it began.) */
+static void show(decoder *d, const uint8_t *p, size_t n)
+{
+    const size_t now = n < TGI_JPEG_CAREFUL ? n : TGI_JPEG_CAREFUL;
+    d->source.next_input_byte = p;
+    d->source.bytes_in_buffer = now;
+    d->behind = p + now;
+    d->n_behind = n - now;
+}
+
+/* The next bytes, or the next window. At the end of the file an end mark is made up: sequential
+ * data that lack their end are found damaged by libjpeg; scans that are missing would not be. */
 static boolean source_more(j_decompress_ptr z)
 {
     static const JOCTET end[] = {0xff, JPEG_EOI};
     decoder *d = (decoder *)z;
     const uint8_t *p;
+    if (d->n_behind) {
+        show(d, d->behind, d->n_behind);
+        return TRUE;
+    }
     const uint64_t left = d->f->size > d->at ? d->f->size - d->at : 0;
     const size_t n = left < WINDOW ? (size_t)left : WINDOW;
     if (!n) {
@@ -67,18 +84,16 @@ static boolean source_more(j_decompress_ptr z)
     if (d->io_status != TG_OK)
         z->err->error_exit((j_common_ptr)z);
     d->at += n;
-    d->source.next_input_byte = p;
-    d->source.bytes_in_buffer = n;
+    show(d, p, n);
     return TRUE;
 }
 
 static void source_skip(j_decompress_ptr z, long n)
 {
     decoder *d = (decoder *)z;
-    const size_t want = n > 0 ? (size_t)n : 0, have = d->source.bytes_in_buffer;
+    const size_t want = n > 0 ? (size_t)n : 0, have = d->source.bytes_in_buffer + d->n_behind;
     const size_t now = want < have ? want : have;
-    d->source.next_input_byte += now;
-    d->source.bytes_in_buffer -= now;
+    show(d, d->source.next_input_byte + now, have - now);
     d->at = tgi_sat_add(d->at, want - now); /* past the end: source_more sees it */
 }
 
@@ -108,7 +123,7 @@ static void start_over(decoder *d)
     tgi_jpeg_reset(&d->lib, (j_common_ptr)&d->z);
     d->at = 0;
     d->made_up = false;
-    d->source.bytes_in_buffer = 0;
+    d->source.bytes_in_buffer = d->n_behind = 0;
     d->io_status = TG_OK;
 }
 

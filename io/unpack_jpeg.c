@@ -3,7 +3,7 @@
  * Each block is a JPEG of its own, usually without the tables, which stand once in the
  * directory (JPEGTables). Every block begins with exactly those tables, so no block depends on
  * which was decoded before. Rows come out as soon as their bytes are there: libjpeg is given
- * pieces and suspends.
+ * pieces and suspends, and sees no more of them at once than TGI_JPEG_CAREFUL says.
  *
  * Colours: YCbCr (by the page, or by a JFIF or Adobe mark in a page that says RGB, as some
  * slide scanners write) comes out as RGB, YCCK as CMYK, everything else as stored.
@@ -28,8 +28,9 @@ typedef struct decoder {
     tgi_jpeg lib;
     tgi_packing packing; /* its tables are a copy in `memory` */
     stage at;
-    size_t skip; /* bytes of a marker that lie in pieces to come */
-    bool last;   /* the piece is the last one */
+    size_t skip;   /* bytes of a marker that lie in pieces to come */
+    size_t behind; /* bytes of the piece behind those that libjpeg sees */
+    bool last;     /* the piece is the last one */
     uint8_t *memory;
 } decoder;
 
@@ -66,10 +67,11 @@ static boolean source_more(j_decompress_ptr z)
 static void source_skip(j_decompress_ptr z, long n)
 {
     decoder *d = (decoder *)z;
-    const size_t want = n > 0 ? (size_t)n : 0, have = d->source.bytes_in_buffer;
+    const size_t want = n > 0 ? (size_t)n : 0, have = d->source.bytes_in_buffer + d->behind;
     const size_t now = want < have ? want : have;
     d->source.next_input_byte += now;
-    d->source.bytes_in_buffer -= now;
+    d->source.bytes_in_buffer = have - now;
+    d->behind = 0;
     d->skip += want - now;
 }
 
@@ -186,12 +188,38 @@ static tg_status check_header(decoder *d, tgi_err *err)
     return TG_OK;
 }
 
+/* Show so many bytes of the piece, or all there are. */
+static void show(decoder *d, size_t most)
+{
+    const size_t all = d->source.bytes_in_buffer + d->behind;
+    d->source.bytes_in_buffer = most < all ? most : all;
+    d->behind = all - d->source.bytes_in_buffer;
+}
+
+/* One row. Returns 0: not all of its bytes are there. */
+static bool read_row(decoder *d, uint8_t *row)
+{
+    JSAMPROW at = row;
+    for (;;) {
+        const JOCTET *from = d->source.next_input_byte;
+        show(d, TGI_JPEG_CAREFUL * (size_t)d->z.blocks_in_MCU);
+        if (jpeg_read_scanlines(&d->z, &at, 1) == 1)
+            return true;
+        if (d->behind && d->source.next_input_byte == from) {
+            show(d, SIZE_MAX);
+            if (jpeg_read_scanlines(&d->z, &at, 1) == 1)
+                return true;
+        }
+        if (d->source.next_input_byte == from)
+            return false;
+    }
+}
+
 static void read_rows(decoder *d, tgi_pieces *io)
 {
     const size_t row = (size_t)d->packing.width * d->packing.samples;
     while (io->room >= row && d->z.output_scanline < d->z.output_height) {
-        JSAMPROW at = io->dst;
-        if (jpeg_read_scanlines(&d->z, &at, 1) == 0)
+        if (!read_row(d, io->dst))
             return;
         io->dst += row;
         io->room -= row;
@@ -242,9 +270,10 @@ static tg_status jpeg_more(void *state, tgi_pieces *io, tgi_err *err)
     d->source.bytes_in_buffer = io->n - skip;
     const tg_status st = guarded(d, io, err);
     if (!d->last) { /* else it may stand in the end mark that was made up */
-        io->src = end - d->source.bytes_in_buffer;
-        io->n = d->source.bytes_in_buffer;
+        io->n = d->source.bytes_in_buffer + d->behind;
+        io->src = end - io->n;
     }
+    d->behind = 0;
     io->ended = d->at == DONE;
     if (st == TG_OK && d->lib.damaged)
         return tgi_fail(err, TG_E_FORMAT, "JPEG data: %s", d->lib.text);

@@ -713,6 +713,19 @@ static void test_a_cut_jpeg_is_damage_and_a_bent_one_ends_in_a_status(void)
     }
 }
 
+/* No code is all ones. Where thousands of bytes follow, libjpeg-turbo takes it for a zero. */
+static void test_a_code_that_is_none_is_damage_far_from_the_end_of_a_jpeg(void)
+{
+    for (int samples = 1; samples <= 3; samples += 2) {
+        bytes b = make_jpeg(400, 300, samples, 0);
+        CHECK(b.n > 20000 && !fails(b.p, b.n));
+        for (size_t i = 0; i < 12; i++)
+            b.p[b.n / 4 + i] = i % 2 ? 0 : 0xff;
+        CHECK(fails(b.p, b.n));
+        free(b.p);
+    }
+}
+
 static void test_a_progressive_jpeg_over_budget_is_refused_by_name(void)
 {
     const tgi_open_opts o = {.threads = 1, .decode_budget = 500u << 10};
@@ -742,6 +755,7 @@ int main(void)
 #ifdef TG_TEST_JPEG
     RUN(test_jpeg_files_are_read_in_any_order_as_libjpeg_decodes_them);
     RUN(test_a_cut_jpeg_is_damage_and_a_bent_one_ends_in_a_status);
+    RUN(test_a_code_that_is_none_is_damage_far_from_the_end_of_a_jpeg);
     RUN(test_a_progressive_jpeg_over_budget_is_refused_by_name);
 #endif
     unlink(path);

@@ -611,6 +611,24 @@ static void test_other_kinds_and_sizes_of_jpeg_inside_a_tiff_are_named(void)
     free(pixels);
 }
 
+/* No code is all ones: libjpeg-turbo takes it for a zero where thousands of bytes follow. */
+static void test_a_code_that_is_none_is_damage_far_from_the_end_of_a_jpeg(void)
+{
+    const shape a = {400, 300, 400, 300, 3, 0};
+    const size_t samples = (size_t)400 * 300 * 3;
+    uint8_t *pixels = malloc(samples);
+    unsigned char *data = NULL;
+    unsigned long n = 0;
+    for (size_t i = 0; i < samples; i++)
+        pixels[i] = (uint8_t)(i * i % 251);
+    make_jpeg(&a, pixels, BASELINE, JCS_YCbCr, 1, &data, &n);
+    CHECK(n > 20000);
+    memcpy(data + n / 4, (const uint8_t[]){0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0}, 8);
+    check_jpeg_is_refused(&a, data, n, "bad Huffman code");
+    free(data);
+    free(pixels);
+}
+
 /* ---- Damage ---- */
 
 static tmsize_t strip_of(const shape *a, int compression, uint8_t *bytes, tmsize_t cap)
@@ -729,6 +747,7 @@ int main(void)
     RUN(test_pages_with_other_jpeg_tables_are_refused_by_name);
     RUN(test_a_jfif_mark_says_ycbcr_although_the_page_says_rgb);
     RUN(test_other_kinds_and_sizes_of_jpeg_inside_a_tiff_are_named);
+    RUN(test_a_code_that_is_none_is_damage_far_from_the_end_of_a_jpeg);
     RUN(test_damaged_jpeg_lzma_and_webp_blocks_are_damage);
     RUN(test_what_is_not_read_is_refused_by_its_name);
     unlink(path);
