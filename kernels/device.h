@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define TGI_DEVICE_ABI 9u /* rises with any change of this header, op.h or backend.h */
+#define TGI_DEVICE_ABI 10u /* rises with any change of this header, op.h or backend.h */
 
 /* tgi_err.asked_by of a TG_E_NOMEM when the memory of the device ran out, not that of the
  * machine: a plan that takes less of it may succeed. */

@@ -206,7 +206,10 @@ typedef struct tgi_op {
     const tgi_reduce *reduce; /* of TGI_OP_WHOLE: made in pieces; NULL: from edge to edge */
     /* Of TGI_OP_WHOLE, bits: sources that are read as `slide` says, row by row. */
     uint32_t by_rows;
-    int internal;          /* 1: of this program alone, no model's file may name it */
+    int internal; /* 1: of this program alone, no model's file may name it */
+    /* 1: what it yields, few numbers, is float32 on every device, whatever else has there. */
+    int wide;
+    uint32_t wide_src;     /* bits: sources that are such numbers */
     const tgi_attr *attrs; /* NULL: none */
     size_t attrs_size;     /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is

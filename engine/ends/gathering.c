@@ -7,10 +7,15 @@
 #include <string.h>
 
 tg_status tgi_gathering_open(tgi_gathering *g, const tgi_staged *plan, void *states,
-                             float *numbers, tgi_threads *pool, tgi_err *err)
+                             float *numbers, tgi_threads *pool, const tgi_kernel_set *be,
+                             tgi_err *err)
 {
-    *g = (tgi_gathering){
-        .plan = plan, .states = states, .numbers = numbers, .pool = pool, .stage = -1};
+    *g = (tgi_gathering){.plan = plan,
+                         .states = states,
+                         .numbers = numbers,
+                         .pool = pool,
+                         .be = be,
+                         .stage = -1};
     g->of = tgi_calloc(TGI_TAG_PLAN, (size_t)plan->n_gathered + 1, sizeof *g->of);
     return g->of ? TG_OK
                  : tgi_fail(err, TG_E_NOMEM, "no memory for %d reductions", plan->n_gathered);
@@ -64,7 +69,7 @@ tg_status tgi_gathering_add(tgi_gathering *g, int o, const tgi_view *view, const
     const tgi_operand src = {1, view};
     for (int i = 0; i < g->plan->n_gathered; i++)
         if (g->plan->gathered[i].stage == g->stage && g->plan->gathered[i].out == o)
-            return g->plan->cut->one.net->be->granules_add(&g->of[i], &src, box, g->pool, err);
+            return g->be->granules_add(&g->of[i], &src, box, g->pool, err);
     return tgi_fail(err, TG_E_INTERNAL, "output %d of stage %d gathers nothing", o,
                     g->stage + 1);
 }
@@ -88,7 +93,7 @@ static void apply_epilogue(const tgi_gathering *g, const tgi_net_node *n, float 
                            .epi = n->epi,
                            .n_epi = n->n_epi};
     if (n->n_epi)
-        tgi_epilogue_apply(net->be, &call);
+        tgi_epilogue_apply(g->be, &call);
 }
 
 /* The node that part i is the last one of. */

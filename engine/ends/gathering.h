@@ -12,11 +12,13 @@ typedef struct tgi_gathering {
     void *states;           /* plan->state_bytes, 64-byte aligned, borrowed */
     float *numbers;         /* plan->n_numbers, borrowed */
     tgi_threads *pool;
-    tgi_granules *of; /* plan->n_gathered, owned */
+    const tgi_kernel_set *be; /* of the processor: adds rows, whatever computed them */
+    tgi_granules *of;         /* plan->n_gathered, owned */
 } tgi_gathering;
 
 tg_status tgi_gathering_open(tgi_gathering *g, const tgi_staged *plan, void *states,
-                             float *numbers, tgi_threads *pool, tgi_err *err);
+                             float *numbers, tgi_threads *pool, const tgi_kernel_set *be,
+                             tgi_err *err);
 void tgi_gathering_close(tgi_gathering *g);
 /* Stage k begins: nothing is gathered. */
 void tgi_gathering_begin(tgi_gathering *g, int k);

@@ -133,7 +133,8 @@ tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_
     const int n = v->ext.rank;
     const tgi_range z = n == 5 ? box->ax[2] : (tgi_range){0, 1}, y = box->ax[n - 2],
                     x = box->ax[n - 1];
-    const int64_t blocks = tgi_ceil_div(v->c, v->cb), ny = v->ext.dim[n - 2],
+    const int cb = tgi_kept_lanes(k->plan->cut->one.net, of->value);
+    const int64_t blocks = tgi_ceil_div(v->c, cb), ny = v->ext.dim[n - 2],
                   nx = v->ext.dim[n - 1];
     for (int64_t i = z.lo; i < z.hi; i++)
         for (int64_t j = y.lo; j < y.hi; j++) {
@@ -141,9 +142,9 @@ tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_
                 TGI_TRY(k->stop(k->user, err));
             for (int64_t b = 0; b < blocks; b++) {
                 uint64_t at =
-                    of->at + (uint64_t)((((i * ny + j) * blocks + b) * nx + x.lo) * v->cb) *
-                                 sizeof(float);
-                size_t left = (size_t)(tgi_range_len(x) * v->cb) * sizeof(float);
+                    of->at +
+                    (uint64_t)((((i * ny + j) * blocks + b) * nx + x.lo) * cb) * sizeof(float);
+                size_t left = (size_t)(tgi_range_len(x) * cb) * sizeof(float);
                 while (left > 0) {
                     const size_t bytes = left < room_bytes / 4 * 4 ? left : room_bytes / 4 * 4;
                     TGI_TRY(tgi_file_pread(k->fd, k->path, room, bytes, k->front + at, err));

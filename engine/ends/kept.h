@@ -1,8 +1,9 @@
 /* kept.h - values that pass from one stage to another (plan/staged.h): rows are written as they
  * are computed, and read as they are wanted, whatever the cells and bands of either.
  *
- * Each value lies dense, [z][y][block][x][lane], in the lanes of the net: a row of a block is one
- * piece, in memory or in a file. The numbers of reductions lie beside them. */
+ * Each value lies dense, [z][y][block][x][lane], in the lanes of tgi_kept_lanes, which views of it have,
+ * too: a row of a block is one piece, in memory or in a file. The numbers of reductions lie beside
+ * them. */
 #ifndef TGI_KEPT_H
 #define TGI_KEPT_H
 

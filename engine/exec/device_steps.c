@@ -84,6 +84,16 @@ static void most_of_value(const tgi_tiling *t, int value, int64_t rows, int64_t 
     most[rank - 1] = tgi_max(1, tgi_min(s->width, tgi_net_dim(t->net, value, rank - 1)));
 }
 
+size_t tgi_device_load_most(const tgi_tiling *t, int value)
+{
+    int64_t most[TGI_MAX_RANK] = {0};
+    size_t n = 1;
+    most_of_value(t, value, rows_per_band(t, value), most);
+    for (int a = 0; a < t->net->rank; a++)
+        n = tgi_sat_mul(n, (size_t)most[a]);
+    return n;
+}
+
 /* ---- Open and close ---------------------------------------------------------------------- */
 
 static void count(const tgi_device_steps *s, const tgi_stage *stage, size_t *n_src,
@@ -149,7 +159,7 @@ static void fill_ends(tgi_device_steps *s)
         load->kind = TGI_STEP_LOAD;
         load->call.dst = s->dst + i;
         load->pixels.type = s->form.in[i].type;
-        load->pixels.element = element;
+        load->pixels.element = t->net->values[v].wide ? TG_DTYPE_F32 : element;
         most_of_value(t, v, rows_per_band(t, v), load->call.most);
     }
     for (int o = 0, k = 0; o < t->stage->n_out; o++) {

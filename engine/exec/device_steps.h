@@ -45,6 +45,8 @@ size_t tgi_device_steps_store(tgi_device_steps *s, int o, const tgi_box *box, vo
 
 /* Count the rows (slabs times rows) and pixels of output o that one band gives at most. */
 void tgi_device_store_most(const tgi_tiling *t, int o, int64_t *rows, int64_t *pixels);
+/* Count the numbers of a loaded value that one band takes at most. */
+size_t tgi_device_load_most(const tgi_tiling *t, int value);
 /* The vectors of the epilogues, which the steps read on the device: their bytes, and they. */
 size_t tgi_device_constants_bytes(const tgi_tiling *t);
 void tgi_device_constants_fill(const tgi_tiling *t, void *dst);

@@ -3,7 +3,7 @@
  * them. So a pass over an image larger than memory ends at the first, and the second goes with
  * the layers behind it.
  *
- * The graph itself stays as it is, since a device has kernels for the norms as they are. What is
+ * The graph itself stays as it is: that is what `info` shows and what references compute. What is
  * made here is another list of nodes and values over the same names, constants and attributes. */
 #include "engine/graph/graph_priv.h"
 #include "engine/graph/split.h"

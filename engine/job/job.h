@@ -121,6 +121,8 @@ typedef struct tgi_job_device {
     uint64_t budget_bytes, margin_bytes;
     /* Of the tilings that do not fit this machine's host memory: the least that one takes. */
     size_t host_least;
+    size_t kept_bytes;   /* here, of what passes between the stages that are being planned */
+    uint64_t most_taken; /* seen on the device in a stage of the run */
     double seconds_before[3]; /* that its queues worked before the run, for measurements */
     uint64_t ran_out;         /* memory that a plan counted on and did not get; 0: it got all */
     tgi_device_form form;

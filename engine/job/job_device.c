@@ -11,6 +11,7 @@
 #include "engine/device/current.h"
 #include "engine/device/measured.h"
 #include "engine/job/device_kinds.h"
+#include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_open.h"
@@ -310,16 +311,36 @@ static tgi_rates rates_of(const tg_job *job)
 
 static tgi_device_form form_of(const tg_job *job, const tgi_tiling *t)
 {
-    tgi_device_form f = {0};
-    job->ends->form(job, t, &f);
+    tgi_device_form f = {0}, ends = {0};
+    if (!tgi_device_is_stage(job, t)) {
+        job->ends->form(job, t, &f);
+        return f;
+    }
+    job->ends->form(job, t, &ends);
+    tgi_device_stage_form(t, &ends, &f);
     return f;
+}
+
+/* Bytes that a tiling takes here beside what its executor pins. */
+static size_t host_beside(const tg_job *job, const tgi_tiling *t, const tgi_device_form *form)
+{
+    size_t at[TGI_MAX_PORTS];
+    if (!tgi_device_is_stage(job, t))
+        return job->ends->device_beside(job, t);
+    const size_t ends = t->stage->out[0].port == 0 ? job->ends->device_beside(job, t)
+                                                   : job->ends->rows_in(job, t);
+    return tgi_sat_add(tgi_sat_add(ends, job->dev.kept_bytes),
+                       tgi_device_stage_up(t, form, at));
 }
 
 double tgi_job_device_seconds(void *user, const tgi_tiling *t)
 {
     const tg_job *job = user;
     const tgi_rates r = rates_of(job);
-    return tgi_device_seconds(&r, t, job->ends->band_pixels(job, t));
+    if (!tgi_device_is_stage(job, t))
+        return tgi_device_seconds(&r, t, job->ends->band_pixels(job, t));
+    const tgi_device_form form = form_of(job, t);
+    return tgi_device_seconds(&r, t, tgi_device_stage_pixels(t, &form));
 }
 
 double tgi_job_device_all_seconds(const tg_job *job, const tgi_tiling *t, double items,
@@ -341,7 +362,7 @@ size_t tgi_job_device_extra(tg_job *job, const tgi_tiling *t, size_t host)
         return SIZE_MAX;
     }
     const size_t here =
-        tgi_sat_add(tgi_sat_add(need.pinned, need.packing), job->ends->device_beside(job, t));
+        tgi_sat_add(tgi_sat_add(need.pinned, need.packing), host_beside(job, t, &form));
     if (here > host) {
         job->dev.host_least = here < job->dev.host_least ? here : job->dev.host_least;
         return SIZE_MAX;
@@ -394,8 +415,12 @@ tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err)
     tgi_job_device *d = &job->dev;
     const tgi_tiling *t = &job->plan.choice.tiling;
     d->form = form_of(job, t);
-    TGI_TRY(tgi_device_need_of(d->ops, t, &d->form, &d->need, err));
-    TGI_TRY(add_lanes(job, t, host, err));
+    if (job->plan.choice.staged) {
+        TGI_TRY(tgi_device_stages_need(job, &d->need, &d->form, err));
+    } else {
+        TGI_TRY(tgi_device_need_of(d->ops, t, &d->form, &d->need, err));
+        TGI_TRY(add_lanes(job, t, host, err));
+    }
     job->plan.bytes.weights = d->need.packing;
     job->plan.bytes.pinned = d->need.pinned;
     job->device_peak = tgi_job_device_planned(job);
@@ -511,7 +536,8 @@ void tgi_job_device_result(const tg_job *job, tg_run_result *res)
     const tgi_job_device *d = &job->dev;
     res->device = job->device_text;
     res->device_predicted_bytes = tgi_job_device_planned(job);
-    res->device_measured_bytes = tgi_job_device_taken(job);
+    const uint64_t now = tgi_job_device_taken(job);
+    res->device_measured_bytes = now > d->most_taken ? now : d->most_taken;
     res->device_budget_bytes = d->budget_bytes;
     double seconds[3];
     if (d->device && d->ops->times(d->device, seconds, NULL) == TG_OK) {

@@ -13,6 +13,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/device_kinds.h"
+#include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_open.h"
@@ -134,7 +135,8 @@ static void set_weights(tg_job *job)
 /* What computes and what feeds it can do with stages. */
 static int knows_stages(const tg_job *job)
 {
-    return !job->dev.ops && job->ends->rows_in && !tgi_mapping_boxed(&job->map);
+    return job->ends->rows_in && !tgi_mapping_boxed(&job->map) &&
+           (!job->dev.ops || tgi_device_takes_stages(job, job->plan.stages));
 }
 
 /* Operators read whole extents, and the cut of the network is more than all of it. */
@@ -163,6 +165,17 @@ static uint64_t kept_room(const tg_job *job)
            (job->set.output ? tgi_kept_holds(job->set.scratch, job->set.output) : 0);
 }
 
+/* On a device stages have its memory, and what passes between them lies here. */
+static size_t device_room_of(void *user, size_t beside)
+{
+    tg_job *job = user;
+    job->dev.kept_bytes = beside;
+    if (host_room(job) > beside)
+        return job->dev.limit_bytes;
+    job->dev.host_least = beside < job->dev.host_least ? beside : job->dev.host_least;
+    return 0;
+}
+
 /* What an interrupted run decided of its last stage holds for this one, too, as far as it can. */
 static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, tgi_stages *cut,
                                    uint64_t disk)
@@ -174,7 +187,8 @@ static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, 
                             .other = cut == s->sparing ? s : s->sparing,
                             .disk_limit = disk,
                             .was_band = job->plan.adopts ? was->band : 0,
-                            .rows = rows_in_of};
+                            .rows = job->dev.ops ? NULL : rows_in_of,
+                            .room = job->dev.ops ? device_room_of : NULL};
     memcpy(args.was_cut, was->cut, sizeof args.was_cut);
     return args;
 }
@@ -185,6 +199,8 @@ static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choic
     tgi_stages *s = job->plan.stages;
     tgi_choice spared;
     TGI_TRY(tgi_stages_spare(s, NULL));
+    if (job->dev.ops && !tgi_device_takes_stages(job, s->sparing))
+        return TG_E_BUDGET;
     job->ends->fit(job, s->sparing);
     const tgi_staged_args args = staged_args(job, a, s->sparing, 0);
     const tg_status st = tgi_choose_staged(&args, &spared, NULL);
@@ -227,6 +243,7 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
     tgi_choose_args a;
     fill_args(job, p->fixed, &a);
     job->dev.host_least = SIZE_MAX;
+    job->dev.kept_bytes = 0;
     *out = (tgi_choice){.smallest_bytes = SIZE_MAX};
     if (p->adopts && p->adopted.staged >= (int64_t)p->budget && may_run_stages(job) &&
         choose_stages(job, &a, out) == TG_OK) { /* what its stages have done stays of use */
@@ -435,15 +452,23 @@ static tg_status refuse(tg_job *job, tgi_err *err)
 
 /* ---- Plan -------------------------------------------------------------------------------- */
 
+static void arena_line(tg_job *job, const char *one)
+{
+    const tgi_staged *s = job->plan.choice.staged;
+    char text[96];
+    snprintf(text, sizeof text, "activations of the largest of %d stages, rows on their way in",
+             s ? s->n : 1);
+    tgi_job_add_line(&job->plan, "arena", job->plan.bytes.arena, TG_PLAN_MEMORY, 0, "%s",
+                     s ? text : one);
+}
+
 static void stage_lines(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
     const tgi_bytes *b = &p->bytes;
     const tgi_staged *s = p->choice.staged;
-    char text[96];
-    snprintf(text, sizeof text, "activations of the largest of %d stages, rows on their way in",
-             s->n);
-    tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s", text);
+    if (!s)
+        return;
     if (b->kept)
         tgi_job_add_line(p, "stores", b->kept, TG_PLAN_MEMORY, 0, "%s",
                          "what passes from stage to stage");
@@ -490,13 +515,11 @@ void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
         if (b->arena)
             tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s",
                              "of the first pass over the image");
-        return;
+    } else {
+        tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "%s", weights);
+        arena_line(job, arena);
     }
-    tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "%s", weights);
-    if (p->choice.staged)
-        stage_lines(job);
-    else
-        tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s", arena);
+    stage_lines(job);
 }
 
 /* Rows on their way in lie in the arena then. */
@@ -508,8 +531,11 @@ static void count_stages(tg_job *job)
     b->kept_disk = 0;
     if (!s)
         return;
-    b->arena = s->arena_bytes;
+    b->arena = job->dev.ops ? 0 : s->arena_bytes;
     b->staging = 0;
+    for (int k = 0; job->dev.ops && k < s->n; k++) /* else in the arena */
+        if (job->ends->rows_in(job, &s->tiling[k]) > b->staging)
+            b->staging = job->ends->rows_in(job, &s->tiling[k]);
     b->kept = s->kept_bytes;
     b->states = s->state_bytes;
     b->numbers = tgi_align_size(s->n_numbers * sizeof(float), 64);

@@ -61,7 +61,7 @@ static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
 static void lend_arena(tgi_pass *p)
 {
     p->stages.plan = p->job->plan.choice.staged;
-    if (!p->stages.plan)
+    if (!p->stages.plan || p->job->dev.ops)
         return;
     p->staging[0] = p->staging[1] = p->arena;
     p->staging_bytes = p->job->plan.bytes.arena;
@@ -239,7 +239,7 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
     tgi_range core[3];
     tgi_affine in = {1, 0};
     int64_t at_in[3], at_out[3];
-    if (p->device.exec)
+    if (p->device.exec && !p->stages.plan)
         return tgi_run_device_cell(&p->device, p->item, cell, band_done, p, err);
     tgi_tiling_cell(t, cell, core);
     tgi_tiling_shift(t, cell, at_in, at_out);
@@ -257,7 +257,8 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
         tgi_loader_item(p->loader, p->item, in);
         tgi_loader_place(p->loader, at_in);
     }
-    return tgi_pass_core(p, core, err);
+    return p->device.exec ? tgi_pass_device_core(p, cell, core, band_done, err)
+                          : tgi_pass_core(p, core, err);
 }
 
 tg_status tgi_pass_walk_cells(tgi_pass *p, int64_t from, tgi_err *err)
@@ -304,6 +305,7 @@ void tgi_pass_times(const tgi_pass *p, double write_wait, tg_run_result *res)
 
 void tgi_pass_stop(tgi_pass *p)
 {
+    tgi_pass_device_end(p);
     tgi_run_device_stop(&p->device); /* what it still copies is the loader's, */
     tgi_loader_close(&p->loader);    /* which may still be reading into the device's staging */
     tgi_run_device_close(&p->device);

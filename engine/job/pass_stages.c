@@ -13,15 +13,6 @@ static const tgi_stage *stage_of(const tgi_pass *p)
     return p->tiling->stage;
 }
 
-/* Which input of the network a value is; -1: none. */
-static int port_of(const tgi_net *net, int v)
-{
-    for (int i = 0; i < net->n_in; i++)
-        if (net->in[i] == v)
-            return i;
-    return -1;
-}
-
 /* ---- Rows -------------------------------------------------------------------------------- */
 
 /* Is the stage at hand behind the one that is written down? Then only its values in memory are made
@@ -34,7 +25,7 @@ static int makes_again(const tgi_pass *p)
 tg_status tgi_pass_stages_load(tgi_pass *p, int i, const tgi_view *view, const tgi_box *box,
                                tgi_err *err)
 {
-    const int v = stage_of(p)->in[i].value, port = port_of(p->tiling->net, v);
+    const int v = stage_of(p)->in[i].value, port = tgi_net_port(p->tiling->net, v);
     return port < 0 ? tgi_kept_read(&p->stages.kept, v, view, box, err)
                     : tgi_pass_load_port(p, port, i, view, box, err);
 }
@@ -44,6 +35,12 @@ const float *tgi_pass_stages_place(const tgi_pass *p, int i)
     return tgi_kept_place(&p->stages.kept, stage_of(p)->in[i].value);
 }
 
+void tgi_pass_stages_rows(tgi_pass *p, int o, const tgi_box *box)
+{
+    if (o == 0)
+        tgi_stage_state_rows(p, box->ax[TGI_STREAM_AXIS].hi);
+}
+
 tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const tgi_box *box,
                                 tgi_err *err)
 {
@@ -51,8 +48,7 @@ tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const 
     const tgi_kept_value *kept = tgi_kept_of(p->stages.plan, out->value);
     int64_t *done = makes_again(p) ? NULL : &p->stages.state.done[o];
     tgi_box rest = *box;
-    if (o == 0)
-        tgi_stage_state_rows(p, box->ax[TGI_STREAM_AXIS].hi);
+    tgi_pass_stages_rows(p, o, box);
     if (done && out->port < 0) { /* what an earlier run handed out is there */
         rest.ax[TGI_STREAM_AXIS].lo = tgi_max(rest.ax[TGI_STREAM_AXIS].lo, *done);
         if (tgi_box_empty(&rest))
@@ -136,7 +132,8 @@ tg_status tgi_pass_stages_open(tgi_pass *p, tgi_source *source, tgi_err *err)
     tgi_tiling_shift(&p->job->plan.choice.tiling, 0, s->shift, out);
     if (!s->idle)
         TGI_TRY(open_files(p, err));
-    return tgi_gathering_open(&s->gathering, s->plan, s->states, s->numbers, p->pool, err);
+    return tgi_gathering_open(&s->gathering, s->plan, s->states, s->numbers, p->pool,
+                              p->job->set.backend, err);
 }
 
 void tgi_pass_stages_close(tgi_pass *p)
@@ -152,7 +149,7 @@ static int loads_image(const tgi_pass *p)
 {
     const tgi_stage *t = stage_of(p);
     for (int i = 0; p->stages.source && i < t->n_loaded; i++)
-        if (port_of(t->net, t->in[i].value) >= 0)
+        if (tgi_net_port(t->net, t->in[i].value) >= 0)
             return 1;
     return 0;
 }
@@ -167,6 +164,11 @@ static tg_status begin_stage(tgi_pass *p, int k, tgi_err *err)
         TGI_TRY(tgi_gathering_resume(&p->stages.gathering, k, err));
     else if (k >= p->stages.known)
         tgi_gathering_begin(&p->stages.gathering, k);
+    if (p->job->dev.ops) {
+        if (loads_image(p))
+            TGI_TRY(tgi_pass_open_loader(p, p->stages.source, err));
+        return tgi_pass_device_begin(p, err);
+    }
     if (loads_image(p)) {
         p->staging_bytes = p->job->ends->rows_in(p->job, t) / 2;
         p->staging[0] = (char *)p->arena + t->arena_bytes;
@@ -180,6 +182,7 @@ static tg_status begin_stage(tgi_pass *p, int k, tgi_err *err)
 
 static void end_stage(tgi_pass *p)
 {
+    tgi_pass_device_end(p); /* what it still copies is the loader's */
     if (p->exec) {
         const tgi_exec_times t = tgi_exec_seconds(p->exec);
         p->stages.behind.compute += t.compute;

@@ -6,6 +6,7 @@
 #include "engine/ends/gathering.h"
 #include "engine/ends/kept.h"
 #include "engine/exec/exec.h"
+#include "engine/job/pass_device.h"
 #include "engine/job/stage_state.h"
 #include "engine/out/scratch.h"
 #include "io/image.h"
@@ -26,9 +27,10 @@ typedef struct tgi_pass_stages {
     int64_t first; /* then: with this cell */
     int known;     /* stages before it have their numbers: they only make values again */
     tgi_stage_state state;
-    int64_t shift[3];      /* from the region to the network, z,y,x */
-    tgi_exec_times behind; /* of the stages that are through */
-    double waited;         /* for rows of the image, there */
+    int64_t shift[3];       /* from the region to the network, z,y,x */
+    tgi_exec_times behind;  /* of the stages that are through */
+    double waited;          /* for rows of the image, there */
+    tgi_pass_device device; /* of the stage at hand */
 } tgi_pass_stages;
 
 struct tgi_pass;
@@ -46,6 +48,8 @@ tg_status tgi_pass_stages_load(struct tgi_pass *p, int i, const tgi_view *view,
                                const tgi_box *box, tgi_err *err);
 /* Where an input lies that is read in place. */
 const float *tgi_pass_stages_place(const struct tgi_pass *p, int i);
+/* Rows of output o are there: for what is written down. */
+void tgi_pass_stages_rows(struct tgi_pass *p, int o, const tgi_box *box);
 tg_status tgi_pass_stages_store(struct tgi_pass *p, int o, const tgi_view *view,
                                 const tgi_box *box, tgi_err *err);
 

@@ -171,7 +171,7 @@ void tgi_run_result(const tgi_run *r, tg_run_result *res)
     res->bands_seconds = complete ? r->bands_seconds : 0;
     res->processor_seconds = complete ? r->processor_seconds : 0;
     res->stall_write_seconds = r->write_wait;
-    if (r->pass.device.exec)
+    if (r->job->dev.device)
         tgi_job_device_result(r->job, res);
     steps_of(r)->result(r, res);
     say_speed(r->job, r->t0, res);

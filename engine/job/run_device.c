@@ -99,6 +99,8 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
     for (int k = 0; k < 2; k++)
         TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],
                                err));
+    if (job->plan.choice.staged) /* each stage opens its own executor (pass_device.h) */
+        return TG_OK;
     TGI_TRY(open_reader(r, err));
     TGI_TRY(tgi_device_exec_open(d->ops, d->device, t, &d->form, &io, &r->exec, err));
     if (r->staging[0].ordinary || r->staging[1].ordinary || !tgi_device_exec_is_pinned(r->exec))

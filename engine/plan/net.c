@@ -47,6 +47,7 @@ static tg_status fill_node(tgi_net *net, const tgi_node *gn, tgi_net_node *n, un
     for (int j = 0; j < gn->n_src; j++)
         add_operand(net, &n->operand[j], gn->src[j]);
     mark_flat(net, n);
+    net->values[gn->dst[0]].wide = gn->op->wide;
     n->n_epi = gn->n_epi;
     for (int i = 0; i < gn->n_epi; i++) {
         n->epi[i] = gn->epi[i].step;
@@ -304,28 +305,30 @@ static int has_kernel(const tgi_kernel_set *be, const char *op)
     return 0;
 }
 
-/* The graph that this set of kernels computes, where it is another one. */
-static tg_status split_graph(tgi_net *net, unsigned flags, tgi_err *err)
+/* Go on with the graph that `split` makes of the one at hand, if it makes one. */
+static tg_status split_by(tgi_net *net, const tgi_desc *in,
+                          tg_status (*split)(const tgi_graph *g, const tgi_shapes *s,
+                                             tgi_graph **out, tgi_err *err),
+                          int k, tgi_err *err)
 {
-    if (flags & TGI_NET_REFERENCE)
+    TGI_TRY(split(net->g, &net->shapes, &net->split[k], err));
+    if (!net->split[k])
         return TG_OK;
-    if (!net->be->whole_pixels)
-        return tgi_split_norms_of(net->g, &net->shapes, &net->split, err);
-    return has_kernel(net->be, "PixelAttention")
-               ? TG_OK
-               : tgi_split_attention_of(net->g, &net->shapes, &net->split, err);
+    net->g = net->split[k];
+    tgi_shapes_free(&net->shapes);
+    return tgi_graph_infer(net->g, in, &net->shapes, err);
 }
 
-/* Shapes of all values, those of the split graph where there is one. */
+/* The graph that this set of kernels computes, and shapes of all its values. */
 static tg_status infer(tgi_net *net, const tgi_desc *in, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_graph_infer(net->g, in, &net->shapes, err));
-    TGI_TRY(split_graph(net, flags, err));
-    if (!net->split)
+    if (flags & TGI_NET_REFERENCE)
         return TG_OK;
-    net->g = net->split;
-    tgi_shapes_free(&net->shapes);
-    return tgi_graph_infer(net->g, in, &net->shapes, err);
+    TGI_TRY(split_by(net, in, tgi_split_norms_of, 0, err));
+    return has_kernel(net->be, "PixelAttention")
+               ? TG_OK
+               : split_by(net, in, tgi_split_attention_of, 1, err);
 }
 
 static tg_status build(tgi_net *net, const tgi_desc *in, unsigned flags, tgi_err *err)
@@ -385,7 +388,8 @@ void tgi_net_free(tgi_net **net)
     tgi_free((*net)->nodes);
     tgi_free((*net)->fast);
     tgi_reads_free(&(*net)->reads);
-    tgi_split_free(&(*net)->split);
+    for (int k = 1; k >= 0; k--) /* the second borrows from the first */
+        tgi_split_free(&(*net)->split[k]);
     tgi_free(*net);
     *net = NULL;
 }

@@ -60,13 +60,15 @@ typedef struct tgi_net_value {
     int cb;    /* 1 or lanes */
     int is_out;
     int flat;
+    int wide;     /* float32 on any device (tgi_op.wide) */
     tgi_desc ext; /* as planning counts: the image's shape; of a flat value [1,1,(1,)1,floats],
                     on a device [1,1,(1,)1,elements] */
 } tgi_net_value;
 
 typedef struct tgi_net {
     const tgi_graph *g; /* borrowed, or `split` */
-    tgi_graph *split;   /* the same with other nodes (graph/split.h), or NULL */
+    tgi_graph *split
+        [2]; /* the same with other nodes (graph/split.h), each of the one before, or NULL */
     const tgi_kernel_set *be;
     tgi_shapes shapes;
     int rank; /* of all activations: 4 or 5 */
@@ -89,8 +91,8 @@ typedef struct tgi_net {
 /* Variants of these kinds (TGI_KIND_*) where they cost less. */
 #define TGI_NET_KINDS(kinds) ((unsigned)(kinds) << 8)
 
-/* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. On a processor norms
- * over pixels become two nodes each, and the net has more values than `g`. */
+/* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. Norms over
+ * pixels become two nodes each, and the net has more values than `g`. */
 tg_status tgi_net_new(const tgi_graph *g, const tgi_kernel_set *be, const tgi_desc *in,
                       unsigned flags, tgi_net **out, tgi_err *err);
 void tgi_net_free(tgi_net **net);
@@ -126,10 +128,25 @@ tg_status tgi_net_load(const tgi_net *net, void *dst, tgi_threads *pool, tgi_err
  * box. May reach outside the image where the op reads zeros. */
 void tgi_net_need(const tgi_net_node *n, const tgi_box *dst, int j, tgi_box *need);
 
+/* Bytes of one element of a value where it is computed. */
+static inline size_t tgi_net_element_bytes(const tgi_net *net, const tgi_net_value *v)
+{
+    return v->wide ? sizeof(float) : tgi_element_bytes(net->be);
+}
+
 /* Extent of a value along an axis, as planning counts. */
 static inline int64_t tgi_net_dim(const tgi_net *net, int value, int axis)
 {
     return net->values[value].ext.dim[axis];
+}
+
+/* Which input of the net a value is; -1: none. */
+static inline int tgi_net_port(const tgi_net *net, int v)
+{
+    for (int i = 0; i < net->n_in; i++)
+        if (net->in[i] == v)
+            return i;
+    return -1;
 }
 
 /* Bytes of a value as a dense array of its own type, on the host. */

@@ -17,10 +17,15 @@
 
 /* ---- What is kept ------------------------------------------------------------------------ */
 
+int tgi_kept_lanes(const tgi_net *net, int v)
+{
+    return net->be->whole_pixels ? 1 : net->values[v].cb;
+}
+
 uint64_t tgi_kept_bytes(const tgi_net *net, int v)
 {
     const tgi_net_value *t = &net->values[v];
-    uint64_t n = (uint64_t)tgi_align_up(t->c, t->cb) * sizeof(float);
+    uint64_t n = (uint64_t)tgi_align_up(t->c, tgi_kept_lanes(net, v)) * sizeof(float);
     for (int a = TGI_STREAM_AXIS; a < net->rank; a++)
         n = tgi_sat_mul(n, (size_t)t->ext.dim[a]);
     return tgi_align_size(n, 64);
@@ -257,6 +262,7 @@ typedef struct chooser {
     size_t least; /* of that what a plan of these places takes */
     int last;
     size_t floor; /* bytes that the arena has at least: what the other stages need */
+    int apart;    /* each stage has memory of its own */
 } chooser;
 
 static size_t rows_of(const tgi_staged_args *a, const tgi_tiling *t)
@@ -307,7 +313,7 @@ static tg_status choose_one(const chooser *c, int k, size_t limit, tgi_choice *g
     tgi_choose_args one = c->a->choose;
     one.stage = &c->a->cut->stage[k];
     one.limit_bytes = limit;
-    if (k == c->last && c->floor) {
+    if (k == c->last && c->floor && !c->apart) {
         one.extra = extra_above_floor;
         one.user = (void *)(uintptr_t)c;
     } else if (k != c->last) { /* the user's cell is one of the output */
@@ -332,7 +338,7 @@ static tg_status choose_stage(chooser *c, int k, size_t limit, tgi_err *err)
     const size_t arena = arena_of(c, &got.tiling);
     if (arena > c->s->arena_bytes)
         c->s->arena_bytes = arena;
-    if (k == c->last)
+    if (k == c->last && !c->apart)
         c->s->window_bytes = extra_of(c, &got.tiling) - rows_of(c->a, &got.tiling);
     return TG_OK;
 }
@@ -459,6 +465,14 @@ static tg_status open_staged(const tgi_staged_args *a, tgi_staged **out, tgi_err
     return TG_OK;
 }
 
+static size_t room_of(const tgi_staged_args *a, size_t beside)
+{
+    const size_t all = a->choose.limit_bytes;
+    if (a->room)
+        return a->room(a->choose.user, beside);
+    return all > beside ? all - beside : 0;
+}
+
 /* One way to keep the values; better ones replace what is in *best. */
 static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged **best,
                             size_t *least, tgi_err *err)
@@ -470,15 +484,18 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
     if (st == TG_OK && s->disk_bytes > a->disk_limit)
         st = TG_E_NO_SPACE;
     if (st == TG_OK) {
-        const size_t beside = tgi_staged_beside(s), all = a->choose.limit_bytes;
-        chooser c = {.a = a, .s = s, .limit = all > beside ? all - beside : 0};
+        chooser c = {.a = a, .s = s, .apart = a->room != NULL};
+        const size_t shared = c.apart ? 0 : tgi_staged_beside(s);
+        c.limit = room_of(a, tgi_staged_beside(s));
         c.last = tgi_stages_last(a->cut);
         mark_in_place(s, a->cut);
         st = choose_tilings(&c, err);
         if (st == TG_OK)
             count_moved(s);
-        if (tgi_sat_add(c.least, beside) < *least)
-            *least = tgi_sat_add(c.least, beside);
+        if (c.apart && c.floor > c.least)
+            c.least = c.floor;
+        if (tgi_sat_add(c.least, shared) < *least)
+            *least = tgi_sat_add(c.least, shared);
     }
     if (st == TG_OK && (!*best || s->seconds < (*best)->seconds)) {
         tgi_staged *worse = *best;

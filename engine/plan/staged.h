@@ -71,6 +71,10 @@ typedef struct tgi_staged_args {
     /* Bytes of the input rows that are read ahead, a part of what choose.extra answers: they
      * lie in the arena's block. NULL: none. */
     size_t (*rows)(void *user, const tgi_tiling *t);
+    /* Stages have memory of their own, of a device: so many bytes for each of them, where `beside`
+     * bytes lie in this machine's memory as long as they run; 0: there is no room for those.
+     * NULL: all share choose.limit_bytes. */
+    size_t (*room)(void *user, size_t beside);
 } tgi_staged_args;
 
 /* Choose a tiling for each stage, and what is kept where: as much in memory as is fastest. Into
@@ -90,8 +94,10 @@ static inline size_t tgi_staged_beside(const tgi_staged *s)
 
 /* The stage that hands out the net's first output. */
 int tgi_stages_last(const tgi_stages *s);
-/* How a value is kept: dense, [z][y][block][x][lane], as in views of full rings. */
+/* How a value is kept: dense, [z][y][block][x][lane], as in views of full rings, in lanes of the net;
+ * of a device in planes. */
 uint64_t tgi_kept_bytes(const tgi_net *net, int v);
+int tgi_kept_lanes(const tgi_net *net, int v);
 /* Where value v is kept; NULL: it is not. */
 const tgi_kept_value *tgi_kept_of(const tgi_staged *s, int v);
 /* The reduction that yields value v; NULL: none does. */

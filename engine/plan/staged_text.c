@@ -58,14 +58,6 @@ static const char *name_of(const tgi_net *net, int v)
     return net->g->values[v].name;
 }
 
-static int is_input(const tgi_net *net, int v)
-{
-    for (int i = 0; i < net->n_in; i++)
-        if (net->in[i] == v)
-            return 1;
-    return 0;
-}
-
 /* A reduction, by the model's node. */
 static void put_numbers(tgi_jw *w, const tgi_node *n)
 {
@@ -79,9 +71,9 @@ enum { FROM_NETWORK, FROM_STAGE, NUMBERS };
 
 static int origin_of(const tgi_staged *s, int v)
 {
-    return is_input(s->cut->one.net, v) ? FROM_NETWORK
-           : tgi_gathered_of(s, v)      ? NUMBERS
-                                        : FROM_STAGE;
+    return tgi_net_port(s->cut->one.net, v) >= 0 ? FROM_NETWORK
+           : tgi_gathered_of(s, v)               ? NUMBERS
+                                                 : FROM_STAGE;
 }
 
 static void put_loaded(tgi_jw *w, const char *key, const tgi_staged *s, const tgi_stage *t,

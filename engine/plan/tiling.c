@@ -172,7 +172,7 @@ static void size_slot(tgi_slot *s, const tgi_net *net, const tgi_net_value *v)
     s->row_pitch = tgi_sat_mul(pitch, (size_t)blocks);
     s->slab_pitch = net->rank == 5 ? tgi_sat_mul(s->row_pitch, (size_t)s->rows) : s->row_pitch;
     s->bytes =
-        tgi_sat_mul(tgi_sat_mul(s->slab_pitch, (size_t)s->ring), tgi_element_bytes(net->be));
+        tgi_sat_mul(tgi_sat_mul(s->slab_pitch, (size_t)s->ring), tgi_net_element_bytes(net, v));
 }
 
 static size_t scratch_of(const tgi_tiling *t, const tgi_net_node *n)

@@ -1,5 +1,5 @@
-/* cu_norm.cu - InstanceNormalization, GroupNormalization, BatchNormalization and
- * GlobalAveragePool: statistics of channels, and what is done with them.
+/* cu_norm.cu - NormNumbers, NormApply, InstanceNormalization, GroupNormalization,
+ * BatchNormalization and GlobalAveragePool: statistics of channels, and what is done with them.
  *
  * Moments are those of kernels/granule.h to the bit (64-bit numbers, the order of additions
  * fixed by image coordinates), in three kernels:
@@ -11,7 +11,8 @@
  *   numbers    a thread per channel (or all of a group): mean and factor, as floats
  *
  * then every pixel is ((x - high) - low) * factor + shift in float32, high + low being the
- * mean: x - high is exact where cancellation threatens. */
+ * mean: x - high is exact where cancellation threatens. The numbers of a norm are float32 in
+ * programs of any type of activations (tgi_op.wide). */
 #include "kernels/cuda/cu_map.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 
@@ -208,21 +209,36 @@ template <class T> static void run_average(const tgi_call *call)
 
 /* ---- Normalisation ----------------------------------------------------------------------- */
 
-/* Four numbers per channel: [4][padded]. */
+/* V numbers of channels from c on; `stride`: of all of them that are one behind the other. */
+template <int V>
+__device__ __forceinline__ void cu_numbers_of(const float *number, int32_t stride, int32_t k,
+                                              int32_t c, float (&v)[V])
+{
+    const float *at = number + (int64_t)k * stride + c;
+    if (stride % V == 0) {
+        cu_load<float, V>(at, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        v[i] = c + i < stride ? at[i] : 0.0f;
+}
+
+/* Four numbers per channel: [4][stride]. */
 struct cu_norm_f {
     cu_operand src;
     const float *number;
-    int32_t padded;
+    int32_t stride, unused;
     template <class T, int V>
     __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
                                        float (&v)[V]) const
     {
         float high[V], low[V], factor[V], shift[V];
         cu_read<T, V>(pool, src, p.z, p.y, p.x, p.c, v);
-        cu_load<float, V>(number + p.c, high);
-        cu_load<float, V>(number + padded + p.c, low);
-        cu_load<float, V>(number + 2 * padded + p.c, factor);
-        cu_load<float, V>(number + 3 * padded + p.c, shift);
+        cu_numbers_of<V>(number, stride, 0, p.c, high);
+        cu_numbers_of<V>(number, stride, 1, p.c, low);
+        cu_numbers_of<V>(number, stride, 2, p.c, factor);
+        cu_numbers_of<V>(number, stride, 3, p.c, shift);
 #pragma unroll
         for (int i = 0; i < V; i++)
             v[i] = ((v[i] - high[i]) - low[i]) * factor[i] + shift[i];
@@ -232,69 +248,71 @@ struct cu_norm_f {
 struct cu_numbers_args {
     const tgi_moments *leaf;
     const float *scale;              /* [2][padded]: scale, shift */
-    float *number;                   /* [4][padded] */
+    float *number;                   /* [4][c], then zeros */
     int32_t per_c, c, padded, group; /* channels normalised together */
+    int32_t lanes, idle;             /* floats of `number`; 1: a band without pixels */
     double epsilon;
 };
 
-/* As the reference of GroupNormalization; of one channel alone, as InstanceNormalization. */
+/* As the reference of NormNumbers. */
 __global__ void __launch_bounds__(256, 4) cu_norm_numbers(const cu_numbers_args *__restrict__ a)
 {
     const int32_t c = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (c >= a->padded)
+    if (a->idle)
         return;
-    double mean = 0, variance = 1;
-    if (c < a->c) {
-        const int32_t first = c / a->group * a->group;
-        double means = 0, within = 0, between = 0;
-        for (int32_t k = first; k < first + a->group; k++) {
-            const tgi_moments &m = a->leaf[(int64_t)k * a->per_c];
-            means += m.sum / m.n;
-            within += m.m2 / m.n;
-        }
-        mean = means / (double)a->group;
-        for (int32_t k = first; k < first + a->group; k++) {
-            const tgi_moments &m = a->leaf[(int64_t)k * a->per_c];
-            const double d = m.sum / m.n - mean;
-            between += d * d;
-        }
-        variance = (within + between) / (double)a->group;
+    if (c >= a->c) {
+        if (c - a->c < a->lanes - 4 * a->c)
+            a->number[3 * a->c + c] = 0.0f;
+        return;
     }
+    const int32_t first = c / a->group * a->group;
+    double means = 0, within = 0, between = 0;
+    for (int32_t k = first; k < first + a->group; k++) {
+        const tgi_moments &m = a->leaf[(int64_t)k * a->per_c];
+        means += m.sum / m.n;
+        within += m.m2 / m.n;
+    }
+    const double mean = means / (double)a->group;
+    for (int32_t k = first; k < first + a->group; k++) {
+        const tgi_moments &m = a->leaf[(int64_t)k * a->per_c];
+        const double d = m.sum / m.n - mean;
+        between += d * d;
+    }
+    const double variance = (within + between) / (double)a->group;
     const float high = (float)mean;
     a->number[c] = high;
-    a->number[a->padded + c] = (float)(mean - (double)high);
-    a->number[2 * a->padded + c] =
-        c < a->c ? (float)((double)a->scale[c] / sqrt(variance + a->epsilon)) : 0.0f;
-    a->number[3 * a->padded + c] = c < a->c ? a->scale[a->padded + c] : 0.0f;
+    a->number[a->c + c] = (float)(mean - (double)high);
+    a->number[2 * a->c + c] = (float)((double)a->scale[c] / sqrt(variance + a->epsilon));
+    a->number[3 * a->c + c] = a->scale[a->padded + c];
 }
 
 static int64_t padded_of(const tgi_op_ctx *ctx)
 {
-    return tgi_align_up(ctx->dst[0].dim[1], 16);
+    return tgi_align_up(ctx->src[0].dim[1], 16);
 }
 
-template <class T> static void launch_norm(const tgi_call *call, const float *number)
+template <class T>
+static void launch_norm(const tgi_call *call, const float *number, int64_t stride)
 {
     cu_map_args<cu_norm_f> a;
     cu_map_begin(&a, call);
     a.f.src = cu_pool_operand(&a.pool, &call->src[0]);
     a.f.number = number;
-    a.f.padded = (int32_t)padded_of(call->ctx);
+    a.f.stride = (int32_t)stride;
+    a.f.unused = 0;
     cu_map_go<T>(&a, call, 0);
 }
 
-static size_t norm_scratch(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
-                           int threads)
+/* ---- The numbers of a norm --------------------------------------------------------------- */
+
+static int accepts_numbers(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    (void)lay, (void)width, (void)threads;
-    return leaf_bytes(ctx) + 4 * sizeof(float) * (size_t)padded_of(ctx);
+    return accepts_whole(ctx, lay) && !lay->n_epi && ctx->src[0].dim[1] < CU_MOST_CHANNELS / 4;
 }
 
-/* ---- Instances and groups ---------------------------------------------------------------- */
-
-static int64_t group_of(const tgi_op_ctx *ctx, int groups)
+static int64_t group_of(const tgi_op_ctx *ctx, int64_t groups)
 {
-    return groups ? ctx->src[0].dim[1] / ((const gn_attrs *)ctx->attrs)->groups : 1;
+    return groups ? ctx->src[0].dim[1] / groups : 1;
 }
 
 static size_t packed_scales(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
@@ -306,7 +324,7 @@ static size_t packed_scales(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 /* Scale and shift of each channel; a constant of fewer elements has one per group. */
 static void pack_scales(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
-    const int64_t c = ctx->dst[0].dim[1], padded = padded_of(ctx);
+    const int64_t c = ctx->src[0].dim[1], padded = padded_of(ctx);
     float *out = (float *)dst;
     (void)lay;
     for (int k = 0; k < 2; k++) {
@@ -317,30 +335,74 @@ static void pack_scales(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void 
     }
 }
 
-template <class T> static void run_moments_norm(const tgi_call *call, int groups, float epsilon)
+/* Of `groups` groups of channels, 0: of each by itself; `lanes` floats at `number`. */
+template <class T>
+static void launch_numbers(const tgi_call *call, int64_t groups, float epsilon, float *number,
+                           int64_t lanes)
 {
     cu_numbers_args n;
     tgi_moments *leaf = (tgi_moments *)call->scratch;
     launch_moments<T>(call, leaf);
     n.leaf = leaf;
     n.scale = (const float *)call->packed;
-    n.number = (float *)((char *)call->scratch + leaf_bytes(call->ctx));
+    n.number = number;
     n.per_c = (int32_t)granules_of(&call->ctx->src[0]);
     n.c = (int32_t)call->ctx->src[0].dim[1];
     n.padded = (int32_t)padded_of(call->ctx);
     n.group = (int32_t)group_of(call->ctx, groups);
+    n.lanes = (int32_t)lanes;
+    n.idle = tgi_box_empty(&call->box);
     n.epsilon = (double)epsilon;
-    cu_launch(call, cu_norm_numbers, dim3((unsigned)(n.padded + 255) / 256), dim3(256), 0, n);
-    launch_norm<T>(call, n.number);
+    cu_launch(call, cu_norm_numbers, dim3((unsigned)(n.c + 8 + 255) / 256), dim3(256), 0, n);
+}
+
+/* Float 0 of an image of one pixel (tgi_op.wide). */
+static float *floats_of(const tgi_view *v)
+{
+    return (float *)(void *)v->base - v->x0 * v->cb;
+}
+
+template <class T> static void run_numbers(const tgi_call *call)
+{
+    const norm_numbers_attrs *a = (const norm_numbers_attrs *)call->ctx->attrs;
+    launch_numbers<T>(call, a->groups, a->epsilon, floats_of(&call->dst[0]), call->dst[0].cb);
+}
+
+static int accepts_apply(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
+{
+    return !ctx->const_src[0] && !ctx->const_src[1] && lay->src_segs[1] == 1 &&
+           cu_accepts_image(ctx, lay);
+}
+
+template <class T> static void run_apply(const tgi_call *call)
+{
+    launch_norm<T>(call, floats_of(&call->src[1].seg[0]), call->ctx->src[0].dim[1]);
+}
+
+/* Both, for samples of arrays. */
+static size_t norm_scratch(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
+                           int threads)
+{
+    (void)lay, (void)width, (void)threads;
+    return leaf_bytes(ctx) + 4 * sizeof(float) * (size_t)padded_of(ctx);
+}
+
+template <class T> static void run_norm(const tgi_call *call, int64_t groups, float epsilon)
+{
+    float *number = (float *)((char *)call->scratch + leaf_bytes(call->ctx));
+    const int64_t c = call->ctx->src[0].dim[1];
+    launch_numbers<T>(call, groups, epsilon, number, 4 * c);
+    launch_norm<T>(call, number, c);
 }
 
 template <class T> static void run_instance(const tgi_call *call)
 {
-    run_moments_norm<T>(call, 0, ((const instance_norm_attrs *)call->ctx->attrs)->epsilon);
+    run_norm<T>(call, 0, ((const instance_norm_attrs *)call->ctx->attrs)->epsilon);
 }
 template <class T> static void run_group(const tgi_call *call)
 {
-    run_moments_norm<T>(call, 1, ((const gn_attrs *)call->ctx->attrs)->epsilon);
+    const gn_attrs *a = (const gn_attrs *)call->ctx->attrs;
+    run_norm<T>(call, a->groups, a->epsilon);
 }
 
 /* ---- Batches: constant statistics -------------------------------------------------------- */
@@ -376,7 +438,7 @@ static void pack_numbers(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void
 
 template <class T> static void run_batch(const tgi_call *call)
 {
-    launch_norm<T>(call, (const float *)call->packed);
+    launch_norm<T>(call, (const float *)call->packed, padded_of(call->ctx));
 }
 
 /* ---- The variants ------------------------------------------------------------------------ */
@@ -401,10 +463,13 @@ constexpr tgi_variant norm_variant(const char *name, const char *op, cu_accepts_
     constexpr tgi_variant cu_##symbol##_##suffix =                                             \
         norm_variant(name, op, accepts, bytes, pack, scratch, run<T>);
 #define CU_NORM(...) CU_ELEMENTS(CU_NORM_OF, __VA_ARGS__)
+CU_NORM(norm_numbers, "cu_norm_numbers", "NormNumbers", accepts_numbers, packed_scales,
+        pack_scales, average_scratch, run_numbers)
 CU_NORM(instance_norm, "cu_instance_norm", "InstanceNormalization", accepts_whole,
         packed_scales, pack_scales, norm_scratch, run_instance)
 CU_NORM(group_norm, "cu_group_norm", "GroupNormalization", accepts_whole, packed_scales,
         pack_scales, norm_scratch, run_group)
+CU_NORM(norm_apply, "cu_norm_apply", "NormApply", accepts_apply, NULL, NULL, NULL, run_apply)
 CU_NORM(batch_norm, "cu_batch_norm", "BatchNormalization", accepts_batch, packed_numbers,
         pack_numbers, NULL, run_batch)
 CU_NORM(global_average, "cu_global_average", "GlobalAveragePool", accepts_whole, NULL, NULL,

@@ -97,6 +97,8 @@
     X(tile)                                                                                    \
     X(instance_norm) /* cu_norm.cu */                                                          \
     X(group_norm)                                                                              \
+    X(norm_numbers)                                                                            \
+    X(norm_apply)                                                                              \
     X(batch_norm)                                                                              \
     X(global_average)                                                                          \
     X(softmax) /* cu_softmax.cu */                                                             \

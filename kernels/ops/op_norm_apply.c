@@ -61,6 +61,7 @@ static double flops(const tgi_op_ctx *ctx)
 const tgi_op tgi_op_norm_apply = {
     .name = "NormApply",
     .internal = 1,
+    .wide_src = 1u << 1,
     .infer = infer,
     .slide = slide,
     .ref = ref,

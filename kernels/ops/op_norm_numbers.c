@@ -111,6 +111,7 @@ const tgi_op tgi_op_norm_numbers = {
     .op_class = TGI_OP_WHOLE,
     .reduce = &reduce,
     .internal = 1,
+    .wide = 1,
     .attrs = rows,
     .attrs_size = sizeof(norm_numbers_attrs),
     .infer = infer,

@@ -100,6 +100,7 @@ typedef struct moved {
     tg_dtype element;
     const device_block *blocks;
     void *at[MAX_BLOCKS]; /* the blocks over there */
+    int wide[MAX_BLOCKS]; /* their elements are floats */
     int n_blocks;
     void *other[MAX_BLOCKS]; /* packed weights, vectors of the epilogue */
     int n_other;
@@ -115,6 +116,11 @@ static tg_status send(moved *m, const void *from, size_t bytes, void **at, tgi_e
     return m->ops->upload(m->d, TGI_QUEUE_COMPUTE, *at, from, bytes, err);
 }
 
+static tg_dtype type_of(const moved *m, int block)
+{
+    return m->wide[block] ? TG_DTYPE_F32 : m->element;
+}
+
 /* Where a host address is on the device: elements are counted from the block's beginning. */
 static void move_view(const moved *m, tgi_view *v)
 {
@@ -123,7 +129,7 @@ static void move_view(const moved *m, tgi_view *v)
         if (v->base >= b->at && v->base < b->at + b->n) {
             char *there = m->at[i];
             v->base = (float *)(void *)(there + (size_t)(v->base - b->at) *
-                                                    device_element_bytes(m->element));
+                                                    device_element_bytes(type_of(m, i)));
             return;
         }
     }
@@ -133,11 +139,12 @@ static tg_status send_blocks(moved *m, tgi_err *err)
 {
     for (; m->n_blocks < MAX_BLOCKS && m->blocks[m->n_blocks].at; m->n_blocks++) {
         const device_block *b = &m->blocks[m->n_blocks];
-        const size_t bytes = b->n * device_element_bytes(m->element);
+        const tg_dtype type = type_of(m, m->n_blocks);
+        const size_t bytes = b->n * device_element_bytes(type);
         void *copy = tgi_malloc(TGI_TAG_MISC, bytes + 1);
         if (!copy)
             return tgi_fail(err, TG_E_NOMEM, "a test's block of %zu bytes", bytes);
-        device_to_elements(m->element, b->at, b->n, copy);
+        device_to_elements(type, b->at, b->n, copy);
         const tg_status st = send(m, copy, bytes, &m->at[m->n_blocks], err);
         tgi_free(copy);
         TGI_TRY(st);
@@ -198,7 +205,7 @@ static tg_status fetch_blocks(const moved *m, tgi_err *err)
         const device_block *b = &m->blocks[i];
         if (!b->written)
             continue;
-        const size_t bytes = b->n * device_element_bytes(m->element);
+        const size_t bytes = b->n * device_element_bytes(type_of(m, i));
         void *copy = tgi_malloc(TGI_TAG_MISC, bytes + 1);
         if (!copy)
             return tgi_fail(err, TG_E_NOMEM, "a test's block of %zu bytes", bytes);
@@ -206,7 +213,7 @@ static tg_status fetch_blocks(const moved *m, tgi_err *err)
         if (st == TG_OK)
             st = m->ops->sync(m->d, NULL, err);
         if (st == TG_OK)
-            device_from_elements(m->element, copy, b->n, b->at);
+            device_from_elements(type_of(m, i), copy, b->n, b->at);
         tgi_free(copy);
         TGI_TRY(st);
     }
@@ -225,6 +232,25 @@ static tg_status make_scratch(moved *m, tgi_call *c, size_t bytes, tgi_err *err)
     return st;
 }
 
+/* Blocks that views of an operand lie in. */
+static void mark_wide(moved *m, const tgi_view *seg, int n)
+{
+    for (int s = 0; s < n; s++)
+        for (int i = 0; i < MAX_BLOCKS && m->blocks[i].at; i++)
+            m->wide[i] |= seg[s].base >= m->blocks[i].at &&
+                          seg[s].base < m->blocks[i].at + m->blocks[i].n;
+}
+
+static void find_wide(moved *m, const tgi_variant *v, const tgi_call *call)
+{
+    const tgi_op *op = tgi_op_find(v->op);
+    if (op->wide)
+        mark_wide(m, &call->dst[0], 1);
+    for (int j = 0; j < call->ctx->n_src; j++)
+        if (op->wide_src >> j & 1)
+            mark_wide(m, call->src[j].seg, call->src[j].n_seg);
+}
+
 static tg_status run_moved(moved *m, const tgi_variant *v, const tgi_call *call,
                            size_t packed_bytes, size_t scratch_bytes, int64_t slack,
                            tgi_err *err)
@@ -234,6 +260,7 @@ static tg_status run_moved(moved *m, const tgi_variant *v, const tgi_call *call,
     for (int i = 0; i < call->n_epi; i++)
         if (call->epi[i].src >= n_src)
             n_src = call->epi[i].src + 1;
+    find_wide(m, v, call);
     TGI_TRY(send_blocks(m, err));
     TGI_TRY(send_vectors(m, &step.call, packed_bytes, err));
     if (scratch_bytes)

@@ -1,0 +1,136 @@
+/* device_stages.c - counts the stages of a net on a device. */
+#include "engine/job/device_stages.h"
+
+#include "engine/base/arith.h"
+#include "engine/exec/device_steps.h"
+#include "engine/job/ends.h"
+#include "engine/plan/staged.h"
+
+#include <string.h>
+
+/* ---- Which ------------------------------------------------------------------------------- */
+
+static int is_read_later(const tgi_stages *s, int k, int v)
+{
+    for (k++; k < s->n; k++)
+        for (int i = 0; i < s->stage[k].n_loaded; i++)
+            if (s->stage[k].in[i].value == v)
+                return 1;
+    return 0;
+}
+
+/* What follows a reduction in its kernel would be computed here: with other bits. */
+static int takes_out(const tgi_stages *s, int k, const tgi_stage_out *o)
+{
+    const tgi_net *net = s->one.net;
+    if (o->reduced)
+        return net->nodes[o->whole].n_epi == 0;
+    return !net->values[o->value].flat && (o->port < 0 || !is_read_later(s, k, o->value));
+}
+
+static int takes(const tgi_stages *s, int k)
+{
+    const tgi_stage *t = &s->stage[k];
+    if (t->n_loaded > TGI_MAX_PORTS || t->n_out > TGI_MAX_PORTS)
+        return 0;
+    for (int i = 0; i < t->n_loaded; i++)
+        if (t->net->values[t->in[i].value].flat)
+            return 0;
+    for (int o = 0; o < t->n_out; o++)
+        if (!takes_out(s, k, &t->out[o]))
+            return 0;
+    return 1;
+}
+
+int tgi_device_takes_stages(const tg_job *job, const tgi_stages *s)
+{
+    if (!job->source || !job->ends->image_out)
+        return 0;
+    for (int k = 0; k < s->n; k++)
+        if (!takes(s, k))
+            return 0;
+    return 1;
+}
+
+int tgi_device_is_stage(const tg_job *job, const tgi_tiling *t)
+{
+    return job->plan.stages && t->stage != &job->plan.stages->one;
+}
+
+/* ---- Forms ------------------------------------------------------------------------------- */
+
+void tgi_device_stage_form(const tgi_tiling *t, const tgi_device_form *ends,
+                           tgi_device_form *out)
+{
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < t->stage->n_loaded; i++) {
+        const int v = t->stage->in[i].value, port = tgi_net_port(t->net, v);
+        if (port >= 0)
+            out->in[i] = ends->in[port];
+        else
+            out->in[i] = (tgi_device_port){.type = TG_DTYPE_F32,
+                                           .bytes = tgi_device_load_most(t, v) * sizeof(float)};
+    }
+    for (int o = 0; o < t->stage->n_out; o++) {
+        const tgi_stage_out *from = &t->stage->out[o];
+        if (from->port >= 0)
+            out->out[o] = ends->out[from->port];
+        else
+            out->out[o] = (tgi_device_port){
+                .type = TG_DTYPE_F32, .channels = t->net->values[from->value].c, .together = 1};
+    }
+}
+
+size_t tgi_device_stage_up(const tgi_tiling *t, const tgi_device_form *form,
+                           size_t at[TGI_MAX_PORTS])
+{
+    size_t bytes = 0;
+    for (int i = 0; i < t->stage->n_loaded; i++) {
+        at[i] = bytes;
+        if (tgi_net_port(t->net, t->stage->in[i].value) < 0)
+            bytes = tgi_sat_add(bytes, tgi_align_size(form->in[i].bytes, 64));
+    }
+    return tgi_sat_mul(2, bytes);
+}
+
+double tgi_device_stage_pixels(const tgi_tiling *t, const tgi_device_form *form)
+{
+    double bytes = 0;
+    for (int i = 0; i < t->stage->n_loaded; i++)
+        bytes += (double)form->in[i].bytes;
+    for (int o = 0; o < t->stage->n_out; o++) {
+        int64_t rows, pixels;
+        tgi_device_store_most(t, o, &rows, &pixels);
+        bytes += (double)pixels * (double)form->out[o].channels *
+                 (double)tgi_dtype_size(form->out[o].type);
+    }
+    return bytes;
+}
+
+/* ---- All stages -------------------------------------------------------------------------- */
+
+tg_status tgi_device_stages_need(tg_job *job, tgi_device_need *need, tgi_device_form *form,
+                                 tgi_err *err)
+{
+    const tgi_staged *s = job->plan.choice.staged;
+    size_t pinned = 0, packing = 0, at[TGI_MAX_PORTS];
+    memset(need, 0, sizeof *need);
+    for (int k = 0; k < s->n; k++) {
+        const tgi_tiling *t = &s->tiling[k];
+        tgi_device_form ends = {0}, f;
+        tgi_device_need one;
+        job->ends->form(job, t, &ends);
+        tgi_device_stage_form(t, &ends, &f);
+        TGI_TRY(tgi_device_need_of(job->dev.ops, t, &f, &one, err));
+        const size_t here = tgi_sat_add(one.pinned, tgi_device_stage_up(t, &f, at));
+        pinned = here > pinned ? here : pinned;
+        packing = one.packing > packing ? one.packing : packing;
+        if (tgi_sat_add(one.block, one.program) > tgi_sat_add(need->block, need->program))
+            *need = one;
+        if (k == tgi_stages_last(s->cut))
+            *form = f;
+    }
+    need->pinned = pinned;
+    need->packing = packing;
+    return TG_OK;
+}

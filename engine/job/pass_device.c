@@ -1,0 +1,137 @@
+/* pass_device.c - feeds the executor of a stage on a device, and stores what it hands out. */
+#include "engine/job/pass_device.h"
+
+#include "engine/base/arith.h"
+#include "engine/job/device_stages.h"
+#include "engine/job/ends.h"
+#include "engine/job/job_device.h"
+#include "engine/job/pass.h"
+
+#include <string.h>
+
+/* A dense buffer of planes over a box, as a view in image coordinates. */
+static tgi_view view_of(const float *at, const tgi_box *box, int64_t c)
+{
+    const int n = box->rank;
+    const tgi_range z = n == 5 ? box->ax[2] : (tgi_range){0, 1};
+    const tgi_range y = box->ax[n - 2], x = box->ax[n - 1];
+    tgi_view v = {.c = c, .cb = 1, .x0 = x.lo, .width = tgi_range_len(x)};
+    v.y_pitch = (size_t)v.width;
+    v.block_pitch = v.y_pitch * (size_t)tgi_range_len(y);
+    v.z_pitch = v.block_pitch * (size_t)c;
+    v.z_ring = z.hi;
+    v.y_ring = y.hi;
+    /* where row and slab 0 would lie, which nobody reads */
+    v.base = (float *)((uintptr_t)at -
+                       sizeof(float) * ((size_t)z.lo * v.z_pitch + (size_t)y.lo * v.y_pitch));
+    return v;
+}
+
+/* ---- Up ---------------------------------------------------------------------------------- */
+
+/* What an earlier stage left, as the pixels of a region that is the value itself. */
+static tg_status fetch_kept(tgi_pass *p, int i, const tgi_box *box, tgi_device_pixels *out,
+                            const void **at, size_t *bytes, tgi_err *err)
+{
+    tgi_pass_device *d = &p->stages.device;
+    const int v = p->tiling->stage->in[i].value, n = box->rank;
+    const tgi_net_value *value = &p->tiling->net->values[v];
+    float *to =
+        (float *)(void *)((char *)d->up.at + (size_t)d->turn[i] * d->up_bytes + d->up_at[i]);
+    const tgi_view view = view_of(to, box, value->c);
+    d->turn[i] = !d->turn[i];
+    TGI_TRY(tgi_kept_read(&p->stages.kept, v, &view, box, err));
+    *out = (tgi_device_pixels){.type = TG_DTYPE_F32,
+                               .channels = value->c,
+                               .together = 1,
+                               .rows = box->ax[n - 2],
+                               .cols = box->ax[n - 1],
+                               .pad = TGI_LOAD_ZERO,
+                               .mul = 1};
+    for (int k = 0; k < 3; k++)
+        out->extent[k] = n - 3 + k < 2 ? 1 : value->ext.dim[n - 3 + k];
+    *at = to;
+    *bytes = sizeof(float) * (size_t)value->c;
+    for (int a = TGI_STREAM_AXIS; a < n; a++)
+        *bytes *= (size_t)tgi_range_len(box->ax[a]);
+    return TG_OK;
+}
+
+static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
+                       tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *err)
+{
+    tgi_pass *p = user;
+    (void)cell;
+    return tgi_net_port(p->tiling->net, p->tiling->stage->in[i].value) < 0
+               ? fetch_kept(p, i, box, out, at, bytes, err)
+               : tgi_loader_pixels(p->loader, box, out, at, bytes, err);
+}
+
+static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
+{
+    tgi_pass *p = user;
+    const tgi_stage *t = p->tiling->stage;
+    for (int i = 0; i < t->n_loaded; i++)
+        if (tgi_net_port(t->net, t->in[i].value) >= 0 && !tgi_box_empty(&box[i]))
+            tgi_loader_prefetch_at(p->loader, cell->item, p->stages.shift, &box[i]);
+}
+
+/* ---- Back -------------------------------------------------------------------------------- */
+
+static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_box *box,
+                      const void *pixels, const uint32_t *counts, tgi_err *err)
+{
+    tgi_pass *p = user;
+    const tgi_stage_out *out = &p->tiling->stage->out[o];
+    (void)cell;
+    if (out->port < 0) {
+        const tgi_view view = view_of(pixels, box, p->tiling->net->values[out->value].c);
+        return tgi_pass_stages_store(p, o, &view, box, err);
+    }
+    tgi_pass_stages_rows(p, o, box);
+    return tgi_store_pixels(p->device.store, box, pixels, counts, err);
+}
+
+/* ---- A stage ----------------------------------------------------------------------------- */
+
+tg_status tgi_pass_device_begin(tgi_pass *p, tgi_err *err)
+{
+    tgi_pass_device *d = &p->stages.device;
+    tg_job *job = p->job;
+    const tgi_device_io io = {p, fetch, ahead, take};
+    tgi_device_form ends = {0};
+    job->ends->form(job, p->tiling, &ends);
+    memset(d, 0, sizeof *d);
+    tgi_device_stage_form(p->tiling, &ends, &d->form);
+    const size_t up = tgi_device_stage_up(p->tiling, &d->form, d->up_at);
+    d->up_bytes = up / 2;
+    TGI_TRY(tgi_pinned_get(job->dev.ops, job->dev.device, up ? up : 1, &d->up, err));
+    TGI_TRY(tgi_device_exec_open(job->dev.ops, job->dev.device, p->tiling, &d->form, &io,
+                                 &p->device.exec, err));
+    const uint64_t taken = tgi_job_device_taken(job);
+    if (taken > job->dev.most_taken)
+        job->dev.most_taken = taken;
+    return tgi_graph_unchanged(job->graph, err);
+}
+
+tg_status tgi_pass_device_core(tgi_pass *p, int64_t cell, const tgi_range core[3],
+                               tg_status (*tick)(void *user, tgi_err *err), tgi_err *err)
+{
+    const tgi_device_cell id = {p->item, cell, (float)p->out.mul, (float)p->out.add};
+    tgi_device_exec_begin(p->device.exec, &id, core);
+    TGI_TRY(tgi_device_exec_bands(p->device.exec, tick, p, err));
+    return tgi_device_exec_drain(p->device.exec, err);
+}
+
+void tgi_pass_device_end(tgi_pass *p)
+{
+    if (p->device.exec) {
+        const tgi_device_times t = tgi_device_exec_seconds(p->device.exec);
+        p->stages.behind.compute += t.wait;
+        p->stages.behind.load += t.fetch;
+        p->stages.behind.store += t.take;
+    }
+    tgi_device_exec_close(&p->device.exec);
+    if (p->job)
+        tgi_pinned_drop(p->job->dev.ops, p->job->dev.device, &p->stages.device.up);
+}
