@@ -101,6 +101,8 @@ void cli_progress_clear(cli *c); /* before anything else is written to stderr */
 
 /* stages_text.c: member "staged" of a plan's JSON, as a table of stages. */
 void cli_print_stages(const char *staged, size_t n);
+/* rejected_text.c: the member `rejected` of a plan, a view of n characters, as a table. */
+void cli_print_rejected(const char *list, size_t n);
 
 /* plan_text.c */
 tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p);

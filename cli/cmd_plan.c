@@ -32,6 +32,27 @@ static void print_staged(const char *json)
         print_member(json, "stage_list", "stages");
 }
 
+static void print_rejected(const char *json)
+{
+    size_t n = 0;
+    const char *list = cli_json_member(json, "rejected", &n);
+    if (list)
+        cli_print_rejected(list, n);
+}
+
+/* Nothing fits: what was tried. The refusal itself follows on stderr. */
+static void say_what_was_tried(cli *c, tg_job *job)
+{
+    char *json = NULL;
+    if (tg_job_rejected_json(job, &json) == TG_OK) {
+        if (c->json)
+            cli_print_event("rejected", NULL, json);
+        else
+            print_rejected(json);
+    }
+    tg_text_free(json);
+}
+
 /* Where the network is cut, scratch, and the plans that lost, from the library's JSON. */
 static tg_status print_why(tg_job *job, int64_t stages)
 {
@@ -43,7 +64,7 @@ static tg_status print_why(tg_job *job, int64_t stages)
     }
     if (st == TG_OK) {
         print_member(json, "scratch", "scratch");
-        print_member(json, "rejected", "rejected");
+        print_rejected(json);
     }
     tg_text_free(json);
     return st;
@@ -53,6 +74,8 @@ static tg_status show(cli *c, tg_job *job)
 {
     tg_plan_info plan = {.size = sizeof plan};
     tg_status st = tg_job_plan(job, &plan);
+    if (st == TG_E_BUDGET && cli_flag(c, "why"))
+        say_what_was_tried(c, job);
     if (st != TG_OK)
         return st;
     if (c->json)

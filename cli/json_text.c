@@ -190,6 +190,8 @@ static void put_scalar(FILE *to, cursor *c, unit u)
         fprintf(to, "%.3g s", v);
     else if (u == SECONDS)
         fputs(cli_seconds(v, buf), to);
+    else if (memchr(s, '.', (size_t)(c->p - s)) && c->p - s > 8)
+        fprintf(to, "%.6g", v);
     else
         fwrite(s, 1, (size_t)(c->p - s), to);
 }

@@ -87,6 +87,15 @@ static const char *extent(const int64_t v[3], char *buf, size_t cap)
     return buf;
 }
 
+/* One slab on each side is a halo, while one slab of work is an image. */
+static const char *halo(const int64_t v[3], char *buf, size_t cap)
+{
+    if (v[0] != 1)
+        return extent(v, buf, cap);
+    snprintf(buf, cap, "1x%" PRId64 "x%" PRId64, v[1], v[2]);
+    return buf;
+}
+
 enum { ORIGIN = 20 }; /* columns of an origin: "preset small-memory" */
 
 /* Settings of one origin, as many to a line as fit, the origin in front. */
@@ -181,7 +190,7 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
     puts("work");
     print_cells(p);
     print_stages(p);
-    printf("  halo               %s pixels\n", extent(p->halo, a, sizeof a));
+    printf("  halo               %s pixels\n", halo(p->halo, a, sizeof a));
     printf("  recomputed         %.1f %%\n", 100.0 * p->recomputed_fraction);
     printf("  estimate           %s, %sflop%s\n", cli_seconds(p->seconds_estimate, t),
            cli_metric(p->flops, b),

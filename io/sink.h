@@ -98,6 +98,13 @@ typedef struct tgi_sink_layout {
  * of small planes would be mostly padding. */
 int64_t tgi_sink_tile_side(int64_t height, int64_t width);
 
+/* Side of the tiles of an image that is computed in cells of `cell` pixels, a multiple of 16. Cells
+ * end on tiles, so it divides the cell: 256, 128 or 64, else the largest multiple of 16 up to 256,
+ * else the smallest up to 512. Below TGI_SINK_TILE_SMALL only where no other divides the cell:
+ * a file of such tiles is slow to read. */
+int64_t tgi_sink_tile_of_cell(int64_t cell);
+#define TGI_SINK_TILE_SMALL 64
+
 /* Decide the layout of `spec`. Returned; release with tgi_sink_layout_free.
  * TG_E_ARG axes, shape or tile out of range; TG_E_UNSUPPORTED a codec this build lacks. */
 tg_status tgi_sink_layout_make(const tgi_sink_spec *spec, tgi_sink_layout **out, tgi_err *err);

@@ -2,8 +2,9 @@
  *
  * A decompressed row may still be packed bits, in the other byte order, or differences. We
  * deliver the samples as they are stored, in the smallest type that holds them: 1 bit is bool,
- * 12 bits are uint16, 24 bits uint32 or, of floating point, float32. We do not scale, invert (MinIsWhite), look up (palettes)
- * or turn (orientation) them.
+ * 12 bits are uint16, 24 bits uint32 or, of floating point, float32. We do not scale, invert
+ * (MinIsWhite), look up (palettes) or turn (orientation) them. Nor does 1 bit become 0 and 255, as
+ * it does of a PNG (png_source.c).
  *
  * Source: TIFF 6.0, sections 3 and 14; TIFF Technical Note 3 (floating-point predictor). */
 #ifndef TGI_TIFF_FORM_H

@@ -205,6 +205,20 @@ int64_t tgi_sink_tile_side(int64_t height, int64_t width)
     return side;
 }
 
+int64_t tgi_sink_tile_of_cell(int64_t cell)
+{
+    int64_t side = 256;
+    while (side > TGI_SINK_TILE_SMALL && cell % side)
+        side /= 2;
+    if (cell % side)
+        for (side = 256; cell % side;)
+            side -= 16;
+    for (int64_t more = 272; side < TGI_SINK_TILE_SMALL && more <= 512; more += 16)
+        if (cell % more == 0)
+            return more;
+    return side;
+}
+
 static tg_status take_tiles(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_err *err)
 {
     const int64_t side = tgi_sink_tile_side(l->height, l->width);

@@ -34,7 +34,9 @@ static tgi_packing inner_of(const tgi_packing *p)
     return in;
 }
 
-/* No codec makes more than half again of what it packs, but for constant parts. */
+/* The limit of what is read of a block of one plane: half again of its pixels, and 4096 bytes for
+ * what a codec adds once (tables, headers). A codec does not make more of what it packs. Where a
+ * file says that a block is longer, what lies beyond the limit is not read. */
 static size_t stored_bytes(const tgi_packing *p)
 {
     const size_t n = p->block_bytes / PLANES;
@@ -108,7 +110,7 @@ static tg_status planes_place(void *state, const tgi_tiff_page *page, uint64_t b
     return tgi_ycbcr_init(&page->ycbcr, &c->tables, err);
 }
 
-/* Where a block of a plane lies, shown to lie in the file. *n: what of it is looked at. */
+/* Where a block of a plane lies, shown to lie in the file. *n: its length, at most c->cap. */
 static tg_status find(planes *c, uint64_t block, uint64_t *at, size_t *n, tgi_err *err)
 {
     const tgi_tiff_file file = {.f = *c->p.file, .big_endian = c->p.big_endian};

@@ -247,6 +247,12 @@ tg_status tg_job_plan_json(tg_job *job, int why, char **json)
     return tgi_job_plan_json(job, why, json, err);
 }
 
+tg_status tg_job_rejected_json(const tg_job *job, char **json)
+{
+    tgi_err e = {0}; /* why the plan was refused is what the context tells */
+    return job && json ? tgi_job_rejected_json(job, json, &e) : TG_E_ARG;
+}
+
 tg_status tg_job_save_json(tg_job *job, char **json)
 {
     if (!job)

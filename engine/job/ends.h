@@ -79,6 +79,9 @@ typedef struct tgi_ends {
 
 extern const tgi_ends tgi_tile_ends, tgi_array_ends;
 
+/* That --tile leaves the output file small tiles, in words, once a plan stands; "" where not. */
+void tgi_tile_note(const tg_job *job, char *buf, size_t cap);
+
 /* ---- What the planner lends to ends (job_plan.c) ---- */
 
 /* The bytes that no tiling changes: those of this process, and slack. */

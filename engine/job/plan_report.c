@@ -139,13 +139,28 @@ static void put_decoding(tgi_jw *w, const tg_job *job)
     tgi_jw_end(w, '}');
 }
 
+static int same_plan(const tgi_tried *a, const int64_t cut[3], int64_t band)
+{
+    return a->band == band && memcmp(a->cut, cut, sizeof a->cut) == 0;
+}
+
+/* Each once: the search looks at some again. */
+static int was_told(const tgi_choice *c, int i)
+{
+    int k = 0;
+    while (!same_plan(&c->tried[k], c->tried[i].cut, c->tried[i].band))
+        k++;
+    return k < i;
+}
+
 static void put_rejected(tgi_jw *w, const tgi_plan_part *p)
 {
     tgi_jw_begin(w, "rejected", '[');
     for (int i = 0; i < p->choice.n_tried; i++) {
         const tgi_tried *t = &p->choice.tried[i];
-        if (t->band == p->choice.tiling.band &&
-            memcmp(t->cut, p->choice.tiling.cut, sizeof t->cut) == 0)
+        const int chosen =
+            p->valid && same_plan(t, p->choice.tiling.cut, p->choice.tiling.band);
+        if (chosen || was_told(&p->choice, i))
             continue;
         tgi_jw_begin(w, NULL, '{');
         put_triple(w, "tile", t->cut);
@@ -153,7 +168,7 @@ static void put_rejected(tgi_jw *w, const tgi_plan_part *p)
         tgi_jw_uint(w, "bytes", t->bytes);
         tgi_jw_num(w, "seconds_estimate", t->seconds);
         tgi_jw_num(w, "recomputed_fraction", t->recomputed);
-        tgi_jw_str(w, "why", t->fits ? "slower" : "does not fit");
+        tgi_jw_str(w, "why", t->fits && p->valid ? "slower" : "does not fit");
         tgi_jw_end(w, '}');
     }
     tgi_jw_end(w, ']');
@@ -171,6 +186,15 @@ static tg_status finish(tgi_jw *w, tg_status st, char **json, tgi_err *err)
     else
         tgi_free(text);
     return st;
+}
+
+tg_status tgi_job_rejected_json(const tg_job *job, char **json, tgi_err *err)
+{
+    tgi_jw w = {0};
+    tgi_jw_begin(&w, NULL, '{');
+    put_rejected(&w, &job->plan);
+    tgi_jw_end(&w, '}');
+    return finish(&w, TG_OK, json, err);
 }
 
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)

@@ -13,5 +13,7 @@ void tgi_job_add_margin(tgi_plan_part *p);
 /* The plan in public form, and as JSON. After tgi_job_plan. */
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out);
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);
+/* What lost, or, where no plan stands, what was tried. */
+tg_status tgi_job_rejected_json(const tg_job *job, char **json, tgi_err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "engine/base/pool.h"
 #include "engine/ends/decoded.h"
 #include "engine/ends/store.h"
+#include "engine/job/ends.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job.h"
@@ -146,6 +147,14 @@ static tg_status discard_other(run *r, const tgi_kernel_set *ours, tgi_err *err)
     return plan_afresh(r, err);
 }
 
+static void warn_of_small_tiles(tg_job *job)
+{
+    char text[192];
+    tgi_tile_note(job, text, sizeof text);
+    if (text[0])
+        tgi_job_warn(job, "tiles of the output file: %s", text);
+}
+
 static tg_status open_journal(run *r, tgi_err *err)
 {
     tg_job *job = r->all.job;
@@ -161,6 +170,8 @@ static tg_status open_journal(run *r, tgi_err *err)
     else if (!fresh && st == TG_E_CHANGED && job->set.overwrite)
         st = discard_other(r, ours, err);
     job->goes_on = 0;
+    if (fresh && st == TG_OK)
+        warn_of_small_tiles(job);
     return st;
 }
 

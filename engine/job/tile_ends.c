@@ -92,8 +92,34 @@ static void unit_of(const tg_job *job, int64_t unit[3])
 
 /* ---- The output file --------------------------------------------------------------------- */
 
-/* Largest standard tile that divides what the user's --tile allows or what a fixed box yields,
- * else one whose full-width row is a small part of the budget. */
+/* Pixels of the cells that --tile asked for. An axis of one box has one cell. */
+static int64_t asked_cell(const tg_job *job, int k)
+{
+    const tgi_mapping *m = &job->map;
+    return tgi_mapping_boxed(m) && m->fit[k].box ? m->fit[k].core
+           : tgi_mapping_boxed(m)                ? tgi_align_up(m->out_extent[k], 16)
+                                                 : job->plan.fixed[k];
+}
+
+/* Side of the file's tiles where cells of `cell` pixels go over `extent`. One cell that holds all
+ * of it ends nowhere inside. */
+static int64_t side_for(int64_t cell, int64_t extent)
+{
+    return cell < extent || cell % TGI_SINK_TILE_SMALL == 0
+               ? tgi_sink_tile_of_cell(cell)
+               : tgi_sink_tile_side(extent, extent);
+}
+
+/* The tiles that go with cells of a given size. It alone decides: the budget does not, so that
+ * one --tile gives one file. */
+static void tiles_for(tg_job *job, int64_t rows, int64_t columns)
+{
+    job->plan.tile_h = side_for(rows, job->map.out_extent[1]);
+    job->plan.tile_w = side_for(columns, job->map.out_extent[2]);
+}
+
+/* Cells end on file tiles. Where --tile or a fixed box says the cells, tiles divide them; else a
+ * full-width row of tiles is a small part of the budget. */
 static void pick_file_tile(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
@@ -111,13 +137,14 @@ static void pick_file_tile(tg_job *job)
         for (int i = 1; i < 3; i++)
             fixed[i] = tgi_align_up(spec->v[i], 16);
         fixed[0] = is_volume(job) ? spec->v[0] : 0;
-        while (p->tile_h > 16 && fixed[1] % p->tile_h)
-            p->tile_h /= 2;
-        while (p->tile_w > 16 && fixed[2] % p->tile_w)
-            p->tile_w /= 2;
+        tiles_for(job, fixed[1], fixed[2]);
         return;
     }
-    if (tgi_mapping_boxed(m)) { /* cells are the boxes' and end on tiles */
+    if (!spec->automatic) { /* boxes that were asked for */
+        tiles_for(job, asked_cell(job, 1), asked_cell(job, 2));
+        return;
+    }
+    if (tgi_mapping_boxed(m)) { /* of the network's one size */
         for (int k = 1; k < 3; k++)
             while (m->fit[k].box && m->fit[k].core % p->tile_h)
                 p->tile_h = p->tile_w = p->tile_h / 2;
@@ -157,8 +184,8 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
 
 /* ---- Choose ------------------------------------------------------------------------------ */
 
-/* The best plan on the file grid that is set. */
-static tg_status choose_on_grid(tg_job *job, tgi_err *err)
+/* Lay out the file on the grid that is set, and count what goes with it. */
+static tg_status take_grid(tg_job *job, tgi_err *err)
 {
     tgi_image_meta meta;
     tgi_plan_part *p = &job->plan;
@@ -173,6 +200,13 @@ static tg_status choose_on_grid(tg_job *job, tgi_err *err)
     p->bytes.pyramid = tgi_pyramid_bytes(p->layout);
     p->bytes.receipt = TGI_INPUT_HASH_BYTES;
     p->bytes.picture = tgi_picture_make_bytes(job->set.writer, p->layout, &meta);
+    return TG_OK;
+}
+
+/* The best plan on the file grid that is set. */
+static tg_status choose_on_grid(tg_job *job, tgi_err *err)
+{
+    TGI_TRY(take_grid(job, err));
     return tgi_plan_choose(job);
 }
 
@@ -304,19 +338,45 @@ static void count(tg_job *job)
 
 /* ---- Refusals ---------------------------------------------------------------------------- */
 
-/* Largest square tile that fits, a multiple of 16; 0: none. */
+/* Whether square cells fit, in a file of the tiles that go with them. */
+static int fits_square(tg_job *job, int64_t side)
+{
+    const int64_t fixed[3] = {0, side, side};
+    const size_t weights = job->plan.bytes.weights; /* of the kernels that are left */
+    tgi_err e = {0};
+    if (!job->plan.adopts) {
+        tiles_for(job, side, side);
+        if (take_grid(job, &e) != TG_OK)
+            return 0;
+        job->plan.bytes.weights = weights;
+    }
+    return tgi_plan_fits(job, fixed);
+}
+
+#define BEYOND 1024
+
+/* Largest square tile that fits, a multiple of 16; 0: none. Among multiples of 256, of one grid,
+ * more is larger. Others come with smaller tiles of the file, or with larger ones, so those
+ * beyond the best are tried until none of the next BEYOND pixels fits. */
 static int64_t largest_tile(tg_job *job)
 {
-    int64_t good = 0, bad = tgi_max(job->map.out_extent[1], job->map.out_extent[2]) / 16 + 2;
+    const int64_t top =
+        tgi_align_up(tgi_max(job->map.out_extent[1], job->map.out_extent[2]), 16) + 16;
+    int64_t good = 0, bad = top / 256 + 1;
     while (bad - good > 1) {
         const int64_t mid = good + (bad - good) / 2;
-        const int64_t fixed[3] = {0, mid * 16, mid * 16};
-        if (tgi_plan_fits(job, fixed))
+        if (fits_square(job, mid * 256))
             good = mid;
         else
             bad = mid;
     }
-    return good * 16;
+    good *= 256;
+    for (int64_t next = good + 16; next <= top && next <= good + BEYOND; next += 16)
+        if (fits_square(job, next))
+            good = next;
+    pick_file_tile(job); /* as it was refused */
+    tgi_err e = {0};
+    return take_grid(job, &e) == TG_OK ? good : 0;
 }
 
 static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
@@ -414,6 +474,36 @@ static void boxes_line(tg_job *job)
                      text);
 }
 
+static int is_small(const tg_job *job, int k, int64_t side)
+{
+    const int64_t cell = asked_cell(job, k);
+    return side < TGI_SINK_TILE_SMALL && side < cell && cell < job->map.out_extent[k];
+}
+
+void tgi_tile_note(const tg_job *job, char *buf, size_t cap)
+{
+    const tgi_plan_part *p = &job->plan;
+    buf[0] = 0;
+    if (job->set.writer || p->adopts || job->set.tile.automatic)
+        return;
+    if (is_small(job, 1, p->tile_h) || is_small(job, 2, p->tile_w))
+        snprintf(
+            buf, cap,
+            "%lldx%lld pixels, slow to read: the cells of --tile, %lldx%lld, end on tiles of "
+            "the file; a multiple of 256 has tiles of 256x256",
+            (long long)p->tile_h, (long long)p->tile_w, (long long)asked_cell(job, 1),
+            (long long)asked_cell(job, 2));
+}
+
+/* Tiles of the file that are smaller than anybody wants. */
+static void small_tiles_line(tg_job *job)
+{
+    char text[192];
+    tgi_tile_note(job, text, sizeof text);
+    if (text[0])
+        tgi_job_add_line(&job->plan, "file tiles", 0, TG_PLAN_MEMORY, 0, "%s", text);
+}
+
 static void write_lines(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
@@ -449,6 +539,7 @@ static void write_lines(tg_job *job)
                          "a first pass over the image; uses the arena before the network does");
     padding_line(job);
     boxes_line(job);
+    small_tiles_line(job);
     tgi_job_add_line(p, "output", b->output_disk, TG_PLAN_DISK, b->output_free, "%s",
                      job->set.output ? job->set.output : "(no output named)");
     scratch_line(job);

@@ -38,7 +38,9 @@ TGI_OPT(
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
 TGI_OPT(TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TGI_SET_, RULE_TILE, 0, 0, NULL,
         1,
-        "size computed at once, in output pixels; too large is refused with the largest "
+        "size computed at once, in output pixels, of an image rounded up to 16; tiles of a "
+        "TIFF divide it, and "
+        "have 256 pixels where it is a multiple of 256; too large is refused with the largest "
         "that fits")
 TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RULE_ROI, 0, 0,
         NULL, 2,
@@ -75,14 +77,14 @@ TGI_OPT(STATS, "stats", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0,
 TGI_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL,
         2,
         "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
-TGI_OPT(DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" TGI_EST_,
-        RULE_DTYPE, 0, 0, NULL, 1,
-        "element type of the output; integers are rounded half to even and clipped, and the "
-        "normalisation is taken back, unless a descriptor says otherwise (default: the "
-        "descriptor's, "
-        "else what the output's format holds: float32 in a TIFF; copy: same); estimate: of the "
-        "data "
-        "set's pixels (float32)")
+TGI_OPT(
+    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" TGI_EST_, RULE_DTYPE,
+    0, 0, NULL, 1,
+    "element type of the output; integers are rounded half to even and clipped; the "
+    "normalisation is taken back where a descriptor says \"denormalize\" or, without a "
+    "descriptor, where the type is an integer (default: the input's where it is taken back, "
+    "else what the output's format holds: float32 in a TIFF; copy: same); estimate: of the "
+    "data set's pixels (float32)")
 TGI_OPT(
     LABELS, "labels", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
     "write a label map instead of the channels, for a network with a channel per class: for "
@@ -160,9 +162,11 @@ TGI_OPT(
     0, 0, "stop|fill", 1,
     "what to do with a strip or tile of the input that cannot be decoded; fill: it counts as "
     "zeros, OUT.errors.json lists it, and the exit code of the finished output is 65")
-TGI_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
-        "folder for a temporary file: an input whose large compressed blocks would be decoded "
-        "again and again is decoded once into it (default: none)")
+TGI_OPT(
+    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
+    "folder for temporary files of two kinds: an input whose large compressed blocks would be "
+    "decoded again and again is decoded once into it; values that a network in stages keeps "
+    "between them may lie in it instead of in memory (default: none)")
 TGI_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
         "centre of the crop; y,x is fine (default: the densest place)")
 TGI_OPT(
@@ -266,7 +270,8 @@ TGI_OPT(
     "draw the middle of the output: above, whole, tiled and their difference; below, whole, "
     "tiles of 256 pixels computed as images of their own, and the seams that this leaves")
 TGI_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
-        "also show which plans were rejected, and why")
+        "also show the plans that were rejected, and why, stages, and settings left at their "
+        "defaults; where no plan fits, what was tried")
 TGI_OPT(
     YES, "yes", "y", NULL, NULL, "plan run verify preview copy preset plot", RULE_SWITCH, 0, 0,
     NULL, 0,

@@ -315,6 +315,22 @@ static void test_small_planes_do_not_take_the_room_of_large_tiles(void)
     CHECK_EQ(tgi_sink_tile_side(1000000, 1000000), 256);
 }
 
+static void test_tiles_divide_the_cells_that_an_image_is_computed_in(void)
+{
+    CHECK_EQ(tgi_sink_tile_of_cell(1024), 256);
+    CHECK_EQ(tgi_sink_tile_of_cell(192), 64);
+    CHECK_EQ(tgi_sink_tile_of_cell(1008),
+             144); /* 7 x 144: no larger side up to 256 divides it */
+    CHECK_EQ(tgi_sink_tile_of_cell(304), 304); /* else 16 */
+    CHECK_EQ(tgi_sink_tile_of_cell(1504), 32); /* 16, 32 and 752 */
+    CHECK_EQ(tgi_sink_tile_of_cell(976), 16);
+    CHECK_EQ(tgi_sink_tile_of_cell(48), 48);
+    for (int64_t cell = 16; cell <= 8192; cell += 16) {
+        const int64_t side = tgi_sink_tile_of_cell(cell);
+        CHECK(side >= 16 && side <= 512 && side % 16 == 0 && cell % side == 0);
+    }
+}
+
 static void test_wrong_specs_are_named(void)
 {
     static const tgi_sink_spec bad[] = {
@@ -476,6 +492,7 @@ int main(void)
     RUN(test_what_is_fixed_in_a_front_is_told_by_two);
     RUN(test_bigtiff_begins_where_classic_would_overflow);
     RUN(test_small_planes_do_not_take_the_room_of_large_tiles);
+    RUN(test_tiles_divide_the_cells_that_an_image_is_computed_in);
     RUN(test_wrong_specs_are_named);
     RUN(test_a_png_is_well_formed_and_reads_back);
     RUN(test_tifffile_reads_axes_sizes_and_names);
