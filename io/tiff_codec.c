@@ -341,7 +341,7 @@ tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last,
             return last ? cut_off(u, err) : TG_OK;
     }
     if (u->surplus && u->codec->sealed && !io->ended)
-        atomic_store(u->surplus, 1);
+        atomic_fetch_or(u->surplus, TGI_SURPLUS_DATA);
     return TG_OK;
 }
 

@@ -145,7 +145,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
         o.on_bad_arg = c->bad;
     }
     const size_t before = tgi_mem_held();
-    TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
+    TGI_TRY(tgi_decode_refused(tgi_source_open(c->input, &o, &c->source, err), err));
     if (!among) /* it lies elsewhere */
         c->but = NULL;
     c->source_bytes = tgi_mem_held() - before;
@@ -417,11 +417,10 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi
                     "%s: %.0f %% of the values do not fit %s and were clipped",
                     part ? c.output : c.input, 100 * (double)c.clipped / (double)c.converted,
                     tgi_dtype_name(c.dtype));
-    if (st == TG_OK && atomic_load(&c.surplus))
-        tgi_ctx_log(ctx, TG_LOG_WARN,
-                    "%s: blocks of it hold far more data than pixels: what lies behind the "
-                    "pixels was not read, and may be damaged",
-                    c.input);
+    const int found = st == TG_OK ? atomic_load(&c.surplus) : 0;
+    for (int bit = 1; bit <= found; bit *= 2)
+        if (found & bit)
+            tgi_ctx_log(ctx, TG_LOG_WARN, "%s: %s", c.input, tgi_surplus_text(bit));
     close_copy(&c);
     return st;
 }
