@@ -6,8 +6,6 @@
 #include "io/png.h"
 #include "io/tiff_codec.h"
 
-#include <string.h>
-
 /* A line of the table of TIFF codecs whose library is not there. */
 #define ABSENT(id, codec_name, library, is_picture)                                            \
     static tg_status no_##id(const tgi_packing *p, void **state, tgi_err *err)                 \
@@ -43,12 +41,6 @@ ABSENT(lzma, "LZMA", "liblzma", false)
 #ifndef TG_HAVE_JPEG
 ABSENT(jpeg, "JPEG", "libjpeg", true)
 
-static int jpeg_probe(const uint8_t *head, size_t n, const char *path)
-{
-    (void)path;
-    return n >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff;
-}
-
 static tg_status no_jpeg_source(const char *path, const tgi_open_opts *o, tgi_source **out,
                                 tgi_err *err)
 {
@@ -65,15 +57,9 @@ const tgi_picture_writer tgi_jpeg_writer = {
     .name = "JPEG", .suffixes = "|jpg|jpeg|", .may = no_jpeg_writer};
 
 const tgi_source_ops tgi_jpeg_source_ops = {
-    .format = "jpeg", .fuzzed = TGI_FUZZED, .probe = jpeg_probe, .open = no_jpeg_source};
+    .format = "jpeg", .fuzzed = TGI_FUZZED, .probe = tgi_jpeg_probe, .open = no_jpeg_source};
 #endif
 #ifndef TG_HAVE_PNG
-static int png_probe(const uint8_t *head, size_t n, const char *path)
-{
-    (void)path;
-    return n >= 8 && memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0;
-}
-
 static tg_status no_png_source(const char *path, const tgi_open_opts *o, tgi_source **out,
                                tgi_err *err)
 {
@@ -97,7 +83,7 @@ tg_status tgi_png_write(const char *path, const uint8_t *pixels, int64_t height,
 }
 
 const tgi_source_ops tgi_png_source_ops = {
-    .format = "png", .fuzzed = TGI_FUZZED, .probe = png_probe, .open = no_png_source};
+    .format = "png", .fuzzed = TGI_FUZZED, .probe = tgi_png_probe, .open = no_png_source};
 #endif
 #ifndef TG_HAVE_WEBP
 ABSENT(webp, "WebP", "libwebp", true)

@@ -110,6 +110,15 @@ typedef tg_status tgi_bad_region_fn(void *arg, const tgi_bad_region *r, tgi_err 
 
 typedef struct tgi_source tgi_source;
 
+/* What of a file was passed over, which only shows when its pixels are read. */
+enum tgi_surplus {
+    /* A block has far more data than pixels: the rest is not read, so nobody knows whether it
+     * is whole. */
+    TGI_SURPLUS_DATA = 1,
+    /* Transparency, a profile, Exif or a resolution behind the pixels of a PNG. */
+    TGI_SURPLUS_BEHIND = 2,
+};
+
 typedef struct tgi_open_opts {
     int series;         /* which image of the file, 0 = the first */
     int level;          /* resolution level, 0 = full */
@@ -134,8 +143,7 @@ typedef struct tgi_open_opts {
      * a whole file at once end in any case.) */
     tgi_bad_region_fn *on_bad;
     void *on_bad_arg;
-    /* Becomes 1 when a block has far more data than pixels: the rest is not read, so nobody
-     * knows whether it is whole. Or NULL. */
+    /* Gets bits of tgi_surplus while pixels are read. Or NULL. */
     atomic_int *surplus;
 } tgi_open_opts;
 

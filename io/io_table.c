@@ -66,6 +66,18 @@ static tg_status refuse_foreign(const uint8_t *head, size_t n, uint64_t bytes, t
                     (unsigned long long)bytes);
 }
 
+int tgi_jpeg_probe(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return n >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff;
+}
+
+int tgi_png_probe(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return n >= 8 && memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
 static tg_status keep_path(const char *path, tgi_source **s, tgi_err *err)
 {
     (*s)->path = tgi_strdup(TGI_TAG_IO, path);

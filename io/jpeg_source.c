@@ -243,13 +243,16 @@ static tg_status open_parts(decoder *d, size_t budget, tgi_image_info *info, tgi
     char text[2][32];
     d->block_bytes = rows + all;
     const size_t row = (size_t)d->z.image_width * (size_t)d->z.num_components;
-    if (jpeg_bytes(d) + row > budget)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "a %sJPEG of %u x %u pixels needs %s to be decoded, %s are "
-                        "allowed (a quarter of --ram): give a larger one",
-                        all ? "progressive " : "", d->z.image_width, d->z.image_height,
-                        tgi_size_above(jpeg_bytes(d) + row, text[0], sizeof text[0]),
-                        tgi_size_below(budget, text[1], sizeof text[1]));
+    if (jpeg_bytes(d) + row > budget) {
+        const tg_status st =
+            tgi_fail(err, TG_E_BUDGET,
+                     "a %sJPEG of %u x %u pixels needs %s to be decoded, %s are "
+                     "allowed (a quarter of --ram): give a larger one",
+                     all ? "progressive " : "", d->z.image_width, d->z.image_height,
+                     tgi_size_above(jpeg_bytes(d) + row, text[0], sizeof text[0]),
+                     tgi_size_below(budget, text[1], sizeof text[1]));
+        return tgi_err_tried(err, st, TGI_DECODER_ASKS, jpeg_bytes(d) + row);
+    }
     tgi_jpeg_reset(&d->lib, (j_common_ptr)&d->z);
     return use_block(d, rows + all, err);
 }
@@ -344,16 +347,10 @@ static tg_status source_open(const char *path, const tgi_open_opts *o, tgi_sourc
     return tgi_picture_open(&tgi_jpeg_source_ops, &ops, path, o, out, err);
 }
 
-static int jpeg_probe(const uint8_t *head, size_t n, const char *path)
-{
-    (void)path;
-    return n >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff;
-}
-
 const tgi_source_ops tgi_jpeg_source_ops = {
     .format = "jpeg",
     .fuzzed = TGI_FUZZED,
-    .probe = jpeg_probe,
+    .probe = tgi_jpeg_probe,
     .open = source_open,
     .info = tgi_picture_info,
     .read = tgi_picture_read,

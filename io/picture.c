@@ -20,6 +20,7 @@ typedef struct picture {
     tgi_image_info info;
     void *state;
     int (*cancelled)(void);
+    atomic_int *surplus; /* of tgi_open_opts */
     pthread_mutex_t lock;
     size_t row_bytes, keep;
     int64_t next;  /* rows decoded since the beginning; -1: not begun, or failed */
@@ -61,7 +62,7 @@ static tg_status make_ring(picture *p, size_t budget, int spare, tgi_err *err)
         p->row_bytes == 0)
         return tgi_fail(err, TG_E_BUDGET,
                         "a row of %lld pixels does not fit the %zu bytes allowed",
-                        (long long)p->info.width, budget);
+                        (long long)p->info.width, budget); /* the decoder has counted it */
     const int64_t rows = (int64_t)(room / p->row_bytes), least = (int64_t)(left / p->row_bytes);
     p->keep =
         spare ? 1 : (size_t)tgi_min(tgi_max(rows, tgi_min(KEEP_ROWS, least)), p->info.height);
@@ -94,6 +95,7 @@ tg_status tgi_picture_open(const tgi_source_ops *source, const tgi_picture_ops *
         return tgi_fail(err, TG_E_NOMEM, "no memory for a %s reader", source->format);
     *p = (picture){.base.ops = source, .ops = ops, .file.fd = -1, .next = -1};
     p->cancelled = o->cancelled;
+    p->surplus = o->surplus;
     pthread_mutex_init(&p->lock, NULL);
     const tg_status st = open_parts(p, path, o, err);
     *out = &p->base;
@@ -126,6 +128,8 @@ static tg_status decode_row(picture *p, uint8_t *at, tgi_err *err)
         return TG_OK;
     TGI_TRY(p->ops->end(p->state, err));
     p->proven = true;
+    if (p->surplus && p->ops->behind && p->ops->behind(p->state))
+        atomic_fetch_or(p->surplus, TGI_SURPLUS_BEHIND);
     return TG_OK;
 }
 

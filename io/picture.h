@@ -12,6 +12,8 @@
 #include "io/image.h"
 #include "io/rfile.h"
 
+#include <stdbool.h>
+
 typedef struct tgi_picture_ops {
     /* Read the header of an open file and make the decoder. Fills width, height, samples,
      * dtype, compression and metadata of `info`. TG_E_BUDGET: decoding needs more than
@@ -26,6 +28,9 @@ typedef struct tgi_picture_ops {
     tg_status (*row)(void *state, uint8_t *row, tgi_err *err);
     /* Behind the last row: is what follows what a whole file has there? TG_E_FORMAT. */
     tg_status (*end)(void *state, tgi_err *err);
+    /* After `end`; or NULL: does what follows the pixels have something that would have counted
+     * before them? */
+    bool (*behind)(const void *state);
     /* Where the end has a checksum of the pixels; else NULL. In the place of the next `row`: go
      * over it without making its pixels. No row counts before `end` was met once. */
     tg_status (*skip)(void *state, tgi_err *err);

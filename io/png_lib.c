@@ -19,6 +19,8 @@ static png_voidp take(png_structp z, png_alloc_size_t n)
 {
     tgi_png *p = png_get_mem_ptr(z);
     if (n > p->cap || (n = (n + ALIGN - 1) / ALIGN * ALIGN) > p->cap - p->used) {
+        if (!p->starved)
+            p->lacked = tgi_sat_add(p->used, n);
         p->starved = true;
         return NULL;
     }
@@ -83,11 +85,14 @@ static void note(png_structp z, png_const_charp text)
     p->damaged = true;
 }
 
+/* Memory that was not there counts where the text says that libpng gave up for it, or where
+ * there is none: it goes on without a profile, and may meet damage later. */
 tg_status tgi_png_failed(const tgi_png *p, tgi_err *err)
 {
-    if (p->refused)
+    const bool for_memory = !p->text[0] || strstr(p->text, "memory");
+    if (p->refused && for_memory)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a PNG");
-    if (p->starved)
+    if (p->starved && for_memory)
         return tgi_fail(err, TG_E_UNSUPPORTED, "a PNG that needs more memory than planned");
     return tgi_fail(err, TG_E_FORMAT, "PNG: %s", p->text);
 }
@@ -162,7 +167,7 @@ void tgi_png_read_header(tgi_png *p, bool all)
     png_set_keep_unknown_chunks(p->z, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     if (all)
         png_set_keep_unknown_chunks(p->z, PNG_HANDLE_CHUNK_AS_DEFAULT,
-                                    (png_const_bytep) "pHYs\0iCCP\0eXIf", 3);
+                                    (png_const_bytep) "pHYs\0iCCP", 2);
     png_read_info(p->z, p->info);
 }
 

@@ -28,7 +28,8 @@ typedef struct tgi_png {
     size_t used;    /* of it */
     uint8_t *last;  /* the piece taken last, which can be given back */
     size_t most;    /* ever used */
-    bool starved;   /* cap was not enough */
+    size_t lacked;  /* what cap would have had to be, at least, when it first was not enough */
+    bool starved;   /* it was not */
     bool refused;   /* the system had no memory */
     bool damaged;   /* by a warning */
     char text[128]; /* of the first such warning, else of the error */
@@ -50,8 +51,8 @@ tg_status tgi_png_failed(const tgi_png *p, tgi_err *err);
 #define TGI_PNG_READ_BESIDE ((size_t)72 << 10)
 /* The arena for reading rows of `width` pixels of that PNG colour type and depth. */
 size_t tgi_png_read_bytes(size_t width, int colour, int bits);
-/* Both in a step, after png_set_read_fn. To the first pixel; `all`: with pHYs, iCCP and eXIf,
- * of which the second is as large as it says. No other chunk is kept that is not about pixels,
+/* Both in a step, after png_set_read_fn. To the first pixel; `all`: with pHYs and iCCP, which
+ * is as large as it says. No other chunk is kept that is not about pixels,
  * each checksum counts. */
 void tgi_png_read_header(tgi_png *p, bool all);
 /* From now on png_read_row makes indices of a palette a byte each, grey of few bits 8 bits, 16

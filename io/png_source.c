@@ -9,6 +9,8 @@
  * The header is read twice: when the file is opened, with what is said beside the pixels, in
  * pieces of memory that end with it; and whenever rows begin, without that, in an arena that
  * the width determines (png_lib.h). Every checksum counts, of chunks that nobody uses as well.
+ * libpng passes over Exif, of which it would hold two copies: the file's window shows the part
+ * that is looked at. What stands behind the pixels and belongs before them is told of.
  * A header that claims more pixels than deflate can hold in the file's bytes is refused before
  * memory for rows is asked for.
  * Source: PNG specification, 2nd edition (ISO 15948); libpng-manual.txt. */
@@ -22,14 +24,20 @@
 #include "io/png_lib.h"
 #include "io/rfile.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define WINDOW ((size_t)32 << 10)
 #define IDAT 0x49444154u  /* the chunk of pixel data */
 #define DEFLATE_MOST 1032 /* pixels' bytes for one byte of deflate data, at best */
 
-/* What the header's chunks may take at open, a profile included; less in a small file. */
+/* What the header's chunks may take at open, a profile included; less in a small file. A
+ * profile that takes more is left out. */
 #define HEADER_CAP ((size_t)16 << 20)
+#define EXIF 0x65584966u /* chunks by their names: eXIf, */
+#define ICC 0x69434350u  /* iCCP, */
+#define PHYS 0x70485973u /* pHYs, */
+#define TRNS 0x74524e53u /* tRNS */
 /* File bytes of pixel data from the last row on, beside it. Some writers pad; libpng follows
  * that to its checksum, for up to 1032 times the bytes. */
 #define SURPLUS_CAP ((uint64_t)256 << 10)
@@ -52,6 +60,9 @@ typedef struct png {
     bool ready;     /* whole is filled */
     bool is_last;   /* the row that is read */
     uint64_t since; /* bytes of pixel data from there on */
+    uint64_t exif;  /* where the first Exif begins; 0: not seen */
+    bool ends;      /* what follows the pixels is read, */
+    bool behind;    /* and something in it would have counted before them */
     uint8_t *arena; /* not aligned */
     uint8_t *whole; /* interlaced: all rows as made, or NULL */
     uint32_t next;  /* row */
@@ -66,10 +77,20 @@ static void stop(png *p, tg_status st)
     png_error(p->lib.z, "stopped");
 }
 
+/* Called for the data of a chunk, piece by piece, and for its checksum. */
+static void look_at_chunk(png *p, uint32_t type)
+{
+    if (type == EXIF && !p->exif)
+        p->exif = p->at;
+    if (p->ends && (type == EXIF || type == ICC || type == PHYS || type == TRNS))
+        p->behind = true;
+}
+
 /* A file that was cut has all of its pixels at times, and never its end. */
 static void give_bytes(png_structp z, png_bytep dst, size_t n)
 {
     png *p = png_get_io_ptr(z);
+    look_at_chunk(p, png_get_io_chunk_type(z));
     if (n > p->f->size - p->at)
         stop(p, tgi_fail(&p->io_error, TG_E_FORMAT, "the PNG is cut: it ends without IEND"));
     if (p->is_last && png_get_io_chunk_type(z) == IDAT &&
@@ -110,7 +131,7 @@ static void read_header(void *state)
 static tg_status begin_file(png *p, tgi_err *err)
 {
     p->at = p->since = 0;
-    p->is_last = false;
+    p->is_last = p->ends = false;
     p->next = 0;
     p->io = TG_OK;
     if (!tgi_png_begin(&p->lib, false))
@@ -155,7 +176,27 @@ static void take_layout(png *p, tgi_image_info *i)
     p->made = p->width * (p->n_palette ? 1 : p->pixel);
 }
 
-/* What is said beside the pixels. */
+/* How to turn the picture, as far as the first part of the Exif says it. */
+static tg_status take_exif(png *p, tgi_image_info *i, tgi_err *err)
+{
+    const uint8_t *b;
+    char text[2][32];
+    if (!p->exif)
+        return TG_OK;
+    TGI_TRY(tgi_window_get(&p->win, p->f, p->exif - 8, 4, WINDOW, &b, err));
+    const size_t n = tgi_load32(b, true), seen = tgi_min(n, WINDOW);
+    TGI_TRY(tgi_window_get(&p->win, p->f, p->exif, seen, WINDOW, &b, err));
+    i->meta.orientation = tgi_exif_orientation(b, seen);
+    if (seen < n && !i->meta.orientation)
+        snprintf(i->note, sizeof i->note,
+                 "Exif of %s whose first %s do not say how the picture is turned: it is left "
+                 "out",
+                 tgi_size_text(n, text[0], sizeof text[0]),
+                 tgi_size_text(seen, text[1], sizeof text[1]));
+    return TG_OK;
+}
+
+/* What else is said beside the pixels. */
 static tg_status take_meta(png *p, tgi_image_meta *m, tgi_err *err)
 {
     png_uint_32 x, y, n;
@@ -164,8 +205,6 @@ static tg_status take_meta(png *p, tgi_image_meta *m, tgi_err *err)
     int unit, method;
     if (png_get_pHYs(p->lib.z, p->lib.info, &x, &y, &unit) && unit == PNG_RESOLUTION_METER)
         tgi_picture_resolution(m, x, y); /* else only the aspect is known */
-    if (png_get_eXIf_1(p->lib.z, p->lib.info, &n, &bytes))
-        m->orientation = tgi_exif_orientation(bytes, n);
     if (!png_get_iCCP(p->lib.z, p->lib.info, &name, &method, &bytes, &n))
         return TG_OK;
     m->icc = tgi_malloc(TGI_TAG_IO, n);
@@ -202,14 +241,16 @@ static tg_status check_size(const png *p, size_t budget, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT,
                         "a PNG of %u x %u pixels in %llu bytes: more than it can hold",
                         p->width, p->height, (unsigned long long)p->f->size);
-    if (png_bytes(p) > budget)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "%s PNG of %u x %u pixels needs %s to be decoded, %s are "
-                        "allowed (a quarter of --ram): give a larger one",
-                        p->interlaced ? "an interlaced" : "a", p->width, p->height,
-                        tgi_size_above(png_bytes(p), text[0], sizeof text[0]),
-                        tgi_size_below(budget, text[1], sizeof text[1]));
-    return TG_OK;
+    const size_t least = tgi_sat_add(png_bytes(p), p->width * p->pixel);
+    if (least <= budget)
+        return TG_OK;
+    const tg_status st = tgi_fail(err, TG_E_BUDGET,
+                                  "%s PNG of %u x %u pixels needs %s to be decoded, %s are "
+                                  "allowed (a quarter of --ram): give a larger one",
+                                  p->interlaced ? "an interlaced" : "a", p->width, p->height,
+                                  tgi_size_above(least, text[0], sizeof text[0]),
+                                  tgi_size_below(budget, text[1], sizeof text[1]));
+    return tgi_err_tried(err, st, TGI_DECODER_ASKS, least);
 }
 
 static tg_status open_arena(png *p, tgi_err *err)
@@ -235,28 +276,37 @@ static void png_close(void *state)
 }
 
 /* What stands before the pixels is held for a moment, within the budget too. */
-static tg_status begin_header(png *p, size_t budget, tgi_err *err)
+static tg_status begin_header(png *p, size_t budget, tgi_image_info *i, tgi_err *err)
 {
     const size_t most = (size_t)tgi_min(HEADER_CAP, p->f->size * DEFLATE_MOST);
     const size_t may = budget < most ? budget : most;
-    tgi_err e = {0};
-    char text[32];
+    char text[2][32];
     p->lib.cap = TGI_PNG_READ_BESIDE + may;
-    const tg_status st = begin_file(p, &e);
-    if (p->lib.starved && may < most)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "what a PNG says before its pixels (a colour profile, Exif) takes more "
-                        "than the %s that are allowed (a quarter of --ram): give a larger one",
-                        tgi_size_below(may, text, sizeof text));
-    return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", e.text);
+    TGI_TRY(begin_file(p, err));
+    if (p->lib.starved && may < most && p->lib.lacked <= TGI_PNG_READ_BESIDE + most) {
+        const size_t least = p->lib.lacked - TGI_PNG_READ_BESIDE;
+        const tg_status st = tgi_fail(
+            err, TG_E_BUDGET,
+            "what a PNG says before its pixels (a colour profile) takes %s, %s are allowed (a "
+            "quarter of --ram): give a larger one",
+            tgi_size_above(least, text[0], sizeof text[0]),
+            tgi_size_below(may, text[1], sizeof text[1]));
+        return tgi_err_tried(err, st, TGI_HEADER_ASKS, least);
+    }
+    if (p->lib.starved)
+        snprintf(i->note, sizeof i->note,
+                 "its colour profile takes more than %s and is left out",
+                 tgi_size_text(most, text[0], sizeof text[0]));
+    return TG_OK;
 }
 
 static tg_status open_parts(png *p, size_t budget, tgi_image_info *info, tgi_err *err)
 {
     TGI_TRY(tgi_window_init(&p->win, WINDOW, err));
-    TGI_TRY(begin_header(p, budget, err));
+    TGI_TRY(begin_header(p, budget, info, err));
     take_layout(p, info);
     TGI_TRY(take_meta(p, &info->meta, err));
+    TGI_TRY(take_exif(p, info, err));
     TGI_TRY(check_size(p, budget, err));
     tgi_png_end(&p->lib);
     p->opened = true;
@@ -305,7 +355,8 @@ static void read_whole(void *state)
 
 static void read_end(void *state)
 {
-    const png *p = state;
+    png *p = state;
+    p->ends = true;
     png_read_end(p->lib.z, NULL);
 }
 
@@ -314,6 +365,11 @@ static tg_status png_end(void *state, tgi_err *err)
 {
     png *p = state;
     return p->ready ? TG_OK : run(p, read_end, err); /* interlaced: read to its end at once */
+}
+
+static bool png_behind(const void *state)
+{
+    return ((const png *)state)->behind;
 }
 
 static bool is_same(const png *p)
@@ -383,6 +439,7 @@ static const tgi_picture_ops ops = {.open = png_open,
                                     .begin = png_begin,
                                     .row = png_row,
                                     .end = png_end,
+                                    .behind = png_behind,
                                     .skip = png_skip};
 
 static tg_status source_open(const char *path, const tgi_open_opts *o, tgi_source **out,
@@ -391,16 +448,10 @@ static tg_status source_open(const char *path, const tgi_open_opts *o, tgi_sourc
     return tgi_picture_open(&tgi_png_source_ops, &ops, path, o, out, err);
 }
 
-static int png_probe(const uint8_t *head, size_t n, const char *path)
-{
-    (void)path;
-    return n >= 8 && memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0;
-}
-
 const tgi_source_ops tgi_png_source_ops = {
     .format = "png",
     .fuzzed = TGI_FUZZED,
-    .probe = png_probe,
+    .probe = tgi_png_probe,
     .open = source_open,
     .info = tgi_picture_info,
     .read = tgi_picture_read,

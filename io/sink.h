@@ -44,7 +44,7 @@ typedef struct tgi_sink_spec {
      * "TZCYX", "YXS", "YX". */
     char axes[TGI_IMAGE_MAX_AXES + 1];
     int64_t shape[TGI_IMAGE_MAX_AXES];
-    int64_t tile_h, tile_w; /* multiples of 16; 0: tgi_sink_tile_side */
+    int64_t tile_h, tile_w; /* multiples of 16; 0: tgi_sink_tile_height, tgi_sink_tile_side */
     tgi_compression compression;
     int level;                  /* deflate 1..9, zstd 1..19; 0: the codec's default (6, 3) */
     int predictor;              /* 0, 1: none; 2: differences (integers); 3: floating point */
@@ -97,6 +97,8 @@ typedef struct tgi_sink_layout {
  * two (from 16 on) that holds a plane. Tiles are stored at full size, so those of a long series
  * of small planes would be mostly padding. */
 int64_t tgi_sink_tile_side(int64_t height, int64_t width);
+/* Height of the tiles of that side: no more than the rows of the image need. */
+int64_t tgi_sink_tile_height(int64_t height, int64_t side);
 
 /* Side of the tiles of an image that is computed in cells of `cell` pixels, a multiple of 16. Cells
  * end on tiles, so it divides the cell: 256, 128 or 64, else the largest multiple of 16 up to 256,

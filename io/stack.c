@@ -383,8 +383,14 @@ static tg_status open_stack(stack_source *s, const tgi_open_opts *o, tgi_err *er
     s->was = tgi_calloc(TGI_TAG_IO, (size_t)(p->n_files + p->n_extra), sizeof *s->was);
     if (!s->was)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %lld files", (long long)p->n_files);
-    TGI_TRY(take_from_first(s, err));
-    TGI_TRY(look_at_files(s, err));
+    tg_status st = take_from_first(s, err);
+    if (st == TG_OK)
+        st = look_at_files(s, err);
+    if (st != TG_OK) { /* a file has its part of the budget */
+        if (err && err->tried_bytes)
+            err->tried_bytes = tgi_sat_mul(err->tried_bytes, (size_t)(2 * s->n_lanes));
+        return st;
+    }
     return o->axes ? tgi_image_relabel(&p->info, o->axes, err) : TG_OK;
 }
 

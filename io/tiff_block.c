@@ -69,15 +69,6 @@ tg_status tgi_tiff_locate(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_t pl
     return TG_OK;
 }
 
-/* Compressed bytes that a block may need: no codec here grows data by more than half (LZW: 12
- * bits for 8) but for constant parts (pictures: what else a camera puts in); bytes beyond are
- * padding. */
-static size_t packed_bound(const tgi_tiff_page *p)
-{
-    const size_t extra = tgi_unpack_is_picture(p->codec) ? (size_t)1 << 20 : 4096;
-    return tgi_sat_add(tgi_sat_add(p->block_bytes, p->block_bytes / 2), extra);
-}
-
 /* The most that the decoder of this block asks for. */
 static tg_status look_at_history(tgi_tiff_source *s, const tgi_tiff_place *at, tgi_err *err)
 {
@@ -116,7 +107,8 @@ tg_status tgi_tiff_check_blocks(tgi_tiff_source *s, tgi_err *err)
             if (look)
                 TGI_TRY(look_at_history(s, &at, err));
         }
-    s->max_packed = packed_bound(p);
+    const bool known = p->compression == TGI_TIFF_LZW || p->compression == TGI_TIFF_PACKBITS;
+    s->max_packed = tgi_unpack_longest(known ? p->compression : p->codec, p->block_bytes);
     if (left && most < s->max_packed)
         s->max_packed = (size_t)most;
     return TG_OK;

@@ -90,6 +90,23 @@ bool tgi_unpack_is_sealed(uint32_t compression)
     return codec && (codec->sealed || codec->marked);
 }
 
+size_t tgi_unpack_longest(uint32_t compression, size_t n)
+{
+    const size_t extra = tgi_unpack_is_picture(compression) ? (size_t)1 << 20 : 4096;
+    const size_t more = compression == TGI_TIFF_PACKBITS ? n
+                        : compression == TGI_TIFF_LZW    ? n + n / 4
+                                                         : n / 2;
+    return tgi_sat_add(tgi_sat_add(n, more), extra);
+}
+
+tg_status tgi_unpack_not_all(tg_status st, uint64_t count, size_t seen, tgi_err *err)
+{
+    if (st == TG_E_FORMAT && count > seen)
+        tgi_err_prefix(err, "of %llu bytes, more than pixels take, %zu were looked at",
+                       (unsigned long long)count, seen);
+    return st;
+}
+
 static bool turns(const tgi_packing *p, const tgi_codec *codec)
 {
     return p->fill_order == 2 && !codec->turns;
@@ -341,7 +358,7 @@ tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last,
             return last ? cut_off(u, err) : TG_OK;
     }
     if (u->surplus && u->codec->sealed && !io->ended)
-        atomic_store(u->surplus, 1);
+        atomic_fetch_or(u->surplus, TGI_SURPLUS_DATA);
     return TG_OK;
 }
 

@@ -113,6 +113,13 @@ extern const tgi_codec tgi_codec_planes_as_rgb, tgi_codec_as_rgb, tgi_codec_ccit
 bool tgi_unpack_knows(uint32_t compression);
 bool tgi_unpack_is_picture(uint32_t compression);
 bool tgi_unpack_is_native(uint32_t compression);
+/* Of a block of n bytes of pixels, the most bytes in the file that are looked at. PackBits may
+ * say of each byte that it is one, LZW may begin a new table behind each code; other codecs make
+ * nothing longer by more than half, but for constant parts. */
+size_t tgi_unpack_longest(uint32_t compression, size_t n);
+/* Add to what is said of a damaged block of `count` bytes that `seen` of them were looked at, where
+ * these are not all. */
+tg_status tgi_unpack_not_all(tg_status st, uint64_t count, size_t seen, tgi_err *err);
 /* Open an unpacker for such blocks. TG_E_UNSUPPORTED: none exists, or this build has none. */
 tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err);
 void tgi_unpack_close(tgi_unpack **u);

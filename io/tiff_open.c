@@ -85,13 +85,14 @@ static tg_status refuse_block(const tgi_tiff_source *s, size_t least, tgi_err *e
 {
     const tgi_tiff_page *p = &s->index.page;
     char text[2][32];
-    return tgi_fail(err, TG_E_BUDGET,
-                    "one %s of %llu x %llu pixels needs %s to be decoded, %s are "
-                    "allowed (a quarter of --ram): give a larger one",
-                    p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
-                    (unsigned long long)p->block_h,
-                    tgi_size_above(least, text[0], sizeof text[0]),
-                    tgi_size_below(s->budget, text[1], sizeof text[1]));
+    const tg_status st =
+        tgi_fail(err, TG_E_BUDGET,
+                 "one %s of %llu x %llu pixels needs %s to be decoded, %s are "
+                 "allowed (a quarter of --ram): give a larger one",
+                 p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
+                 (unsigned long long)p->block_h, tgi_size_above(least, text[0], sizeof text[0]),
+                 tgi_size_below(s->budget, text[1], sizeof text[1]));
+    return tgi_err_tried(err, st, TGI_DECODER_ASKS, least);
 }
 
 /* How blocks are decoded. Whole when a row of them is small, in all lanes together; else rows

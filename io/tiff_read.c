@@ -225,7 +225,8 @@ static tg_status decode_block(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_
         st = place_block(s, l, plane, block, err);
     tgi_unpack_spare(l->unpack, tgi_sat_mul((size_t)p->written_h - rows, p->stored_row));
     if (st == TG_OK)
-        st = tgi_unpack_run(l->unpack, src, n, stored, cap, want, err);
+        st = tgi_unpack_not_all(tgi_unpack_run(l->unpack, src, n, stored, cap, want, err),
+                                at.count, n, err);
     if (st != TG_OK) {
         tgi_err_prefix(err, "plane %lld, %s %llu", (long long)plane,
                        p->tiled ? "tile" : "strip", (unsigned long long)block);

@@ -219,10 +219,15 @@ int64_t tgi_sink_tile_of_cell(int64_t cell)
     return side;
 }
 
+int64_t tgi_sink_tile_height(int64_t height, int64_t side)
+{
+    return tgi_min(side, tgi_align_up(height, 16));
+}
+
 static tg_status take_tiles(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_err *err)
 {
     const int64_t side = tgi_sink_tile_side(l->height, l->width);
-    l->tile_h = spec->tile_h ? spec->tile_h : side;
+    l->tile_h = spec->tile_h ? spec->tile_h : tgi_sink_tile_height(l->height, side);
     l->tile_w = spec->tile_w ? spec->tile_w : side;
     if (l->tile_h < 16 || l->tile_w < 16 || l->tile_h % 16 || l->tile_w % 16)
         return tgi_fail(err, TG_E_ARG, "output tile %lldx%lld: both must be multiples of 16",

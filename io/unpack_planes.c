@@ -34,13 +34,9 @@ static tgi_packing inner_of(const tgi_packing *p)
     return in;
 }
 
-/* The limit of what is read of a block of one plane: half again of its pixels, and 4096 bytes for
- * what a codec adds once (tables, headers). A codec does not make more of what it packs. Where a
- * file says that a block is longer, what lies beyond the limit is not read. */
 static size_t stored_bytes(const tgi_packing *p)
 {
-    const size_t n = p->block_bytes / PLANES;
-    return tgi_sat_add(tgi_sat_add(n, n / 2), 4096);
+    return tgi_unpack_longest(p->stored_as, p->block_bytes / PLANES);
 }
 
 static size_t planes_bytes(const tgi_packing *p)
@@ -110,8 +106,8 @@ static tg_status planes_place(void *state, const tgi_tiff_page *page, uint64_t b
     return tgi_ycbcr_init(&page->ycbcr, &c->tables, err);
 }
 
-/* Where a block of a plane lies, shown to lie in the file. *n: its length, at most c->cap. */
-static tg_status find(planes *c, uint64_t block, uint64_t *at, size_t *n, tgi_err *err)
+/* Where a block of a plane lies, shown to lie in the file. */
+static tg_status find(planes *c, uint64_t block, uint64_t *at, uint64_t *n, tgi_err *err)
 {
     const tgi_tiff_file file = {.f = *c->p.file, .big_endian = c->p.big_endian};
     uint64_t count = 0;
@@ -123,19 +119,20 @@ static tg_status find(planes *c, uint64_t block, uint64_t *at, size_t *n, tgi_er
                         "(%llu)",
                         (unsigned long long)block, (unsigned long long)count,
                         (unsigned long long)*at, (unsigned long long)file.f.size);
-    *n = count < c->cap ? (size_t)count : c->cap;
+    *n = count;
     return TG_OK;
 }
 
 static tg_status decode_plane(planes *c, unsigned k, size_t pixels, tgi_err *err)
 {
-    uint64_t at = 0;
-    size_t n = 0;
-    TGI_TRY(find(c, k * c->page.n_blocks + c->block, &at, &n, err));
+    uint64_t at = 0, count = 0;
+    TGI_TRY(find(c, k * c->page.n_blocks + c->block, &at, &count, err));
+    const size_t n = (size_t)tgi_min(count, c->cap);
     TGI_TRY(tgi_rfile_read(c->p.file, at, c->stored, n, err));
     tgi_unpack_spare(c->inner, tgi_sat_mul(c->more_rows, c->p.width));
-    return tgi_unpack_run(c->inner, c->stored, n, c->plane + k * c->pixels, c->pixels, pixels,
-                          err);
+    const tg_status st = tgi_unpack_run(c->inner, c->stored, n, c->plane + k * c->pixels,
+                                        c->pixels, pixels, err);
+    return tgi_unpack_not_all(st, count, n, err);
 }
 
 static tg_status planes_exact(void *state, const uint8_t *src, size_t n, uint8_t *dst,

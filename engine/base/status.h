@@ -36,6 +36,10 @@ tg_status tgi_fail(tgi_err *err, tg_status st, const char *fmt, ...) TGI_PRINTF(
 /* Note beside a recorded memory refusal (TG_E_BUDGET, TG_E_NOMEM) who asked for how much; the
  * first note stays. `asked_by` static. Returns the recorded code. */
 tg_status tgi_err_tried(tgi_err *err, tg_status st, const char *asked_by, uint64_t bytes);
+/* A reader at open: so many bytes for decoding would be enough (engine/job/job_open.h says of
+ * which budget). A trial with more takes address space alone. */
+#define TGI_DECODER_ASKS "the decoder"
+#define TGI_HEADER_ASKS "the file's header" /* the same, which a trial would take at once */
 #define TGI_CALLER_ASKS "a function of the caller's" /* it answered so: no figures of ours */
 
 /* Put `prefix: ` before a recorded detail ("model.onnx: "), keeping its code. */

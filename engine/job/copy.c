@@ -14,6 +14,7 @@
 #include "engine/ends/tensors.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_settings.h"
 #include "engine/memory/monitor.h"
 #include "engine/out/gate.h"
 #include "engine/out/pyramid.h"
@@ -107,6 +108,27 @@ static void warn_of_bits(const tgi_copying *c)
                     shown ? "the picture is dark" : "viewers show them dark");
 }
 
+/* What the numbers of the input mean and the output does not say. */
+static tg_status check_meaning(const tgi_copying *c, tgi_err *err)
+{
+    const tgi_stored as = c->info->meta.stored_as;
+    const int shown = c->writer && !c->writer->images, other = c->dtype != c->info->dtype;
+    if (!as || tgi_names_npy(c->output) || !(shown || other))
+        return TG_OK;
+    if (tgi_opts_pyramid(c->opts) == TGI_PYRAMID_MEAN && !tgi_dtype_is_float(c->info->dtype) &&
+        (as == TGI_STORED_PALETTE || as == TGI_STORED_CIELAB))
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: the pixels are stored as %s, whose means are other colours: "
+                        "--pyramid nearest, or leave it out",
+                        c->input, tgi_stored_name(as));
+    tgi_ctx_log(c->ctx, TG_LOG_WARN,
+                "%s: the pixels are stored as %s and written as they are: %s", c->input,
+                tgi_stored_name(as),
+                shown ? "the picture will look otherwise"
+                      : "of another type the output does not say so");
+    return TG_OK;
+}
+
 static tg_status open_copy(tgi_copying *c, tgi_err *err)
 {
     c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
@@ -145,7 +167,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
         o.on_bad_arg = c->bad;
     }
     const size_t before = tgi_mem_held();
-    TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
+    TGI_TRY(tgi_decode_refused(tgi_source_open(c->input, &o, &c->source, err), err));
     if (!among) /* it lies elsewhere */
         c->but = NULL;
     c->source_bytes = tgi_mem_held() - before;
@@ -163,11 +185,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     TGI_TRY(choose_region(c, err));
     list_axes(c);
     choose_meta(c);
-    if (c->writer && !c->writer->images && c->meta.stored_as)
-        tgi_ctx_log(c->ctx, TG_LOG_WARN,
-                    "%s: the pixels are stored as %s and written as they are: the picture will "
-                    "look otherwise",
-                    c->input, tgi_stored_name(c->meta.stored_as));
+    TGI_TRY(check_meaning(c, err));
     warn_of_bits(c);
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
@@ -417,11 +435,10 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi
                     "%s: %.0f %% of the values do not fit %s and were clipped",
                     part ? c.output : c.input, 100 * (double)c.clipped / (double)c.converted,
                     tgi_dtype_name(c.dtype));
-    if (st == TG_OK && atomic_load(&c.surplus))
-        tgi_ctx_log(ctx, TG_LOG_WARN,
-                    "%s: blocks of it hold far more data than pixels: what lies behind the "
-                    "pixels was not read, and may be damaged",
-                    c.input);
+    const int found = st == TG_OK ? atomic_load(&c.surplus) : 0;
+    for (int bit = 1; bit <= found; bit *= 2)
+        if (found & bit)
+            tgi_ctx_log(ctx, TG_LOG_WARN, "%s: %s", c.input, tgi_surplus_text(bit));
     close_copy(&c);
     return st;
 }

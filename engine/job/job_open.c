@@ -130,6 +130,17 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
+tg_status tgi_decode_refused(tg_status st, tgi_err *err)
+{
+    if (st != TG_E_BUDGET || !err || !err->asked_by || strcmp(err->asked_by, TGI_HEADER_ASKS))
+        return st;
+    const uint64_t mib = (uint64_t)1 << 20, least = tgi_decode_needs(err->tried_bytes);
+    const size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, ", %lluMiB or more",
+             (unsigned long long)((least - 1) / mib + 1));
+    return st;
+}
+
 static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
 {
     int among = 0;
@@ -149,7 +160,8 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad,
         .surplus = &job->surplus};
-    const tg_status st = tgi_source_open(job->set.input, &opts, out, err);
+    const tg_status st =
+        tgi_decode_refused(tgi_source_open(job->set.input, &opts, out, err), err);
     if (!among) /* it lies elsewhere */
         job->but = NULL;
     return st;
@@ -539,13 +551,21 @@ void tgi_job_close(tg_job **jobp)
     *jobp = NULL;
 }
 
+const char *tgi_surplus_text(enum tgi_surplus bit)
+{
+    return bit == TGI_SURPLUS_DATA
+               ? "blocks of it hold far more data than pixels: what lies behind the pixels was "
+                 "not read, and may be damaged"
+               : "behind its pixels stands what belongs before them (transparency, a colour "
+                 "profile, a resolution or Exif), and is passed over";
+}
+
 void tgi_job_warn_of_surplus(tg_job *job)
 {
-    if (atomic_exchange(&job->surplus, 0))
-        tgi_job_warn(job,
-                     "%s: blocks of it hold far more data than pixels: what lies behind the "
-                     "pixels was not read, and may be damaged",
-                     job->set.input);
+    const int found = atomic_exchange(&job->surplus, 0);
+    for (int bit = 1; bit <= found; bit *= 2)
+        if (found & bit)
+            tgi_job_warn(job, "%s: %s", job->set.input, tgi_surplus_text(bit));
 }
 
 void tgi_job_warn(tg_job *job, const char *fmt, ...)

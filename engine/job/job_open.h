@@ -7,6 +7,8 @@
 
 /* When the input has been read: what was not looked at of it. Once. */
 void tgi_job_warn_of_surplus(tg_job *job);
+/* A sentence about one of the bits tgi_surplus, behind a file's name. */
+const char *tgi_surplus_text(enum tgi_surplus bit);
 /* Keep a warning for the receipt and tell the log. */
 void tgi_job_warn(tg_job *job, const char *fmt, ...) TGI_PRINTF(2, 3);
 tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err);
@@ -22,6 +24,13 @@ static inline size_t tgi_decode_budget(size_t budget)
     const size_t least = (size_t)2 << 20;
     return (budget > least ? budget : least) / 4;
 }
+/* The least budget of which that is so many bytes. */
+static inline uint64_t tgi_decode_needs(uint64_t bytes)
+{
+    return bytes < UINT64_MAX / 4 ? 4 * bytes : UINT64_MAX;
+}
+/* After a reader's opening: where nobody tries what would be enough, the sentence names it. */
+tg_status tgi_decode_refused(tg_status st, tgi_err *err);
 /* What the process holds now that is this job's, the program's or the libraries'. */
 size_t tgi_job_process_bytes(tg_job *job);
 /* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */

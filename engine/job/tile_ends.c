@@ -150,11 +150,12 @@ static void pick_file_tile(tg_job *job)
                 p->tile_h = p->tile_w = p->tile_h / 2;
         return;
     }
-    p->tile_h = p->tile_w = tgi_sink_tile_side(m->out_extent[1], m->out_extent[2]);
+    p->tile_w = tgi_sink_tile_side(m->out_extent[1], m->out_extent[2]);
+    p->tile_h = tgi_sink_tile_height(m->out_extent[1], p->tile_w);
     const double row_bytes = (double)m->out_extent[2] * (double)m->out_channels *
                              (double)tgi_dtype_size(job->set.dtype);
     while (p->tile_h > 64 && 3.0 * row_bytes * (double)p->tile_h > (double)p->budget / 6) {
-        p->tile_h /= 2;
+        p->tile_h = tgi_align_up(p->tile_h / 2, 16);
         p->tile_w /= 2;
     }
 }
@@ -225,6 +226,15 @@ static size_t least_of_grid(const tg_job *job)
     return device != SIZE_MAX ? device : SIZE_MAX / 2 + tgi_plan_least_bytes(job) / 2;
 }
 
+/* Of the grid of the output file: where cells are boxes they end on square tiles. */
+static void set_side(tg_job *job, int64_t side)
+{
+    const tgi_mapping *m = &job->map;
+    job->plan.tile_w = side;
+    job->plan.tile_h =
+        tgi_mapping_boxed(m) ? side : tgi_sink_tile_height(m->out_extent[1], side);
+}
+
 /* Cells end on file tiles and the writer holds whole ones, so finer tiles cut finer and leave
  * more to the network: halve them until a plan fits and is good, or the next is no faster. Of a
  * huge image the tables of fine tiles are what does not fit: coarser ones are tried last. */
@@ -232,8 +242,8 @@ static tg_status choose_file_tile(tg_job *job, tgi_err *err)
 {
     tgi_plan_part *p = &job->plan;
     const int free_grid = job->set.tile.automatic && !p->adopts;
-    const int64_t start = p->tile_h, largest = tgi_mapping_boxed(&job->map) ? start : 256;
-    int64_t best = 0, least_tile = start;
+    const int64_t start = p->tile_w, largest = tgi_mapping_boxed(&job->map) ? start : 256;
+    int64_t best = 0, least_side = start;
     size_t least = SIZE_MAX;
     double best_seconds = 0;
     for (int coarser = 0;;) {
@@ -242,26 +252,26 @@ static tg_status choose_file_tile(tg_job *job, tgi_err *err)
             return st;
         if (st != TG_OK && least_of_grid(job) < least) {
             least = least_of_grid(job);
-            least_tile = p->tile_h;
+            least_side = p->tile_w;
         }
         if (st == TG_OK && (!best || p->choice.seconds < 0.9 * best_seconds)) {
-            best = p->tile_h;
+            best = p->tile_w;
             best_seconds = p->choice.seconds;
         } else if (best) {
             break;
         }
-        if (!free_grid || (best && (coarser || p->tile_h <= 16 || is_ideal(p))))
+        if (!free_grid || (best && (coarser || p->tile_w <= 16 || is_ideal(p))))
             break;
-        const int64_t above = coarser ? p->tile_h : start;
-        coarser |= p->tile_h <= 16;
+        const int64_t above = coarser ? p->tile_w : start;
+        coarser |= p->tile_w <= 16;
         if (coarser && above >= largest)
             break;
-        p->tile_h = p->tile_w = coarser ? 2 * above : p->tile_h / 2;
+        set_side(job, coarser ? 2 * above : p->tile_w / 2);
     }
-    const int64_t chosen = best ? best : least_tile;
-    if (p->tile_h == chosen)
+    const int64_t chosen = best ? best : least_side;
+    if (p->tile_w == chosen)
         return best ? TG_OK : TG_E_BUDGET;
-    p->tile_h = p->tile_w = chosen;
+    set_side(job, chosen);
     return choose_on_grid(job, err);
 }
 

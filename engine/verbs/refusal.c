@@ -140,6 +140,14 @@ static tg_status plan_changed(asking *a, const tg_opts *o, uint64_t *peak, tgi_e
     return st;
 }
 
+/* The budget that a refusal asked for: what a reader may decode in is a part of it. */
+static uint64_t budget_asked(const tgi_err *err)
+{
+    return err->asked_by && strcmp(err->asked_by, TGI_DECODER_ASKS) == 0
+               ? tgi_decode_needs(err->tried_bytes)
+               : err->tried_bytes;
+}
+
 /* Plan with the change; fills r->peak_bytes. On TG_E_BUDGET *tried (NULL allowed) is what the
  * smallest plan needed. */
 static tg_status predict(asking *a, tg_remedy *r, uint64_t *tried)
@@ -156,7 +164,7 @@ static tg_status predict(asking *a, tg_remedy *r, uint64_t *tried)
     if (st == TG_OK)
         st = plan_changed(a, o, &r->peak_bytes, &err);
     if (tried)
-        *tried = err.tried_bytes;
+        *tried = budget_asked(&err);
     tgi_opts_free(&o);
     return st;
 }
@@ -315,9 +323,9 @@ static void try_more_ram(asking *a, uint64_t bytes, uint64_t most, tg_remedy *le
  * that; `loses` says what it costs. */
 static int try_ram(asking *a, uint64_t most, const char *loses)
 {
-    uint64_t bytes = tgi_sat_add(a->err->tried_bytes, a->job ? a->job->program_more : 0);
+    uint64_t bytes = tgi_sat_add(budget_asked(a->err), a->job ? a->job->program_more : 0);
     bytes = tgi_sat_add(bytes, MIB - 1) / MIB * MIB;
-    if (a->out->budget_bytes >= bytes) /* of a part only, such as a decoder */
+    if (a->out->budget_bytes >= bytes) /* of a part only */
         bytes = tgi_sat_mul(2, a->out->budget_bytes) / MIB * MIB;
     for (int i = 0; i < 12 && bytes <= most && !time_is_up(a); i++) {
         tg_remedy r = {.n_options = 0};
@@ -487,9 +495,9 @@ void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
         return;
     out->budget_bytes =
         job && job->plan.budget ? job->plan.budget : tgi_machine_budget(&a.machine, opts, NULL);
-    if (!err->asked_by)
-        return; /* a reader that was refused a decoder, or a small block: not the plan's to
-                   cure, and opening the file with more allowed would take that memory now */
+    if (!err->asked_by || strcmp(err->asked_by, TGI_HEADER_ASKS) == 0)
+        return; /* a small block, or what opening with more allowed would take at once: not the
+                   plan's to cure */
     (void)tgi_caches_clear();
     a.room = room_now(err, &a.machine); /* without them */
     a.t0 = tgi_processor_seconds();

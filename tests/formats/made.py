@@ -295,6 +295,7 @@ def make_carriers(t):
 
 def carried(t):
     make_carriers(t)
+    meanings(t)
     rows = [[name] for name, _, _ in CARRIED]
     for _, verb, out, more in WAYS:
         seen = {}
@@ -309,6 +310,17 @@ def carried(t):
                 t.drop(out, out + ".tegula.json")
             row.append("refused" if not seen[file] else find(*seen[file]) or "-")
     return table(["", *[w[0] for w in WAYS]], rows)
+
+
+def meanings(t):
+    """In another type nothing says that numbers are indices or Lab: that is told, and means of them stay refused."""
+    for file, what in (("palette.tif", "palette"), ("lab.tif", "cielab")):
+        words = ["copy", file, "-o", "other.tif", "-y", "--dtype", "float32"]
+        code, _, line = t.run(*words)
+        t.expect(code == 0 and "stored as %s" % what in t.errors, "%s as float32: exit %d: %s" % (file, code, t.errors))
+        code, _, line = t.run(*words, "--pyramid", "mean")
+        t.expect(code == 64 and "other colours" in line, "means of %s as float32: exit %d: %s" % (file, code, line))
+        t.drop("other.tif")
 
 
 def tables(t):

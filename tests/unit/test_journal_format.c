@@ -19,8 +19,8 @@
 static const struct {
     int format;
     uint32_t check;
-} known[] = {
-    {1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u}, {4, 0x6a10fb65u}, {5, 0x0697ab67u}};
+} known[] = {{1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u},
+             {4, 0x6a10fb65u}, {5, 0x0697ab67u}, {6, 0xb31e5b61u}};
 
 enum { TILES = 4 };
 
@@ -113,7 +113,7 @@ static void test_bytes_and_number_agree(void)
 static const struct {
     int format;
     uint32_t check;
-} stages[] = {{5, 0x3294d6b0u}};
+} stages[] = {{5, 0x3294d6b0u}, {6, 0x7b067364u}};
 
 static void test_stages_and_number_agree(void)
 {

@@ -582,30 +582,163 @@ static void test_an_interlaced_png_over_budget_is_refused_by_name(void)
     free(v);
 }
 
-/* Exif of some length, which libpng holds twice. */
-static void test_what_a_png_says_before_its_pixels_is_held_within_the_budget(void)
+/* The least that a refusal names is enough, and the least. */
+static void test_the_memory_that_a_png_is_refused_for_is_what_it_takes(void)
 {
-    enum { BYTES = 100 << 10 };
-    form f = {.w = 30, .h = 20, .colour = 0, .bits = 8, .idat = 9999, .note_bytes = BYTES};
-    char *note = calloc(1, BYTES + 4);
+    static const uint32_t width[] = {300, 5000, 40000};
     uint64_t seed = 8;
-    memcpy(note, "eXIfII*\0", 8);
-    f.note = note;
+    for (int k = 0; k < 12; k++) {
+        form f = {.w = width[k / 4], .h = 9, .bits = k / 2 % 2 ? 16 : 8, .idat = 9999};
+        f.interlaced = k % 2;
+        f.colour = f.bits == 8 ? 2 : 6;
+        uint16_t *v = draw_samples(&f, &seed);
+        bytes b = make_png(&f, v, NULL);
+        tgi_open_opts o = {.threads = 1, .decode_budget = 64u << 10};
+        write_file(b.p, b.n);
+        tgi_err err = {0}, less = {0};
+        tgi_source *s = NULL;
+        CHECK_EQ(tgi_source_open(path, &o, &s, &err), TG_E_BUDGET);
+        CHECK_STR(err.asked_by, TGI_DECODER_ASKS);
+        o.decode_budget = (size_t)err.tried_bytes - 1;
+        CHECK_EQ(tgi_source_open(path, &o, &s, &less), TG_E_BUDGET);
+        CHECK_EQ(less.tried_bytes, err.tried_bytes);
+        o.decode_budget++;
+        CHECK_EQ(tgi_source_open(path, &o, &s, NULL), TG_OK);
+        CHECK(s && s->ops->codec_bytes(s) <=
+                       o.decode_budget + (16u << 10)); /* the picture beside it */
+        tgi_source_close(&s);
+        free(b.p);
+        free(v);
+    }
+}
+
+/* A chunk with a profile of so many bytes; free it. */
+static char *make_profile(size_t length, size_t *n)
+{
+    static const uint8_t white[12] = {0, 0, 0xf6, 0xd6, 0, 1, 0, 0, 0, 0, 0xd3, 0x2d};
+    uint8_t *p = calloc(1, length);
+    for (int k = 0; k < 4; k++)
+        p[k] = (uint8_t)(length >> (24 - 8 * k));
+    memcpy(p + 8, "\2\x40\0\0mntrRGB XYZ ", 16);
+    memcpy(p + 36, "acsp", 4);
+    memcpy(p + 68, white, 12);
+    uLongf packed = compressBound(length);
+    char *chunk = malloc(7 + packed);
+    memcpy(chunk, "iCCPp\0", 7);
+    compress2((Bytef *)chunk + 7, &packed, p, length, 1);
+    *n = packed + 3;
+    free(p);
+    return chunk;
+}
+
+/* A profile is held in the budget, and left out where it takes more than the most. Damage behind
+ * it is damage, not a lack of memory. */
+static void test_a_profile_in_a_png_is_held_within_the_budget(void)
+{
+    static const struct {
+        size_t profile, budget;
+        tg_status want;
+        int held;
+    } turns[] = {
+        {100u << 10, 64u << 10, TG_E_BUDGET, 0}, {100u << 10, 4u << 20, TG_OK, 1},
+        {17u << 20, 64u << 20, TG_OK, 0},        {17u << 20, 4u << 20, TG_OK, 0},
+        {100u << 10, 64u << 10, TG_E_FORMAT, 0}, {17u << 20, 4u << 20, TG_E_FORMAT, 0}};
+    uint64_t seed = 8;
+    form f = {.w = 30, .h = 20, .colour = 2, .bits = 8, .idat = 9999};
     uint16_t *v = draw_samples(&f, &seed);
-    bytes b = make_png(&f, v, NULL);
-    write_file(b.p, b.n);
-    for (int k = 0; k < 2; k++) {
-        const size_t budget = (size_t)(k ? 4096 : 128) << 10;
-        const tgi_open_opts o = {.threads = 1, .decode_budget = budget};
+    for (size_t k = 0; k < sizeof turns / sizeof turns[0]; k++) {
+        char *chunk = make_profile(turns[k].profile, &f.note_bytes);
+        f.note = chunk;
+        bytes b = make_png(&f, v, NULL);
+        if (turns[k].want == TG_E_FORMAT) /* the checksum of the profile's chunk is wrong */
+            b.p[8 + 25 + 21 + f.note_bytes + 8] ^= 1;
+        const tgi_open_opts o = {.threads = 1, .decode_budget = turns[k].budget};
         tgi_err err = {0};
         tgi_source *s = NULL;
-        CHECK_STATUS(tgi_source_open(path, &o, &s, &err), k ? TG_OK : TG_E_BUDGET, err);
-        if (s)
-            tgi_source_close(&s);
+        write_file(b.p, b.n);
+        CHECK_STATUS(tgi_source_open(path, &o, &s, &err), turns[k].want, err);
+        if (s) {
+            const tgi_image_info *i = s->ops->info(s);
+            CHECK_EQ(i->meta.icc_bytes, turns[k].held ? turns[k].profile : 0);
+            CHECK_STR(i->note, turns[k].held ? ""
+                                             : "its colour profile takes more than 16.00 MiB "
+                                               "and is left out");
+        }
+        tgi_source_close(&s);
+        free(b.p);
+        free(chunk);
     }
-    free(b.p);
     free(v);
-    free(note);
+}
+
+/* Exif of any length costs nothing; where its first part does not say it, that is told. */
+static void test_exif_of_any_length_says_how_a_png_is_turned(void)
+{
+    uint64_t seed = 8;
+    form f = {.w = 30, .h = 20, .colour = 0, .bits = 8, .idat = 9999};
+    uint16_t *v = draw_samples(&f, &seed);
+    static const size_t length[] = {100u << 10, 9u << 20, 17u << 20};
+    for (int k = 0; k < 6; k++) {
+        const int far = k % 2;
+        f.note_bytes = length[k / 2];
+        char *note = calloc(1, f.note_bytes + 4);
+        memcpy(note, "eXIf", 4);
+        tgi_exif_make(6, (uint8_t *)note + 4);
+        note[4 + 5] = (char)far; /* the directory is 64 KiB on */
+        f.note = note;
+        bytes b = make_png(&f, v, NULL);
+        const tgi_open_opts o = {.threads = 1, .decode_budget = 128u << 10};
+        tgi_err err = {0};
+        tgi_source *s = NULL;
+        write_file(b.p, b.n);
+        CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+        if (s) {
+            const tgi_image_info *i = s->ops->info(s);
+            CHECK_EQ(i->meta.orientation, far ? 0 : 6);
+            CHECK_EQ(strstr(i->note, "do not say how the picture is turned") != NULL, far);
+        }
+        tgi_source_close(&s);
+        free(b.p);
+        free(note);
+    }
+    free(v);
+}
+
+/* What belongs before the pixels and stands behind them counts for nothing, and is told of. */
+static void test_chunks_behind_the_pixels_of_a_png_are_told_of(void)
+{
+    static const struct {
+        const char *chunk;
+        size_t n;
+        int told;
+    } behind[] = {{"tRNS\0\1\0\2\0\3", 6, 1},
+                  {"pHYs\0\0\0\1\0\0\0\1\1", 9, 1},
+                  {"iCCPp\0\0", 3, 1},
+                  {"eXIfMM\0*", 4, 1},
+                  {"tRNS", 0, 1},
+                  {"tEXta\0b", 3, 0}};
+    uint64_t seed = 8;
+    for (size_t k = 0; k < 2 * sizeof behind / sizeof behind[0]; k++) {
+        form f = {.w = 30, .h = 20, .colour = 2, .bits = 8, .idat = 9999};
+        f.interlaced = k % 2;
+        uint16_t *v = draw_samples(&f, &seed);
+        atomic_int surplus = 0;
+        const tgi_open_opts o = {.threads = 1, .surplus = &surplus};
+        tgi_err err = {0};
+        tgi_source *s = NULL;
+        bytes b = make_png(&f, v, NULL);
+        b.n -= 12;
+        put_chunk(&b, behind[k / 2].chunk, behind[k / 2].chunk + 4, behind[k / 2].n);
+        put_chunk(&b, "IEND", NULL, 0);
+        write_file(b.p, b.n);
+        CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+        free(read_box(s, 3, 5, 0, 30, &err));
+        CHECK_STR(err.text, "");
+        CHECK_EQ(atomic_load(&surplus), behind[k / 2].told ? TGI_SURPLUS_BEHIND : 0);
+        tgi_source_close(&s);
+        free(b.p);
+        free(v);
+    }
 }
 
 /* ---- JPEG ---- */
@@ -751,7 +884,10 @@ int main(void)
     RUN(test_two_sources_of_a_png_are_read_in_turns);
     RUN(test_png_headers_that_claim_too_much_are_refused_before_memory_is_asked_for);
     RUN(test_an_interlaced_png_over_budget_is_refused_by_name);
-    RUN(test_what_a_png_says_before_its_pixels_is_held_within_the_budget);
+    RUN(test_the_memory_that_a_png_is_refused_for_is_what_it_takes);
+    RUN(test_a_profile_in_a_png_is_held_within_the_budget);
+    RUN(test_exif_of_any_length_says_how_a_png_is_turned);
+    RUN(test_chunks_behind_the_pixels_of_a_png_are_told_of);
 #ifdef TG_TEST_JPEG
     RUN(test_jpeg_files_are_read_in_any_order_as_libjpeg_decodes_them);
     RUN(test_a_cut_jpeg_is_damage_and_a_bent_one_ends_in_a_status);

@@ -306,9 +306,17 @@ static void test_small_planes_do_not_take_the_room_of_large_tiles(void)
     const tgi_sink_spec series = {
         .dtype = TG_DTYPE_U16, .axes = "TYX", .shape = {1000, 30, 40}};
     CHECK_OK(tgi_sink_layout_make(&series, &l, &e), e);
-    CHECK_EQ(l->tile_h, 64);
+    CHECK_EQ(l->tile_h, 32);
+    CHECK_EQ(l->tile_w, 64);
     CHECK(l->file_bytes < 10u << 20); /* 2.4 MB of pixels; in tiles of 256: 131 MB */
     tgi_sink_layout_free(&l);
+    const tgi_sink_spec low = {.dtype = TG_DTYPE_U16, .axes = "YX", .shape = {2, 100000}};
+    CHECK_OK(tgi_sink_layout_make(&low, &l, &e), e);
+    CHECK_EQ(l->tile_h, 16);
+    CHECK_EQ(l->tile_w, 256);
+    tgi_sink_layout_free(&l);
+    CHECK_EQ(tgi_sink_tile_height(100, 256), 112);
+    CHECK_EQ(tgi_sink_tile_height(257, 256), 256);
     CHECK_EQ(tgi_sink_tile_side(1, 1), 16);
     CHECK_EQ(tgi_sink_tile_side(16, 17), 32);
     CHECK_EQ(tgi_sink_tile_side(30, 5000), 256);

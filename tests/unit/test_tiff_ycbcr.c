@@ -183,6 +183,56 @@ static void test_a_block_that_is_cut_off_is_named(void)
     }
 }
 
+/* Bytes packed as badly as the codec allows: 0, PackBits that says of each that it is one; 1, LZW
+ * that begins a new table behind each; 2, PackBits with a step that does nothing before each. */
+static size_t pack_badly(int how, const uint8_t *src, size_t n, uint8_t *dst)
+{
+    size_t at = 0;
+    uint32_t bits = 0, held = 0;
+    for (size_t i = 0; how != 1 && i < n; i++) {
+        if (how == 2)
+            dst[at++] = 128;
+        dst[at++] = 0;
+        dst[at++] = src[i];
+    }
+    for (size_t i = 0; how == 1 && i <= n; i++) {
+        bits = bits << 18 | 256u << 9 | (i < n ? src[i] : 257u);
+        for (held += 18; held >= 8; held -= 8)
+            dst[at++] = (uint8_t)(bits >> (held - 8));
+    }
+    if (how == 1)
+        dst[at++] = (uint8_t)(bits << (8 - held));
+    return at;
+}
+
+static void test_a_block_may_be_packed_badly(void)
+{
+    enum { W = 240, H = 100, MOST = 3 * W * H };
+    static uint8_t plain[MOST], packed[3 * MOST];
+    uint64_t seed = 69;
+    char said[TGI_ERR_TEXT];
+    for (int k = 0; k < 6; k++) {
+        const int how = k / 2, planar = k % 2;
+        form f = {.w = W, .h = H, .bh = H, .across = 1, .down = 1, .fill = 1};
+        f.compression = how == 1 ? COMPRESSION_LZW : COMPRESSION_PACKBITS;
+        f.planar = planar;
+        write_file(&f, &seed);
+        TIFF *t = TIFFOpen(path, "r+");
+        for (uint32_t i = 0; i < (planar ? 3 : 1); i++) {
+            const size_t n = planar ? W * H : MOST;
+            for (size_t p = 0; p < n; p++)
+                plain[p] = (uint8_t)tg_rand(&seed);
+            const size_t m = pack_badly(how, plain, n, packed);
+            CHECK(TIFFWriteRawStrip(t, i, packed, (tmsize_t)m) == (tmsize_t)m);
+        }
+        CHECK(TIFFRewriteDirectory(t));
+        TIFFClose(t);
+        CHECK_EQ(differing(&f, said), how == 2 ? -1 : 0); /* nobody's bound */
+        CHECK_STR(how == 2 ? "" : said, "");
+        CHECK(how != 2 || strstr(said, ", more than pixels take, ") != NULL);
+    }
+}
+
 /* All pixels, interleaved RGB. */
 static void read_rgb(uint32_t w, uint32_t h, uint8_t *rgb)
 {
@@ -367,6 +417,7 @@ int main(void)
     RUN(test_the_colours_are_those_of_libtiff);
     RUN(test_so_are_those_of_planes);
     RUN(test_a_block_that_is_cut_off_is_named);
+    RUN(test_a_block_may_be_packed_badly);
     RUN(test_units_of_4_x_4_are_whole_ones_cut_off);
     RUN(test_bits_the_other_way_round_are_turned);
     RUN(test_planes_are_looked_up_before_they_are_read);
