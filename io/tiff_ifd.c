@@ -696,7 +696,8 @@ static bool is_fax(const tgi_tiff_page *p)
 /* Features we do not read, each by its name and value. */
 static tg_status refuse_features(const tgi_tiff_page *p, uint64_t file_size, tgi_err *err)
 {
-    if (!tgi_unpack_knows(p->compression))
+    /* a file can name no way of our own: compressions are SHORT */
+    if (p->compression > UINT16_MAX || !tgi_unpack_knows(p->compression))
         return tgi_fail(err, TG_E_UNSUPPORTED, "compression %u (%s) is not supported yet",
                         p->compression, tgi_tiff_compression_name(p->compression));
     const bool picture = tgi_unpack_is_picture(p->compression);
