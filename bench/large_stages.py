@@ -2,6 +2,7 @@
 """A network that reads whole images, over one larger than memory: file to file, stage by stage.
 
     python3 bench/large_stages.py --build build-release --scratch DIR [--side 8192] [--ram 512MiB] [--model fns_candy_nc16]
+    python3 bench/large_stages.py --onnxruntime 24 [--side 16384] [--model waifu2x_cunet_n1_x2]
 
 Beside the large image the same network runs, uncut and in turns, over a part of --part pixels that fits: `ratio` is the rate of the first over
 that of the second. A row has time, peak as planned and as measured, and what passed between stages on disk, in bytes for each pixel of the image."""
@@ -43,12 +44,38 @@ def tegula(build, words, cache):
     return json.loads(r.stdout.splitlines()[-1])
 
 
+def peer(model, side, gib, threads):
+    """In a process of its own, whose memory may run out."""
+    code = '''
+import json, resource, sys, time
+import numpy, onnxruntime
+model, side, gib, threads = sys.argv[1], *map(int, sys.argv[2:])
+resource.setrlimit(resource.RLIMIT_AS, (gib << 30, gib << 30))
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = threads
+options.log_severity_level = 4
+net = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+image, start = numpy.full((1, 3, side, side), 0.5, numpy.float32), time.monotonic()
+try:
+    net.run(None, {net.get_inputs()[0].name: image})
+    said = "finished"
+except Exception as e:
+    said = str(e)
+print(json.dumps({"onnxruntime": onnxruntime.__version__, "outcome": said.strip()[-90:], "seconds": round(time.monotonic() - start, 1),
+                  "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10}))
+'''
+    r = subprocess.run([sys.executable, "-c", code, model, str(side), str(gib), str(threads)], capture_output=True, text=True)
+    got = json.loads(r.stdout) if r.returncode == 0 else {"outcome": "ended with %d: %s" % (r.returncode, r.stderr[-200:])}
+    print(json.dumps(dict({"bench": "stages_onnxruntime", "side": side, "address_space_gib": gib, "threads": threads}, **got)))
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--build", default=os.path.join(here, "..", "build-release"))
     p.add_argument("--data", default=os.path.join(here, "..", "..", "shared", "data", "models"))
-    p.add_argument("--scratch", required=True, help="a folder on a disk")
+    p.add_argument("--scratch", help="a folder on a disk")
+    p.add_argument("--onnxruntime", type=int, metavar="GIB", help="instead: ONNX Runtime in so much memory")
     p.add_argument("--model", default="fns_candy_nc16")
     p.add_argument("--side", type=int, default=8192)
     p.add_argument("--part", type=int, default=1024)
@@ -59,6 +86,10 @@ def main():
     model = os.path.join(a.data, a.model, "model.onnx")
     if not os.path.exists(model):
         raise SystemExit("%s: not there" % model)
+    if a.onnxruntime:
+        return peer(model, a.side, a.onnxruntime, a.threads)
+    if not a.scratch:
+        p.error("--scratch DIR, or --onnxruntime GIB")
     with tempfile.TemporaryDirectory(dir=a.scratch) as folder:
         image = os.path.join(folder, "in.tif")
         draw(image, a.side)
