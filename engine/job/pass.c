@@ -116,9 +116,10 @@ tg_status tgi_pass_take_device(tgi_pass *p, tg_job *job, const tgi_tiling *t,
 size_t tgi_pass_peak(const tgi_pass *p)
 {
     const tgi_bytes *b = &p->job->plan.bytes;
+    const int to_come = p->job->dev.ops && p->job->plan.choice.staged; /* of each stage */
     tgi_mem_trim();
     return tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture +
-           b->pyramid;
+           b->pyramid + (to_come ? b->pinned + b->weights : 0);
 }
 
 /* ---- Rows -------------------------------------------------------------------------------- */

@@ -25,6 +25,7 @@ C = Command(sys.argv[1], EMULATED)
 SIDE = 200 if EMULATED else 3000
 CHANNELS = 12
 KILLS = 6
+CONTEXT = 8 << 20  # of the emulated device: it alone is no memory of this process
 SEED = int(os.environ.get("TEGULA_TEST_SEED", time.time()))
 GREY = [port("x", ["N", 1, "H", "W"])], [port("y", ["N", 1, "H", "W"])]
 
@@ -91,6 +92,10 @@ def compare(net, precision, *words):
     taken = done.get("device_measured_bytes", 0)
     C.expect(0 < taken <= planned["device_peak_bytes"] <= done["device_budget_bytes"],
              f"{net} {precision} {words}: {taken} bytes taken, {planned['device_peak_bytes']} planned")
+    if EMULATED:
+        here = done["measured_peak_bytes"] - (taken - CONTEXT)
+        C.expect(here <= done["predicted_peak_bytes"],
+                 f"{net} {precision} {words}: {here} bytes here, {done['predicted_peak_bytes']} planned")
     return planned["staged"]
 
 
