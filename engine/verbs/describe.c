@@ -6,7 +6,9 @@
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
+#include "engine/plan/stage.h"
 #include "io/npy.h"
+#include "kernels/reduce.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -412,21 +414,65 @@ static tg_status put_sized(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *
     return only_ours(st);
 }
 
+/* Narrow strips of a stage. */
+static tg_status strips_of(const tgi_stage *stage, size_t *arena, tgi_err *err)
+{
+    tgi_tiling t;
+    const int64_t cut[3] = {0, 0, 64};
+    TGI_TRY(tgi_tiling_make(stage, cut, 8, 1, NULL, &t, err));
+    *arena = t.arena_bytes;
+    tgi_tiling_free(&t);
+    return TG_OK;
+}
+
+/* What is gathered in a stage. */
+static size_t states_of(const tgi_stage *stage)
+{
+    size_t bytes = 0;
+    for (int o = 0; o < stage->n_out; o++) {
+        const tgi_stage_out *out = &stage->out[o];
+        const tgi_net_node *n = out->reduced ? &stage->net->nodes[out->whole] : NULL;
+        if (n)
+            bytes = tgi_sat_add(
+                bytes,
+                tgi_granules_bytes(&stage->net->shapes.desc[out->value],
+                                   tgi_reduce_what(tgi_reduce_of(n->node->op, &n->ctx))));
+    }
+    return bytes;
+}
+
+/* The largest of all stages, what passes between them being on a disk. 0: one of them needs all
+ * pixels at once. */
+static tg_status strips_of_stages(tgi_stages *s, size_t *most, tgi_err *err)
+{
+    *most = 0;
+    for (int k = 0; k < s->n; k++)
+        if (s->stage[k].whole_op)
+            return TG_OK;
+    for (int k = 0; k < s->n; k++) {
+        size_t bytes;
+        TGI_TRY(tgi_stage_lifetimes(&s->stage[k], err));
+        TGI_TRY(strips_of(&s->stage[k], &bytes, err));
+        bytes = tgi_sat_add(bytes, states_of(&s->stage[k]));
+        *most = bytes > *most ? bytes : *most;
+    }
+    return TG_OK;
+}
+
 /* Smallest arena and weights for 32768 x 32768 pixels: the narrowest useful strips. */
 static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be,
                                sized *giga, tgi_err *err)
 {
-    tgi_tiling t;
-    const int64_t cut[3] = {0, 0, 64};
+    size_t bytes = 0;
     if (g->spatial != 2 || g->fixed_size)
         return TG_OK;
     tg_status st = giga->stages ? TG_OK : open_sized(giga, g, be, GIGA, err);
-    if (st == TG_OK && !giga->stages->one.whole_op &&
-        (st = tgi_tiling_make(&giga->stages->one, cut, 8, 1, NULL, &t, err)) == TG_OK) {
+    if (st == TG_OK)
+        st = giga->stages->one.whole_op ? strips_of_stages(giga->stages, &bytes, err)
+                                        : strips_of(&giga->stages->one, &bytes, err);
+    if (st == TG_OK && bytes)
         tgi_jw_uint(w, "smallest_bytes_for_gigapixel",
-                    tgi_sat_add(t.arena_bytes, giga->net->packed_bytes));
-        tgi_tiling_free(&t);
-    }
+                    tgi_sat_add(bytes, giga->net->packed_bytes));
     return only_ours(st);
 }
 

@@ -111,6 +111,8 @@ static void test_operators_that_read_the_whole_image_are_named(void)
     CHECK_EQ(number(cut, "after_stage"), 1);
     CHECK_STR(text_of(cut, "operator"), "InstanceNormalization");
     CHECK_STR(text_of(cut, "node"), first);
+    const double least = number(m, "smallest_bytes_for_gigapixel");
+    CHECK(least > 1e6 && least < 8e6);
     tgi_json_free(&m);
 }
 
@@ -122,6 +124,7 @@ static void test_operators_are_those_of_the_model(void)
     const char *name, *before = "";
     CHECK_EQ(number(ops, "MatMul"), 9);
     CHECK_EQ(number(ops, "Einsum"), 13);
+    CHECK(!tgi_json_get(m, "smallest_bytes_for_gigapixel")); /* products of all pixels */
     CHECK(!tgi_json_get(ops, "PixelMatMul") && !tgi_json_get(ops, "ChannelNorm"));
     const tgi_json *w = tgi_json_first(tgi_json_get(m, "whole_extent_operators"));
     for (; w && tgi_json_str(w, &name); w = tgi_json_next(w)) {
