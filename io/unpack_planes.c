@@ -153,7 +153,7 @@ static tg_status planes_exact(void *state, const uint8_t *src, size_t n, uint8_t
 }
 
 const tgi_codec tgi_codec_planes_as_rgb = {.name = "planar YCbCr",
-                                           .fuzzed = TGI_FUZZED_LITTLE,
+                                           .fuzzed = TGI_FUZZED,
                                            .open = planes_open,
                                            .close = planes_close,
                                            .bytes = planes_bytes,

@@ -199,7 +199,7 @@ static tg_status ycbcr_exact(void *state, const uint8_t *src, size_t n, uint8_t 
 }
 
 const tgi_codec tgi_codec_as_rgb = {.name = "YCbCr",
-                                    .fuzzed = TGI_FUZZED_LITTLE,
+                                    .fuzzed = TGI_FUZZED,
                                     .open = ycbcr_open,
                                     .close = ycbcr_close,
                                     .bytes = ycbcr_bytes,
