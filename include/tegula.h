@@ -537,9 +537,11 @@ TG_API tg_status tg_copy(tg_ctx *ctx, const tg_opts *o);
  * @param json returned; release with tg_text_free. */
 TG_API tg_status tg_job_plan_json(tg_job *job, int why, char **json);
 /** Write the plans that were rejected when the job was last planned as one JSON object with the
- * member `rejected`. It is there after a plan that was refused, too (TG_E_BUDGET), and tells what
- * was tried. Plans nothing; the error of the job's context stays.
- * @param json returned; release with tg_text_free. */
+ * member `rejected`: an empty list before the first plan. It is there after a plan that was refused,
+ * too (TG_E_BUDGET), and tells what was tried. Plans nothing; the error of the job's context stays.
+ * @param job on the thread that plans it
+ * @param json returned; release with tg_text_free.
+ * @return TG_E_ARG: a NULL; TG_E_NOMEM. */
 TG_API tg_status tg_job_rejected_json(const tg_job *job, char **json);
 /** Write every resolved setting as a job file for tg_opts_load. @param json returned; release
  * with tg_text_free. */

@@ -55,8 +55,10 @@ void tgi_jpeg_destroy(tgi_jpeg *j, j_common_ptr info);
  * calling function but what does not change. */
 #define TGI_JPEG_TRY(j) setjmp((j)->escape)
 
-/* Bytes that libjpeg may see at once while it reads rows, for each block that it decodes together, so
- * that it tells of codes that are none. No block has as many, but where 0xff fills. */
+/* Bytes that libjpeg may see at once while it reads rows, so that it tells of codes that are none: of
+ * one block, which is always enough to go on with where the source gives more at any time, times the
+ * blocks that it decodes together where it has to see all of them. No block has as many, but where
+ * 0xff fills. */
 #define TGI_JPEG_CAREFUL ((size_t)DCTSIZE2 * 8 - 1)
 
 /* Room for decoding rows of an image of `width` pixels in one scan of sequential JPEG.

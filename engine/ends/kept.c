@@ -133,6 +133,8 @@ tg_status tgi_kept_check(const tgi_kept *k, const tgi_kept_value *of, const tgi_
     const int n = v->ext.rank;
     const tgi_range z = n == 5 ? box->ax[2] : (tgi_range){0, 1}, y = box->ax[n - 2],
                     x = box->ax[n - 1];
+    if (room_bytes < sizeof(float))
+        return tgi_fail(err, TG_E_INTERNAL, "no room to look at what lies on disk");
     const int cb = tgi_kept_lanes(k->plan->cut->one.net, of->value);
     const int64_t blocks = tgi_ceil_div(v->c, cb), ny = v->ext.dim[n - 2],
                   nx = v->ext.dim[n - 1];

@@ -417,9 +417,27 @@ static tg_status hand_out(tgi_device_exec *e, int k, tgi_err *err)
     return st;
 }
 
+/* Are there places for the counts and pixels of output o? */
+static tg_status check_room(const tgi_device_exec *e, int o, const tgi_box *box, size_t bytes,
+                            tgi_err *err)
+{
+    size_t rows = 1, end = e->lay.out_bytes;
+    for (int a = TGI_STREAM_AXIS; a < box->rank - 1; a++)
+        rows *= (size_t)tgi_range_len(box->ax[a]);
+    for (int i = 0; i < e->now->steps.cell.stage->n_out; i++)
+        if (e->lay.out_at[i] > e->lay.out_at[o] && e->lay.out_at[i] < end)
+            end = e->lay.out_at[i];
+    return rows * 2 * sizeof(uint32_t) <= e->lay.counts_bytes[o] &&
+                   bytes <= end - e->lay.out_at[o] - e->lay.counts_bytes[o]
+               ? TG_OK
+               : tgi_fail(err, TG_E_INTERNAL, "a band of output %d is larger than its buffer",
+                          o);
+}
+
 /* The rows that the band completes of each output that somebody takes, into the store steps; to
- * buffer k. Returns whether there are any. */
-static int store(tgi_device_exec *e, const int64_t *from, int k, tgi_box *box, size_t *bytes)
+ * buffer k. *any: there are some. */
+static tg_status store(tgi_device_exec *e, const int64_t *from, int k, tgi_box *box,
+                       size_t *bytes, int *any, tgi_err *err)
 {
     tgi_device_steps *s = &e->now->steps;
     const int n = s->cell.stage->n_out;
@@ -428,11 +446,14 @@ static int store(tgi_device_exec *e, const int64_t *from, int k, tgi_box *box, s
         if (s->store_of[o] >= 0)
             box[o] = tgi_cell_kept(&s->cell, o, from[o]);
         char *at = e->out[k] + e->lay.out_at[o];
-        if (!tgi_box_empty(&box[o]))
-            bytes[o] = tgi_device_steps_store(s, o, &box[o], at, at + e->lay.counts_bytes[o],
-                                              e->cell.mul, e->cell.add);
+        if (tgi_box_empty(&box[o]))
+            continue;
+        bytes[o] = tgi_device_steps_store(s, o, &box[o], at, at + e->lay.counts_bytes[o],
+                                          e->cell.mul, e->cell.add);
+        TGI_TRY(check_room(e, o, &box[o], bytes[o], err));
     }
-    return !all_empty(box, n);
+    *any = !all_empty(box, n);
+    return TG_OK;
 }
 
 /* Bring the band's rows back. What the buffer holds on the host is handed out first, while the
@@ -476,7 +497,8 @@ static tg_status run_band(tgi_device_exec *e, int *done, tgi_err *err)
     if (feeds)
         TGI_TRY(feed(e, in, err));
     tgi_device_steps_nodes(s);
-    const int yields = store(e, from, k, out, bytes);
+    int yields = 0;
+    TGI_TRY(store(e, from, k, out, bytes, &yields, err));
     if (yields)
         TGI_TRY(e->ops->wait(e->device, e->now->queue, e->event[k].back, err));
     TGI_TRY(e->ops->program_run(e->now->program, s->step, err));

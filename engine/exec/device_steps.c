@@ -4,6 +4,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "kernels/granule.h"
 
 #include <string.h>
 
@@ -54,14 +55,16 @@ static int64_t rows_per_band(const tgi_tiling *t, int value)
     return t->slot[value].ring; /* an input */
 }
 
-/* Longest share of output o, on an axis, that goes with a cell: tgi_axis_share rounds both of
- * its ends down. */
+/* Longest share of output o, on an axis, that goes with a cell: tgi_axis_share rounds both of its
+ * ends down, and what is gathered goes in whole granules. */
 static int64_t longest_share(const tgi_tiling *t, int o, int axis)
 {
     const int64_t cut = t->cut[tgi_cut_of_axis(t->net, axis)];
     const int64_t d0 = tgi_stage_out_dim(t->stage, 0, axis);
     const int64_t d = tgi_stage_out_dim(t->stage, o, axis);
-    return d == d0 ? cut : tgi_min(d, cut * d / d0 + 1);
+    const int64_t share = d == d0 ? cut : cut * d / d0 + 1;
+    const int64_t more = t->stage->out[o].reduced ? TGI_GRANULE - 1 : 0;
+    return tgi_min(d, share + more);
 }
 
 void tgi_device_store_most(const tgi_tiling *t, int o, int64_t *rows, int64_t *pixels)

@@ -22,8 +22,8 @@ size_t tgi_device_stage_up(const tgi_tiling *t, const tgi_device_form *form,
                            size_t at[TGI_MAX_PORTS]);
 /* Bytes of pixels that a band of it moves, both ways. */
 double tgi_device_stage_pixels(const tgi_tiling *t, const tgi_device_form *form);
-/* What of the device and of this machine the stages take: *need of the one that takes most there,
- * with the host's part of the one that takes most here. */
+/* What the stages take: *need is that of the stage that takes most of the device, but `pinned` and
+ * `packing` are the most that any stage takes here; *form is the last stage's. */
 tg_status tgi_device_stages_need(tg_job *job, tgi_device_need *need, tgi_device_form *form,
                                  tgi_err *err);
 

@@ -119,8 +119,13 @@ typedef struct tgi_job_device {
     tgi_device_others others; /* at that moment */
     uint64_t limit_bytes;     /* what may be allocated beside the context */
     uint64_t budget_bytes, margin_bytes;
-    /* Of the tilings that do not fit this machine's host memory: the least that one takes. */
+    /* Bytes of this machine that the tilings that were tried take at least: of a net in stages the
+     * most of its stages, at the best places of what passes between them. */
     size_t host_least;
+    const void *host_stage;          /* whose tilings are tried, */
+    size_t stage_least, place_least; /* what they take at least; the most of stages so far */
+    size_t
+        host_over; /* stages together took so much more than each by itself: planned with less */
     size_t kept_bytes;   /* here, of what passes between the stages that are being planned */
     uint64_t most_taken; /* seen on the device in a stage of the run */
     double seconds_before[3]; /* that its queues worked before the run, for measurements */

@@ -351,6 +351,23 @@ double tgi_job_device_all_seconds(const tg_job *job, const tgi_tiling *t, double
     return tgi_device_all_seconds(&r, t, items, lanes, pixel_bytes);
 }
 
+static void next_stage(tgi_job_device *d, const void *stage)
+{
+    if (d->host_stage && d->stage_least > d->place_least)
+        d->place_least = d->stage_least;
+    d->host_stage = stage;
+    d->stage_least = SIZE_MAX;
+}
+
+void tgi_job_device_next_place(tg_job *job)
+{
+    tgi_job_device *d = &job->dev;
+    next_stage(d, NULL);
+    if (d->place_least && d->place_least < d->host_least)
+        d->host_least = d->place_least;
+    d->place_least = 0;
+}
+
 size_t tgi_job_device_extra(tg_job *job, const tgi_tiling *t, size_t host)
 {
     tgi_device_need need;
@@ -363,10 +380,12 @@ size_t tgi_job_device_extra(tg_job *job, const tgi_tiling *t, size_t host)
     }
     const size_t here =
         tgi_sat_add(tgi_sat_add(need.pinned, need.packing), host_beside(job, t, &form));
-    if (here > host) {
-        job->dev.host_least = here < job->dev.host_least ? here : job->dev.host_least;
+    if (job->dev.host_stage != t->stage)
+        next_stage(&job->dev, t->stage);
+    if (here < job->dev.stage_least)
+        job->dev.stage_least = here;
+    if (here > host)
         return SIZE_MAX;
-    }
     /* The tiling's arena is counted by who asks; the device rounds it up. */
     const size_t block = need.block > t->arena_bytes ? need.block - t->arena_bytes : 0;
     return tgi_sat_add(block, need.program);
@@ -458,7 +477,8 @@ void tgi_job_device_lines(tg_job *job)
     tgi_job_add_line(p, "packing", p->bytes.weights, TG_PLAN_MEMORY, 0, "%s",
                      "the largest layer's weights, while they are sent");
     tgi_job_add_line(p, "pinned", p->bytes.pinned, TG_PLAN_MEMORY, 0, "%s",
-                     "rows that come back from the device");
+                     p->choice.staged ? "what goes to the device and comes back, of a stage"
+                                      : "rows that come back from the device");
 }
 
 void tgi_job_device_keep_refused(tg_job *job)

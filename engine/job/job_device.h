@@ -35,6 +35,9 @@ double tgi_job_device_all_seconds(const tg_job *job, const tgi_tiling *t, double
 /* What a tiling takes on the device beside the arena; SIZE_MAX when the host has no room for
  * its side of it: `host` bytes are left there. */
 size_t tgi_job_device_extra(tg_job *job, const tgi_tiling *t, size_t host);
+/* The tilings that are tried from now on are of another place of what passes between stages, or of
+ * another net: dev.host_least has what there was. */
+void tgi_job_device_next_place(tg_job *job);
 /* Of a plan: all that the job will hold on the device, context included. */
 uint64_t tgi_job_device_planned(const tg_job *job);
 /* Bytes taken on the device now: the context, and what is not free any more beside it; 0 when

@@ -44,10 +44,21 @@ static size_t fixed_bytes(const tg_job *job)
            b->receipt + b->picture + b->pyramid + b->statistics + b->rows;
 }
 
-/* What a first pass takes of a reservation that has no arena for it: that lies on a device. */
+#define CHECK_BYTES ((size_t)64 << 10)
+
+/* What passes between stages may lie on disk where --scratch names a folder that is on one. */
+static int keeps_on_disk(const tg_job *job)
+{
+    return job->set.scratch && !job->scratch_place.in_memory;
+}
+
+/* What a first pass takes of a reservation that has no arena for it: that lies on a device. So does
+ * a look at what a stopped run left on disk. */
 static size_t pass_beside(const tg_job *job)
 {
-    return job->dev.ops ? job->ends->first_pass(job) : 0;
+    const size_t pass = job->dev.ops ? job->ends->first_pass(job) : 0;
+    const size_t check = job->dev.ops && keeps_on_disk(job) ? CHECK_BYTES : 0;
+    return pass > check ? pass : check;
 }
 
 /* Blocks that are mapped whatever the tiling. */
@@ -61,13 +72,15 @@ static size_t mapped_bytes(const tg_job *job)
 static size_t host_room(const tg_job *job)
 {
     const tgi_plan_part *p = &job->plan;
-    const size_t taken = tgi_sat_add(fixed_bytes(job), pass_beside(job));
+    const size_t taken =
+        tgi_sat_add(tgi_sat_add(fixed_bytes(job), pass_beside(job)), job->dev.host_over);
     return p->budget > taken ? tgi_room_beside(p->budget - taken, mapped_bytes(job)) : 0;
 }
 
 size_t tgi_plan_least_bytes(const tg_job *job)
 {
-    const size_t host = job->dev.ops ? job->dev.host_least : job->plan.choice.smallest_bytes;
+    const size_t host = job->dev.ops ? tgi_sat_add(job->dev.host_least, job->dev.host_over)
+                                     : job->plan.choice.smallest_bytes;
     return tgi_sat_add(tgi_with_tables(host, mapped_bytes(job)),
                        tgi_sat_add(fixed_bytes(job), pass_beside(job)));
 }
@@ -152,13 +165,7 @@ static size_t rows_in_of(void *user, const tgi_tiling *t)
     return job->ends->rows_in(job, t);
 }
 
-/* What passes between stages may lie on disk where --scratch names a folder that is on one. */
-static int keeps_on_disk(const tg_job *job)
-{
-    return job->set.scratch && !job->scratch_place.in_memory;
-}
-
-/* Room for it. What a stopped run of this output has there already is used again. */
+/* Room for what passes between stages on disk. What a stopped run of this output has there already is used again. */
 static uint64_t kept_room(const tg_job *job)
 {
     return job->scratch_place.free_bytes +
@@ -169,11 +176,9 @@ static uint64_t kept_room(const tg_job *job)
 static size_t device_room_of(void *user, size_t beside)
 {
     tg_job *job = user;
+    tgi_job_device_next_place(job);
     job->dev.kept_bytes = beside;
-    if (host_room(job) > beside)
-        return job->dev.limit_bytes;
-    job->dev.host_least = beside < job->dev.host_least ? beside : job->dev.host_least;
-    return 0;
+    return host_room(job) > beside ? job->dev.limit_bytes : 0;
 }
 
 /* What an interrupted run decided of its last stage holds for this one, too, as far as it can. */
@@ -243,7 +248,8 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
     tgi_choose_args a;
     fill_args(job, p->fixed, &a);
     job->dev.host_least = SIZE_MAX;
-    job->dev.kept_bytes = 0;
+    job->dev.kept_bytes = job->dev.place_least = 0;
+    job->dev.host_stage = NULL;
     *out = (tgi_choice){.smallest_bytes = SIZE_MAX};
     if (p->adopts && p->adopted.staged >= (int64_t)p->budget && may_run_stages(job) &&
         choose_stages(job, &a, out) == TG_OK) { /* what its stages have done stays of use */
@@ -265,6 +271,7 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
     tg_status st = tgi_choose(&a, out, NULL);
     if (st == TG_E_BUDGET && may_run_stages(job))
         st = choose_stages(job, &a, out);
+    tgi_job_device_next_place(job);
     out->beside_bytes = p->bytes.weights;
     return st;
 }
@@ -439,9 +446,13 @@ static void say_what_is_held(const tg_job *job, size_t least, tgi_err *err)
 
 static tg_status refuse(tg_job *job, tgi_err *err)
 {
-    const size_t least = tgi_plan_least_bytes(job);
-    if (job->dev.ops && job->plan.choice.smallest_bytes != SIZE_MAX)
-        return tgi_job_device_refuse(job, job->plan.choice.smallest_bytes, err);
+    const tgi_plan_part *p = &job->plan;
+    const size_t on_device = p->choice.smallest_bytes;
+    size_t least = tgi_plan_least_bytes(job);
+    if (job->dev.ops && on_device != SIZE_MAX && on_device > job->dev.limit_bytes)
+        return tgi_job_device_refuse(job, on_device, err);
+    if (job->dev.ops && p->choice.tiling.slot && p->bytes.total > least)
+        least = p->bytes.total;
     const tg_status st = job->ends->refuse(job, least, err);
     if (st == TG_E_BUDGET) {
         say_what_is_held(job, least, err);
@@ -543,11 +554,12 @@ static void count_stages(tg_job *job)
     b->kept_disk = s->disk_bytes;
 }
 
+/* All bytes of what was chosen. */
 static tg_status count(tg_job *job, tgi_err *err)
 {
     tgi_plan_part *p = &job->plan;
     tgi_bytes *b = &p->bytes;
-    const size_t pass = job->ends->first_pass(job);
+    const size_t pass = job->dev.ops ? pass_beside(job) : job->ends->first_pass(job);
     job->ends->count(job);
     if (job->dev.ops)
         TGI_TRY(tgi_job_device_count(job, host_room(job), err));
@@ -560,7 +572,13 @@ static tg_status count(tg_job *job, tgi_err *err)
                                           b->rows + b->receipt + kept);
     b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->tilings +
                b->page_tables + b->pinned;
-    if (b->total > p->budget)
+    return TG_OK;
+}
+
+static tg_status conclude(tg_job *job, tgi_err *err)
+{
+    tgi_plan_part *p = &job->plan;
+    if (p->bytes.total > p->budget)
         return refuse(job, err);
     p->n_lines = 0;
     job->ends->write_lines(job);
@@ -632,19 +650,36 @@ static tg_status confirm(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
-/* What the one before was refused is no matter of this one. */
-static tg_status attempt(tg_job *job, tgi_err *err)
+static tg_status choose_and_count(tg_job *job, tgi_err *err)
 {
-    *err = (tgi_err){0};
-    job->refused_bytes = 0;
-    job->refused.ops = NULL;
-    job->uncounted.code = TG_OK;
     TGI_TRY(tgi_job_plan_on_device(job, job->ends->shapes(job), plan_afresh, job, err));
     if (!job->dev.ops)
         TGI_TRY(plan_afresh(job, err));
     if (job->ends->choose_again)
         TGI_TRY(job->ends->choose_again(job, err));
     return count(job, err);
+}
+
+#define TOGETHER_TRIED 6
+
+/* What the one before was refused is no matter of this one. Of stages on a device one may pin most
+ * and another read the longest rows: then all are chosen again, with less. */
+static tg_status attempt(tg_job *job, tgi_err *err)
+{
+    const tgi_plan_part *p = &job->plan;
+    *err = (tgi_err){0};
+    job->refused_bytes = 0;
+    job->refused.ops = NULL;
+    job->uncounted.code = TG_OK;
+    job->dev.host_over = 0;
+    for (int i = 0;; i++) {
+        TGI_TRY(choose_and_count(job, err));
+        if (!job->dev.ops || !p->choice.staged || p->bytes.total <= p->budget ||
+            i == TOGETHER_TRIED)
+            return conclude(job, err);
+        job->dev.host_over += job->dev.host_over + (p->bytes.total - p->budget);
+        tgi_job_drop_plan(job);
+    }
 }
 
 tg_status tgi_job_plan(tg_job *job, tgi_plan_ask ask, tgi_err *err)

@@ -306,7 +306,8 @@ void tgi_pass_times(const tgi_pass *p, double write_wait, tg_run_result *res)
 
 void tgi_pass_stop(tgi_pass *p)
 {
-    tgi_pass_device_end(p);
+    if (p->stages.plan)
+        tgi_pass_device_end(p);
     tgi_run_device_stop(&p->device); /* what it still copies is the loader's, */
     tgi_loader_close(&p->loader);    /* which may still be reading into the device's staging */
     tgi_run_device_close(&p->device);

@@ -20,7 +20,7 @@ tg_status tgi_pass_device_begin(struct tgi_pass *p, tgi_err *err);
 /* All bands of a core; what they hand out is stored when it returns. */
 tg_status tgi_pass_device_core(struct tgi_pass *p, int64_t cell, const tgi_range core[3],
                                tg_status (*tick)(void *user, tgi_err *err), tgi_err *err);
-/* Again and again. */
+/* Close the stage's executor and its memory; may be called again. */
 void tgi_pass_device_end(struct tgi_pass *p);
 
 #endif

@@ -93,12 +93,13 @@ static double gain_of(tg_job *job, tgi_measured *m)
 
 /* ---- What it saves ----------------------------------------------------------------------- */
 
-/* Nodes of `net` that the library would compute. Another net may have copies of them. */
+/* Nodes of `net` that the library would compute. Another net of the same graph has copies of some,
+ * which yield the same value. */
 static int takes_over(const void *net, const tgi_node *node)
 {
     const tgi_net *n = net;
     for (int i = 0; i < n->n_nodes; i++)
-        if (n->nodes[i].node->op == node->op && strcmp(n->nodes[i].node->name, node->name) == 0)
+        if (n->nodes[i].node->dst[0] == node->dst[0])
             return n->nodes[i].variant && (n->nodes[i].variant->kinds & TGI_KIND_LIBRARY);
     return 0;
 }

@@ -88,21 +88,9 @@ static tg_status open_reader(tgi_run_device *r, tgi_err *err)
                                   &r->reader, err);
 }
 
-tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *t, void *rows,
-                              tgi_err *err)
+void tgi_run_device_warn(const tgi_run_device *r)
 {
-    const tgi_job_device *d = &job->dev;
-    const tgi_device_io io = {r, fetch, ahead, take};
-    *r = (tgi_run_device){
-        .job = job, .tiling = t, .rows = rows, .items = job->ends->items(job), .item = -1};
-    TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
-    for (int k = 0; k < 2; k++)
-        TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],
-                               err));
-    if (job->plan.choice.staged) /* each stage opens its own executor (pass_device.h) */
-        return TG_OK;
-    TGI_TRY(open_reader(r, err));
-    TGI_TRY(tgi_device_exec_open(d->ops, d->device, t, &d->form, &io, &r->exec, err));
+    tg_job *job = r->job;
     if (r->staging[0].ordinary || r->staging[1].ordinary || !tgi_device_exec_is_pinned(r->exec))
         tgi_job_warn(job,
                      "%s: the system pins no memory (a limit on locked memory?); copies pass "
@@ -113,6 +101,25 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
                      "%s: the driver made no graph of %d parts of the network; their kernels "
                      "are launched one by one, and small ones take longer",
                      job->device_text, tgi_device_exec_loose(r->exec));
+}
+
+tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *t, void *rows,
+                              tgi_err *err)
+{
+    const tgi_job_device *d = &job->dev;
+    const tgi_device_io io = {r, fetch, ahead, take};
+    *r = (tgi_run_device){
+        .job = job, .tiling = t, .rows = rows, .items = job->ends->items(job), .item = -1};
+    job->dev.most_taken = 0;
+    TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
+    for (int k = 0; k < 2; k++)
+        TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],
+                               err));
+    if (job->plan.choice.staged) /* each stage opens its own executor (pass_device.h) */
+        return TG_OK;
+    TGI_TRY(open_reader(r, err));
+    TGI_TRY(tgi_device_exec_open(d->ops, d->device, t, &d->form, &io, &r->exec, err));
+    tgi_run_device_warn(r);
     return TG_OK;
 }
 

@@ -35,6 +35,8 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
 tg_status tgi_run_device_open_ends(tgi_run_device *r, tg_job *job, const tgi_tiling *t,
                                    const tgi_device_form *form, const tgi_device_io *io,
                                    tgi_err *err);
+/* Tell what the system pinned no memory for, and what the driver made no graph of. */
+void tgi_run_device_warn(const tgi_run_device *r);
 /* The device reads and writes nothing any more: what fills the staging can be closed. */
 void tgi_run_device_stop(tgi_run_device *r);
 void tgi_run_device_close(tgi_run_device *r);

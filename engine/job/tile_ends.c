@@ -524,7 +524,7 @@ static void write_lines(tg_job *job)
     tgi_size_text(p->choice.tiling.lower_bound_bytes, size, sizeof size);
     snprintf(live, sizeof live, "activations; %s live together at most", size);
     tgi_plan_network_lines(job, text, live);
-    if (!p->choice.staged)
+    if (!p->choice.staged || b->staging) /* else in the arena */
         tgi_job_add_line(p, "staging", b->staging, TG_PLAN_MEMORY, 0, "%s",
                          "rows read ahead of the network");
     snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,

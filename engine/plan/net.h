@@ -67,8 +67,8 @@ typedef struct tgi_net_value {
 
 typedef struct tgi_net {
     const tgi_graph *g; /* borrowed, or `split` */
-    tgi_graph *split
-        [2]; /* the same with other nodes (graph/split.h), each of the one before, or NULL */
+    /* the same with other nodes (graph/split.h), each made of the one before; NULL: as it was */
+    tgi_graph *split[2];
     const tgi_kernel_set *be;
     tgi_shapes shapes;
     int rank; /* of all activations: 4 or 5 */

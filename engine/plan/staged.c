@@ -383,7 +383,7 @@ static void count_moved(tgi_staged *s)
 
 static int is_floor_known(const chooser *c)
 {
-    return c->a->cut->floor_used == c->a->cut->one.net->n_used;
+    return !c->apart && c->a->cut->floor_used == c->a->cut->one.net->n_used;
 }
 
 /* What the stages but the last one need: the same for every grid of the output and every place
@@ -407,7 +407,8 @@ static tg_status find_floor(chooser *c, tgi_err *err)
         c->floor = got.smallest_bytes > c->floor ? got.smallest_bytes : c->floor;
     }
     cut->floor = c->floor;
-    cut->floor_used = cut->one.net->n_used;
+    cut->floor_used =
+        c->apart ? -1 : cut->one.net->n_used; /* places take room of another kind */
     return TG_OK;
 }
 

@@ -9,7 +9,8 @@
  *      |--- value b ------------|
  *      |~~~ numbers ~~|~~~~~~~~~|             of reductions: a few floats, always at hand
  *
- * MEMORY. All stages use one arena, which holds the rows on their way in behind it; the values
+ * MEMORY. All stages use one arena (on a device, `room`, each has an executor of its own, and
+ * arena_bytes and window_bytes are those of no block), which holds the rows on their way in behind it; the values
  * kept in memory share a block by the stages in which they are alive (arena.h), those on disk a
  * file in the same way. Reductions that are being gathered have a block of states. */
 #ifndef TGI_STAGED_H
@@ -97,6 +98,7 @@ int tgi_stages_last(const tgi_stages *s);
 /* How a value is kept: dense, [z][y][block][x][lane], as in views of full rings, in lanes of the net;
  * of a device in planes. */
 uint64_t tgi_kept_bytes(const tgi_net *net, int v);
+/* Channels that lie side by side there. */
 int tgi_kept_lanes(const tgi_net *net, int v);
 /* Where value v is kept; NULL: it is not. */
 const tgi_kept_value *tgi_kept_of(const tgi_staged *s, int v);

@@ -336,6 +336,8 @@ static void test_tiles_divide_the_cells_that_an_image_is_computed_in(void)
     for (int64_t cell = 16; cell <= 8192; cell += 16) {
         const int64_t side = tgi_sink_tile_of_cell(cell);
         CHECK(side >= 16 && side <= 512 && side % 16 == 0 && cell % side == 0);
+        for (int64_t k = 64; k <= 512; k += 16) /* where there is a larger one, it is one */
+            CHECK(cell % k || side >= 64);
     }
 }
 
