@@ -226,15 +226,17 @@ static tg_status stages_with(tg_job *job, const tgi_choose_args *a, uint64_t dis
  * (tgi_job_check_disk). */
 static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
-    const size_t uncut = out->smallest_bytes;
+    const tgi_choice uncut = *out;
     const int disk = keeps_on_disk(job);
     tg_status st = stages_with(job, a, disk ? kept_room(job) : 0, out);
     if (st == TG_E_BUDGET && disk)
         st = stages_with(job, a, UINT64_MAX, out);
     if (st == TG_E_BUDGET && !disk)
         st = choose_sparing(job, a, out);
-    if (st != TG_OK && uncut < out->smallest_bytes)
-        out->smallest_bytes = uncut;
+    if (st != TG_OK && uncut.smallest_bytes < out->smallest_bytes)
+        out->smallest_bytes = uncut.smallest_bytes;
+    out->n_tried = uncut.n_tried; /* in one pass: what stages are there for */
+    memcpy(out->tried, uncut.tried, sizeof out->tried);
     return st;
 }
 

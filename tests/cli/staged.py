@@ -137,6 +137,14 @@ def text_says_what_json_says():
     expect("stage_list" not in r.stdout, "stages stand in staged")
 
 
+def why_tells_of_one_pass():
+    """Of a plan in stages, and of one that is refused: what did not fit."""
+    for ram, code in (("72MiB", 0), ("3MiB", 71)):
+        r = run("plan", "-m", "norms.onnx", "tall.tif", "--ram", ram, "--why")
+        expect(r.returncode == code and re.search(r"\n  \d+x\d+ .* does not fit\n", r.stdout.partition("\nrejected ")[2]),
+               f"{ram}: {r.returncode}: {r.stdout[-600:]}")
+
+
 def queries_stream_past_keys_and_values():
     ram = re.search(r"give --ram (\d+)MiB", run("plan", "-m", "look.onnx", "wide.tif", "--ram", "1MiB").stderr)[1]
     p = plan("-m", "look.onnx", "wide.tif", "--ram", f"{int(ram) + 1}MiB")
@@ -275,6 +283,7 @@ def prepare():
 
 
 main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
+               why_tells_of_one_pass,
                info_says_what_needs_all_pixels, queries_stream_past_keys_and_values, verify_compares_stages_with_the_whole,
                a_picture_shows_the_seams_of_others, an_image_that_comes_in_late_is_read,
                each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
