@@ -141,7 +141,7 @@ def why_tells_of_one_pass():
     """Of a plan in stages, and of one that is refused: what did not fit."""
     for ram, code in (("72MiB", 0), ("3MiB", 71)):
         r = run("plan", "-m", "norms.onnx", "tall.tif", "--ram", ram, "--why")
-        expect(r.returncode == code and re.search(r"\n  \d+x\d+ .* does not fit\n", r.stdout.partition("\nrejected ")[2]),
+        expect(r.returncode == code and re.search(r"\n  \d+x\d+ .* does not fit\n", r.stdout[r.stdout.find("rejected "):]),
                f"{ram}: {r.returncode}: {r.stdout[-600:]}")
 
 
