@@ -162,6 +162,30 @@ def values_lie_in_memory_or_on_disk():
     C.expect(where == {"memory", "disk"}, f"values were kept in {sorted(where)}")
 
 
+def forget_killed():
+    for name in os.listdir("."):
+        if name.startswith("killed.tif"):
+            os.remove(name)
+
+
+def kill_runs(net, words, env, rng, most):
+    """Runs of `most` seconds each, until one ends: how many were killed, and began with what another left."""
+    killed = went_on = 0
+    forget_killed()
+    for k in range(KILLS + 1):
+        went_on += os.path.exists("killed.tif.stages")
+        with subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as one:
+            try:
+                _, said = one.communicate(timeout=rng.uniform(0.4, 1) * most if k < KILLS else 20 * most + 60)
+                C.expect(one.returncode == 0, f"{net}: goes on: {one.returncode}: {said}")
+                break
+            except subprocess.TimeoutExpired:
+                one.send_signal(signal.SIGKILL)
+                killed += 1
+                C.expect(k < KILLS, f"{net} {words}: it does not end")
+    return killed, went_on
+
+
 def stop_and_go_on(net, *words):
     """kill -9 again and again: at least one run goes on with what another has written down."""
     rng = random.Random(SEED)
@@ -170,26 +194,16 @@ def stop_and_go_on(net, *words):
     start = time.monotonic()
     subprocess.run(words[:-1] + ["timed.tif", "-y"], env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     whole = time.monotonic() - start
-    killed = went_on = 0
-    for k in range(KILLS + 1):
-        went_on += os.path.exists("killed.tif.stages")
-        with subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as one:
-            try:
-                _, said = one.communicate(timeout=rng.uniform(0.3, 0.8) * whole if k < KILLS else 20 * whole + 60)
-                C.expect(one.returncode == 0, f"{net}: goes on: {one.returncode}: {said}")
-                break
-            except subprocess.TimeoutExpired:
-                one.send_signal(signal.SIGKILL)
-                killed += 1
-                C.expect(k < KILLS, f"{net} {words}: it does not end")
+    for patience in (0.8, 0.4, 0.2, 0.1):  # where the first run was held up the others are through too early
+        killed, went_on = kill_runs(net, words, env, rng, patience * whole)
+        if killed and went_on:
+            break
     C.expect(killed and went_on, f"{net}: {killed} runs were killed, {went_on} went on (seed {SEED})")
     C.expect(os.path.exists("killed.tif") and pixels("killed.tif") == pixels(f"{net}.fp32.tif"),
              f"{net}: pixels of one pass after {killed} kills (seed {SEED})")
     left = [name for name in os.listdir(".") if name.startswith("killed.tif.") and not name.endswith(".json")]
     C.expect(not left and not os.listdir("scratch"), f"left: {left} {os.listdir('scratch')}")
-    for name in os.listdir("."):
-        if name.startswith("killed.tif"):
-            os.remove(name)
+    forget_killed()
 
 
 def killed_runs_go_on():
