@@ -14,18 +14,19 @@
 
 tg_status tgi_job_tracker_open(tg_job *job, int go_on, tg_tracker **out, tgi_err *err)
 {
-    char csv[4096], picture[4096];
+    char path[4096];
+    const int drawn =
+        tgi_opts_given(job->opts, TGI_OPT_PLOT); /* asked now, not after hours of work */
+    const int named = drawn && tgi_gate_plot(job->opts, path, sizeof path);
     tgi_tracker_opts o = {.every = {.ms = LINE_MS},
                           .peak_ms = PEAK_MS,
                           .go_on = go_on,
                           .how = job->log.how,
-                          .csv = tgi_gate_log(job->opts, csv, sizeof csv),
+                          .csv = tgi_gate_log(job->opts, path, sizeof path),
                           .budget = job->plan.budget};
     (void)tgi_opts_interval(job->opts, TGI_OPT_LOG_INTERVAL, &o.every);
     o.look = tgi_look_here(o.csv != NULL);
-    const int drawn =
-        tgi_opts_given(job->opts, TGI_OPT_PLOT); /* now, not after hours of work */
-    if (drawn && (!o.csv || !tgi_gate_plot(job->opts, picture, sizeof picture)))
+    if (drawn && (!o.csv || !named))
         return tgi_fail(err, TG_E_ARG,
                         "--plot: there is no output to name the picture after; "
                         "give --plot=FILE.svg and --log FILE.csv");

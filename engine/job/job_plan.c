@@ -165,7 +165,8 @@ static size_t rows_in_of(void *user, const tgi_tiling *t)
     return job->ends->rows_in(job, t);
 }
 
-/* Room for what passes between stages on disk. What a stopped run of this output has there already is used again. */
+/* Room for what passes between stages on disk. What a stopped run of this output has there already
+ * is used again. */
 static uint64_t kept_room(const tg_job *job)
 {
     return job->scratch_place.free_bytes +
@@ -202,7 +203,7 @@ static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, 
 static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
     tgi_stages *s = job->plan.stages;
-    tgi_choice spared;
+    tgi_choice spared = *out; /* with what was tried in one pass */
     TGI_TRY(tgi_stages_spare(s, NULL));
     if (job->dev.ops && !tgi_device_takes_stages(job, s->sparing))
         return TG_E_BUDGET;
@@ -226,17 +227,15 @@ static tg_status stages_with(tg_job *job, const tgi_choose_args *a, uint64_t dis
  * (tgi_job_check_disk). */
 static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
 {
-    const tgi_choice uncut = *out;
+    const size_t uncut = out->smallest_bytes;
     const int disk = keeps_on_disk(job);
     tg_status st = stages_with(job, a, disk ? kept_room(job) : 0, out);
     if (st == TG_E_BUDGET && disk)
         st = stages_with(job, a, UINT64_MAX, out);
     if (st == TG_E_BUDGET && !disk)
         st = choose_sparing(job, a, out);
-    if (st != TG_OK && uncut.smallest_bytes < out->smallest_bytes)
-        out->smallest_bytes = uncut.smallest_bytes;
-    out->n_tried = uncut.n_tried; /* in one pass: what stages are there for */
-    memcpy(out->tried, uncut.tried, sizeof out->tried);
+    if (st != TG_OK && uncut < out->smallest_bytes)
+        out->smallest_bytes = uncut;
     return st;
 }
 
@@ -526,8 +525,9 @@ void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
     if (job->dev.ops) {
         tgi_job_device_lines(job);
         if (b->arena)
-            tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s",
-                             "of the first pass over the image");
+            tgi_job_add_line(
+                p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s",
+                "of the first pass over the image, and of a look at what lies on disk");
     } else {
         tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "%s", weights);
         arena_line(job, arena);

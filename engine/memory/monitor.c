@@ -198,7 +198,7 @@ static void find_mount(const char *root, const cgroup_kind *k, cgroup_mount *out
 /* What one group allows and uses; 0 when it says neither. */
 static int look_in(const char *root, const cgroup_kind *k, const char *folder, tgi_cgroup *out)
 {
-    char path[1024], stat[8192];
+    char path[1024], stat[4096]; /* of 50 lines; this lies deep on small stacks */
     *out = (tgi_cgroup){.version = k == &v2 ? 2 : 1, .limit = TGI_UNLIMITED};
     for (int i = 0; i < 3 && k->limit[i]; i++) {
         const uint64_t l = limit_in(root, folder, k->limit[i]);

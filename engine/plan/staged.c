@@ -526,7 +526,10 @@ tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *
     tgi_staged *best = NULL, *counted = NULL;
     size_t least = SIZE_MAX;
     int n = 0;
-    memset(out, 0, sizeof *out);
+    out->tiling = (tgi_tiling){0};
+    out->staged = NULL;
+    out->seconds = out->least_seconds = 0;
+    out->chosen_bytes = out->beside_bytes = 0;
     out->smallest_bytes = SIZE_MAX;
     tg_status st = open_staged(a, &counted, err);
     n = counted ? counted->n_kept : 0;

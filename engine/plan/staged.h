@@ -81,7 +81,7 @@ typedef struct tgi_staged_args {
 /* Choose a tiling for each stage, and what is kept where: as much in memory as is fastest. Into
  * out->staged, and out->tiling, of the stage that hands out the net's first output.
  * TG_E_BUDGET: nothing fits; out->smallest_bytes says what the smallest would take, as far as
- * disk_limit goes. Release with tgi_choice_free. */
+ * disk_limit goes. What was tried before in one pass stays listed. Release with tgi_choice_free. */
 tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *err);
 void tgi_staged_free(tgi_staged **s);
 

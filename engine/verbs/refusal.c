@@ -471,35 +471,50 @@ static uint64_t room_now(const tgi_err *err, tgi_machine *m)
                : tgi_budget_of(m->free_bytes, m->own_bytes);
 }
 
-void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
-                         const tg_job *job, tg_refusal *out)
+static void explain(asking *a)
 {
-    asking a = {.err = err, .opts = opts, .job = job, .verb = verb, .out = out};
-    memset(out, 0, sizeof *out);
-    if (job && job->refused_bytes) {
-        a.t0 = tgi_processor_seconds();
-        explain_device(&a);
+    const tgi_err *err = a->err;
+    tg_refusal *out = a->out;
+    if (a->job && a->job->refused_bytes) {
+        a->t0 = tgi_processor_seconds();
+        explain_device(a);
         return;
     }
-    if (!opts || tgi_machine_of(opts, &a.machine, NULL) != TG_OK)
-        tgi_machine_here(&a.machine);
-    out->asked_by = err->asked_by ? err->asked_by : "an allocation";
-    out->tried_bytes = err->asked_by             ? err->tried_bytes
-                       : err->code == TG_E_NOMEM ? tgi_mem_refused_bytes()
-                                                 : 0;
-    out->free_bytes = a.machine.free_bytes;
-    snprintf(out->limited_by, sizeof out->limited_by, "%s", a.machine.limited_by);
-    if (a.machine.here)
+    if (!a->opts || tgi_machine_of(a->opts, &a->machine, NULL) != TG_OK)
+        tgi_machine_here(&a->machine);
+    out->free_bytes = a->machine.free_bytes;
+    snprintf(out->limited_by, sizeof out->limited_by, "%s", a->machine.limited_by);
+    if (a->machine.here)
         list_holders(out);
-    if (!opts)
+    if (!a->opts)
         return;
-    out->budget_bytes =
-        job && job->plan.budget ? job->plan.budget : tgi_machine_budget(&a.machine, opts, NULL);
+    out->budget_bytes = a->job && a->job->plan.budget
+                            ? a->job->plan.budget
+                            : tgi_machine_budget(&a->machine, a->opts, NULL);
     if (!err->asked_by || strcmp(err->asked_by, TGI_HEADER_ASKS) == 0)
         return; /* a small block, or what opening with more allowed would take at once: not the
                    plan's to cure */
     (void)tgi_caches_clear();
-    a.room = room_now(err, &a.machine); /* without them */
-    a.t0 = tgi_processor_seconds();
-    find_remedies(&a);
+    a->room = room_now(err, &a->machine); /* without them */
+    a->t0 = tgi_processor_seconds();
+    find_remedies(a);
+}
+
+void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
+                         const tg_job *job, tg_refusal *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!job || !job->refused_bytes) {
+        out->asked_by = err->asked_by ? err->asked_by : "an allocation";
+        out->tried_bytes = err->asked_by             ? err->tried_bytes
+                           : err->code == TG_E_NOMEM ? tgi_mem_refused_bytes()
+                                                     : 0;
+    }
+    /* Plans are made in there: a machine is too much for a small stack beneath them. */
+    asking *a = tgi_calloc(TGI_TAG_MISC, 1, sizeof *a);
+    if (!a)
+        return;
+    *a = (asking){.err = err, .opts = opts, .job = job, .verb = verb, .out = out};
+    explain(a);
+    tgi_free(a);
 }
