@@ -43,6 +43,7 @@ enum {
 /* Values of PhotometricInterpretation that have a name here. */
 enum {
     TGI_TIFF_MINISWHITE = 0,
+    TGI_TIFF_MINISBLACK = 1,
     TGI_TIFF_RGB = 2,
     TGI_TIFF_PALETTE = 3,
     TGI_TIFF_CMYK = 5,

@@ -1,10 +1,10 @@
 /* tiff_maker.c - sizes of pixels in the words of three makers:
  *
- *   Aperio   ImageDescription, fields between bars: "...|AppMag = 20|MPP = 0.4990|...":
- * micrometres of the slide itself; its thumbnail, label and macro have others; FEI      tags
- * 34680 and 34682, an INI file: "[Scan]", "PixelWidth=7.70833e-09": metres; Zeiss    tag 34118
- * of electron microscopes, lines: "AP_IMAGE_PIXEL_SIZE", and below it "Image Pixel Size = 10.2
- * nm" (newer ones call it "AP_PIXEL_SIZE", "Pixel Size").
+ *   Aperio  ImageDescription, fields between bars: "...|AppMag = 20|MPP = 0.4990|...":
+ *           micrometres of the slide itself; its thumbnail, label and macro have others
+ *   FEI     tags 34680 and 34682, an INI file: "[Scan]", "PixelWidth=7.70833e-09": metres
+ *   Zeiss   tag 34118 of electron microscopes, lines: "AP_IMAGE_PIXEL_SIZE", and below it
+ *           "Image Pixel Size = 10.2 nm" (newer ones call it "AP_PIXEL_SIZE", "Pixel Size")
  *
  * They stand in no tag that TIFF knows of, and the resolution tags beside them say 96 dpi or
  * nothing. Texts are looked through, bounded, and believed only where a number is plausible.

@@ -9,7 +9,7 @@
  *  1. Data first: a slot that counts n tiles is written only after fdatasync of OUT.partial
  *     returned with all n of them.
  *  2. A slot carries the checksum of the n records it counts. So slot and records go out with
- * one fdatasync, in any order: a slot whose records did not arrive is invalid.
+ *     one fdatasync, in any order: a slot whose records did not arrive is invalid.
  *  3. A new slot never overwrites the newest durable one. After a crash the slot found is made
  *     durable in its own place before the other place is used again.
  *  4. Tile i lies behind tile i-1 without a gap; the first behind the front. So any prefix of
@@ -17,8 +17,8 @@
  *  5. Texts that a durable slot points to are never overwritten; statistics are replaced by
  *     writing behind them, and only while there is no record.
  *  6. OUT appears by rename, after fdatasync of complete data and offsets, and after a durable
- * slot said FINAL. OUT.journal disappears only after the folder was synced with the new name,
- * and last of all files that have no use then.
+ *     slot said FINAL. OUT.journal disappears only after the folder was synced with the new
+ *     name, and last of all files that have no use then.
  *  7. Tiles that earlier runs wrote are read back before OUT gets its name. One that does not
  *     match its record is computed again and written in its place, and only if it is what the
  *     record says: no tile behind it moves, and no record changes.
@@ -27,7 +27,7 @@
  *  9. OUT.partial and OUT.made exist only behind a head of OUT.journal that is on the disk, and
  *     go before it: so they are known for ours. Without a head they are somebody's.
  * 10. After a failed fdatasync nothing is written any more (what it left in the page cache
- * proves nothing); the next run starts at the last slot on the disk.
+ *     proves nothing); the next run starts at the last slot on the disk.
  *
  * States on disk, who leaves them, and what the next run does
  *
@@ -38,7 +38,8 @@
  *   no head, a partial  somebody's files
  *   or made file        -> TG_E_EXISTS; where the caller may overwrite, begin() looks whether
  *                          they begin as its own would (the journal was lost), and discards
- * them slot n < all        crash in append()/sync()
+ *                          them
+ *   slot n < all        crash in append()/sync()
  *                       -> RESUME: resume() cuts OUT.partial to the committed length
  *   slot n = all        crash in finish() before FINAL -> RESUME, nothing to append, finish()
  *   FINAL, OUT.partial  crash before the rename        -> the same

@@ -73,6 +73,19 @@ class Stopped(Check):
         print(f"  {what}: {whole:.1f} s, {SIGNALS - late} times stopped, within {worst:.2f} s", flush=True)
         self.expect(late <= (SIGNALS + 1) // 2, f"{what}: {late} of {SIGNALS} signals came too late to show anything")
 
+    def long_enough(self, verb, name, words):
+        """Writes the network, of more nodes on a machine that takes no time for the first ones; the verb's seconds."""
+        nodes = NODES
+        while True:
+            with open("net.onnx", "wb") as f:
+                f.write(CHOSEN[name](nodes))
+            code, whole, _, text = self.one([verb, *words], float("inf"))
+            self.expect(code in (0, 71), f"{verb}, {name}: exit {code}: {text[-300:]}")
+            if whole > LONG or nodes >= 8 * NODES:
+                self.expect(whole > LONG, f"{verb}, {name}: {whole:.2f} s are too few to show anything")
+                return whole
+            nodes *= 2
+
 
 def main():
     check = Stopped(os.path.abspath(sys.argv[1]))
@@ -82,15 +95,11 @@ def main():
         with open("x.npy", "wb") as f:
             f.write(npy("<f4", "(1, 2, 512, 256)", bytes(4 * 2 * 512 * 256)))
         for name in sys.argv[5:] or CHOSEN:
-            with open("net.onnx", "wb") as f:
-                f.write(CHOSEN[name](NODES))
             plan = ["-m", "net.onnx", "x.npy"]
             verbs = [("info", ["net.onnx"]), ("plan", plan), ("run", [*plan, "-o", "y.npy", "-y"])]
             for verb, words in verbs[:2] if sys.argv[5:] else verbs:
                 if verb != "run":
-                    code, whole, _, text = check.one([verb, *words], float("inf"))
-                    check.expect(code in (0, 71), f"{verb}, {name}: exit {code}: {text[-300:]}")
-                    check.expect(whole > LONG, f"{verb}, {name}: {whole:.2f} s are too few to show anything")
+                    whole = check.long_enough(verb, name, words)
                 check.stops(f"{verb}, {name}", whole, verb, *words)
     print("failed" if check.failed else "all well")
     return 1 if check.failed else 0

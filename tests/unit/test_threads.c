@@ -1,10 +1,16 @@
-/* test_threads.c - threads of the library: work done ahead, and no part in the program's signals. */
+/* test_threads.c - threads of the library: work done ahead, loops, and no part in the program's
+ * signals. */
 #include "engine/base/ahead.h"
 #include "engine/base/beside.h"
+#include "engine/base/clock.h"
 #include "kernels/threads.h"
 #include "tests/tg_test.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -109,10 +115,95 @@ static void test_handlers_run_on_threads_of_the_program_alone(void)
     sigaction(SIGUSR1, &before, NULL);
 }
 
+/* ---- Loops ------------------------------------------------------------------------------- */
+
+typedef struct tally {
+    atomic_int done[64];
+    atomic_int strange; /* threads that are none of the pool */
+    int n_threads;
+} tally;
+
+static void count_job(void *arg, int64_t job, int thread)
+{
+    tally *t = arg;
+    atomic_fetch_add(&t->done[job], 1);
+    if (thread < 0 || thread >= t->n_threads)
+        atomic_fetch_add(&t->strange, 1);
+}
+
+/* Each loop has its own tally on the stack: who is late must not draw from the next one. */
+static void test_every_job_is_done_once_however_late_a_worker_is(void)
+{
+    uint64_t seed = 3;
+    for (int n = 1; n <= 9; n += 2) {
+        tgi_err err = {0};
+        tgi_threads *pool = NULL;
+        CHECK_OK(tgi_threads_open(n, &pool, &err), err);
+        int wrong = 0;
+        for (int loop = 0; loop < 4000; loop++) {
+            const int jobs = (int)tg_rand_in(&seed, 0, 64);
+            tally t = {.n_threads = n};
+            tgi_parallel(pool, jobs, count_job, &t);
+            for (int i = 0; i < 64; i++)
+                wrong += atomic_load(&t.done[i]) != (i < jobs);
+            wrong += atomic_load(&t.strange);
+        }
+        CHECK_EQ(wrong, 0);
+        tgi_threads_close(&pool);
+    }
+}
+
+static void *burn(void *arg)
+{
+    atomic_bool *stop = arg;
+    while (!atomic_load(stop)) {
+    }
+    return NULL;
+}
+
+/* Workers that the system hardly runs, behind one that takes all there is of one processor. Were
+ * they waited for in every loop, twenty thousand would take a minute. */
+static void test_a_loop_waits_for_nobody_who_does_nothing_in_it(void)
+{
+    cpu_set_t before, one;
+    const int cpu = sched_getcpu();
+    if (cpu < 0 || sched_getaffinity(0, sizeof before, &before) != 0)
+        return;
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)cpu, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    const struct sched_param none = {0};
+    CHECK(sched_setscheduler(0, SCHED_IDLE, &none) == 0); /* what is started now is so, too */
+    tgi_err err = {0};
+    tgi_threads *pool = NULL;
+    CHECK_OK(tgi_threads_open(2, &pool, &err), err);
+    /* Back again, which the system may not allow; then the caller is as slow as its worker. */
+    if (sched_setscheduler(0, SCHED_OTHER, &none) == 0) {
+        atomic_bool stop = false;
+        pthread_t burner;
+        CHECK(pthread_create(&burner, NULL, burn, &stop) == 0);
+        const double start = tgi_seconds();
+        int loops = 0;
+        while (loops < 20000 && tgi_seconds() - start < 10) {
+            tally t = {.n_threads = 2};
+            tgi_parallel(pool, 8, count_job, &t);
+            loops++;
+        }
+        printf("%d loops in %.2f s\n", loops, tgi_seconds() - start);
+        CHECK_EQ(loops, 20000);
+        atomic_store(&stop, true);
+        pthread_join(burner, NULL);
+    }
+    tgi_threads_close(&pool);
+    sched_setaffinity(0, sizeof before, &before);
+}
+
 int main(void)
 {
     RUN(test_what_was_asked_for_is_done_when_it_is_taken);
     RUN(test_closing_waits_for_the_work_at_hand);
+    RUN(test_every_job_is_done_once_however_late_a_worker_is);
+    RUN(test_a_loop_waits_for_nobody_who_does_nothing_in_it);
     RUN(test_handlers_run_on_threads_of_the_program_alone);
     return TEST_END();
 }
