@@ -89,7 +89,7 @@ static void print_stage(const char *stage)
 {
     char a[CLI_TEXT];
     const char *reads = "      reads ", *gives = "\n      hands out ";
-    const char *looks = "; at once ";
+    const char *looks = "; at once ", *pieces = "; in pieces ";
     printf("  %2d  nodes %d", (int)number(stage, "stage"), (int)number(stage, "nodes"));
     if (number(stage, "recomputed_nodes"))
         printf(" (%d recomputed)", (int)number(stage, "recomputed_nodes"));
@@ -99,6 +99,7 @@ static void print_stage(const char *stage)
     put_list(stage, "reads_kept", &reads, put_name);
     put_list(stage, "reads_numbers", &reads, put_numbers);
     put_list(stage, "reads_at_once", &looks, put_name);
+    put_list(stage, "reads_in_pieces", &pieces, put_name);
     put_list(stage, "keeps", &gives, put_kept);
     put_list(stage, "gathers", &gives, put_numbers);
     put_list(stage, "outputs", &gives, put_output);

@@ -68,6 +68,12 @@ typedef struct tgi_variant {
      * NULL: none. Besides `scratch`, kernels use up to 48 KiB of each thread's stack. */
     size_t (*scratch_bytes)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads);
+    /* Of a node that looks at whole extents beside rows (tgi_op.by_rows): above 0, all it looks at
+     * may come in pieces of a multiple of so many pixels, a power of two; the last one as it is
+     * (tgi_call.piece). Then its scratch stays from piece to piece, and is larger by `state_bytes`,
+     * of a box of so many pixels at most. */
+    int piece;
+    size_t (*state_bytes)(const tgi_op_ctx *ctx, int64_t pixels);
     /* Time of the variant over the time that the op's `flops` would take; NULL: 1. */
     double (*cost)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay);
     /* What it reads where that is more than the op's own need says: as tgi_op's slide, and

@@ -156,6 +156,11 @@ typedef struct tgi_call {
     const void *packed;   /* what the variant's `pack` wrote; NULL for references */
     void *scratch;        /* what the variant booked, 64-byte aligned */
     tgi_threads *threads; /* NULL: run on the calling thread */
+    /* Of a node that is called once for each piece of what it looks at (tgi_variant.piece): which
+     * sources come in pieces, as bits, and which of their pixels are there: by their numbers, as
+     * x, in a single row. 0: all sources are there as they lie in the image. */
+    uint32_t in_pieces;
+    tgi_range piece;
     /* Of a device's variant alone (kernels/device.h): */
     const tgi_box *boxes;       /* of a flat node: for each result, what is kept of it */
     int64_t most[TGI_MAX_RANK]; /* lengths of `box` at most, in any band of any cell */

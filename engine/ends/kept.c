@@ -39,20 +39,19 @@ static void keep_error(moving *m, tg_status st, const tgi_err *err)
         m->err = *err;
 }
 
-/* One row of all blocks. */
-static void move_row(void *arg, int64_t job, int thread)
+/* Pixels of one row, of all its blocks: [x) of row `row` of the value, counted over all z, to or from
+ * pixel x0 of row y of layer z of the view. */
+static void move_pixels(moving *m, int64_t row_of, tgi_range x, int64_t z, int64_t y,
+                        int64_t x0)
 {
-    moving *m = arg;
-    const int64_t ny = tgi_range_len(m->y), z = m->z.lo + job / ny, y = m->y.lo + job % ny;
     const int cb = m->view->cb;
-    const size_t n = (size_t)(tgi_range_len(m->x) * cb) * sizeof(float);
+    const size_t n = (size_t)(tgi_range_len(x) * cb) * sizeof(float);
     uint64_t sum = 0;
-    (void)thread;
     for (int64_t b = 0; b < m->blocks; b++) {
-        float *row = tgi_view_row(m->view, b, z, y) + (m->x.lo - m->view->x0) * cb;
+        float *row = tgi_view_row(m->view, b, z, y) + (x0 - m->view->x0) * cb;
         const uint64_t at =
-            m->of->at + (uint64_t)((((z * m->ny + y) * m->blocks + b) * m->nx + m->x.lo) * cb) *
-                            sizeof(float);
+            m->of->at +
+            (uint64_t)(((row_of * m->blocks + b) * m->nx + x.lo) * cb) * sizeof(float);
         tgi_err e = {0};
         tg_status st = TG_OK;
         if (m->of->on_disk && m->writes) {
@@ -69,6 +68,38 @@ static void move_row(void *arg, int64_t job, int thread)
     }
     if (sum)
         atomic_fetch_add(&m->k->sums[m->of - m->k->plan->kept], sum);
+}
+
+/* One row of a box. */
+static void move_row(void *arg, int64_t job, int thread)
+{
+    moving *m = arg;
+    const int64_t rows = tgi_range_len(m->y), z = m->z.lo + job / rows,
+                  y = m->y.lo + job % rows;
+    (void)thread;
+    move_pixels(m, z * m->ny + y, m->x, z, y, m->x.lo);
+}
+
+/* Of a run of pixels what lies in one row. */
+static void move_run(void *arg, int64_t job, int thread)
+{
+    moving *m = arg;
+    const int64_t row = m->x.lo / m->nx + job, first = row * m->nx;
+    const tgi_range in = tgi_range_clip(m->x, first, first + m->nx);
+    (void)thread;
+    move_pixels(m, row, (tgi_range){in.lo - first, in.hi - first}, 0, 0, in.lo);
+}
+
+static tg_status moved(const tgi_kept *k, moving *m, tgi_err *err)
+{
+    const tg_status st = (tg_status)atomic_load(&m->failed);
+    if (st == TG_E_FORMAT) /* this run has made it long enough, and no input is damaged */
+        return tgi_fail(
+            err, TG_E_IO,
+            "%s: values between stages lie there, and it is shorter than it was made: "
+            "did somebody cut it? The same command goes on",
+            k->path);
+    return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", m->err.text);
 }
 
 static tg_status move(const tgi_kept *k, const tgi_kept_value *of, const tgi_view *view,
@@ -88,14 +119,25 @@ static tg_status move(const tgi_kept *k, const tgi_kept_value *of, const tgi_vie
                 .writes = writes};
     atomic_init(&m.failed, TG_OK);
     tgi_parallel(k->pool, tgi_range_len(m.z) * tgi_range_len(m.y), move_row, &m);
-    const tg_status st = (tg_status)atomic_load(&m.failed);
-    if (st == TG_E_FORMAT) /* this run has made it long enough, and no input is damaged */
-        return tgi_fail(
-            err, TG_E_IO,
-            "%s: values between stages lie there, and it is shorter than it was made: "
-            "did somebody cut it? The same command goes on",
-            k->path);
-    return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", m.err.text);
+    return moved(k, &m, err);
+}
+
+tg_status tgi_kept_read_pixels(const tgi_kept *k, int v, const tgi_view *view, tgi_range p,
+                               tgi_err *err)
+{
+    const tgi_kept_value *of = tgi_kept_of(k->plan, v);
+    if (!of)
+        return tgi_fail(err, TG_E_INTERNAL, "value %d is kept nowhere", v);
+    const tgi_desc *ext = &k->plan->cut->one.net->values[v].ext;
+    moving m = {.k = k,
+                .of = of,
+                .view = view,
+                .x = p,
+                .blocks = tgi_view_blocks(view),
+                .nx = ext->dim[ext->rank - 1]};
+    atomic_init(&m.failed, TG_OK);
+    tgi_parallel(k->pool, (p.hi - 1) / m.nx - p.lo / m.nx + 1, move_run, &m);
+    return moved(k, &m, err);
 }
 
 tg_status tgi_kept_write(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,

@@ -34,6 +34,10 @@ tg_status tgi_kept_write(const tgi_kept *k, int v, const tgi_view *view, const t
 tg_status tgi_kept_read(const tgi_kept *k, int v, const tgi_view *view, const tgi_box *box,
                         tgi_err *err);
 
+/* A row of its pixels [p), counted over the image: x of the view is a pixel's number. */
+tg_status tgi_kept_read_pixels(const tgi_kept *k, int v, const tgi_view *view, tgi_range p,
+                               tgi_err *err);
+
 /* Where value v lies, which is kept in memory. */
 const float *tgi_kept_place(const tgi_kept *k, int v);
 

@@ -17,6 +17,7 @@ struct tgi_exec {
     tgi_view *seg;   /* operands of one node, rebuilt for each call */
     int64_t *before; /* per output: rows there before the band */
     tgi_exec_times seconds;
+    double in_pieces;           /* seconds of the band's nodes that went into loading */
     double (*node_clock)(void); /* NULL: nodes are not timed */
     double *node_seconds;
 };
@@ -140,6 +141,59 @@ static tg_status run_flat(const tgi_cell *c, int k, tgi_err *err)
     return TG_OK;
 }
 
+/* The pixels of what node k looks at. */
+static int64_t pixels_looked_at(const tgi_net_node *n, uint32_t sources)
+{
+    const tgi_desc *d = &n->ctx.src[__builtin_ctz(sources)];
+    int64_t pixels = 1;
+    for (int a = TGI_STREAM_AXIS; a < d->rank; a++)
+        pixels *= d->dim[a];
+    return pixels;
+}
+
+/* A piece of every input that comes in pieces; their views are of it from here on. */
+static tg_status load_pieces(tgi_exec *e, tgi_range p, tgi_err *err)
+{
+    tgi_cell *c = &e->cell;
+    for (int i = 0; i < c->stage->n_loaded; i++) {
+        const int v = c->stage->in[i].value;
+        const tgi_net_value *t = &c->net->values[v];
+        if (!c->stage->in[i].in_pieces)
+            continue;
+        c->view[v] =
+            (tgi_view){.base = (float *)(void *)((char *)c->arena + c->t->slot[v].offset),
+                       .c = t->c,
+                       .cb = t->cb,
+                       .x0 = p.lo,
+                       .width = tgi_range_len(p),
+                       .block_pitch = (size_t)(tgi_range_len(p) * t->cb),
+                       .y_ring = 1,
+                       .z_ring = 1};
+        TGI_TRY(e->io.piece(e->io.user, i, &c->view[v], p, err));
+    }
+    return TG_OK;
+}
+
+/* A node that looks at more than is there at once. */
+static tg_status run_in_pieces(tgi_exec *e, int k, tgi_call *call, tgi_view *seg,
+                               tgi_operand *src, tgi_err *err)
+{
+    const tgi_cell *c = &e->cell;
+    const tgi_net_node *n = tgi_stage_node(c->stage, k);
+    const int64_t all = pixels_looked_at(n, call->in_pieces), step = tgi_stage_piece(c->stage);
+    for (int64_t p = 0; p < all; p += step) {
+        const double t0 = tgi_seconds();
+        call->piece = (tgi_range){p, tgi_min(all, p + step)};
+        if (e->io.stop)
+            TGI_TRY(e->io.stop(e->io.user, err));
+        TGI_TRY(load_pieces(e, call->piece, err));
+        e->in_pieces += tgi_seconds() - t0;
+        (void)tgi_cell_operands(c, k, seg, src);
+        n->variant->run(call);
+    }
+    return TG_OK;
+}
+
 static tg_status run_node(tgi_exec *e, int k, tgi_range rows, tgi_err *err)
 {
     const tgi_cell *c = &e->cell;
@@ -151,18 +205,21 @@ static tg_status run_node(tgi_exec *e, int k, tgi_range rows, tgi_err *err)
     (void)tgi_cell_operands(c, k, e->seg, src);
     for (int d = 0; d < n->ctx.n_dst; d++)
         dst[d] = c->view[n->node->dst[d]];
-    const tgi_call call = {.ctx = &n->ctx,
-                           .src = src,
-                           .dst = dst,
-                           .box = tgi_cell_rows(c, n->node->dst[0], rows),
-                           .epi = n->epi,
-                           .n_epi = n->n_epi,
-                           .packed = e->packed + n->packed_offset,
-                           .scratch = scratch_of(c, k),
-                           .threads = e->pool};
+    tgi_call call = {.ctx = &n->ctx,
+                     .src = src,
+                     .dst = dst,
+                     .box = tgi_cell_rows(c, n->node->dst[0], rows),
+                     .epi = n->epi,
+                     .n_epi = n->n_epi,
+                     .packed = e->packed + n->packed_offset,
+                     .scratch = scratch_of(c, k),
+                     .in_pieces = tgi_stage_pieces_of(c->stage, k),
+                     .threads = e->pool};
     if (tgi_box_empty(&call.box))
         return TG_OK;
-    if (n->variant) {
+    if (call.in_pieces) {
+        TGI_TRY(run_in_pieces(e, k, &call, e->seg, src, err));
+    } else if (n->variant) {
         n->variant->run(&call);
     } else {
         TGI_TRY(n->node->op->ref(&call, err));
@@ -192,7 +249,7 @@ static tg_status feed_inputs(tgi_exec *e, tgi_err *err)
         const int v = c->stage->in[i].value;
         const tgi_range r = tgi_flow_feed(&c->flow, i);
         const tgi_box box = tgi_cell_rows(c, v, r);
-        if (tgi_box_empty(&box) || c->stage->in[i].in_place)
+        if (tgi_box_empty(&box) || c->stage->in[i].in_place || c->stage->in[i].in_pieces)
             continue;
         TGI_TRY(e->io.load(e->io.user, i, &c->view[v], &box, err));
         zero_outside(c, v, &box);
@@ -216,6 +273,7 @@ tg_status tgi_exec_band(tgi_exec *e, int *done, tgi_err *err)
     tgi_cell *c = &e->cell;
     for (int o = 0; o < c->stage->n_out; o++)
         e->before[o] = c->flow.end[c->stage->out[o].value];
+    e->in_pieces = 0;
     const double t0 = tgi_seconds();
     TGI_TRY(feed_inputs(e, err));
     const double t1 = tgi_seconds();
@@ -228,8 +286,8 @@ tg_status tgi_exec_band(tgi_exec *e, int *done, tgi_err *err)
     }
     const double t2 = tgi_seconds();
     TGI_TRY(hand_out(e, err));
-    e->seconds.load += t1 - t0;
-    e->seconds.compute += t2 - t1;
+    e->seconds.load += t1 - t0 + e->in_pieces;
+    e->seconds.compute += t2 - t1 - e->in_pieces;
     e->seconds.store += tgi_seconds() - t2;
     tgi_flow_release(&c->flow);
     *done = tgi_flow_done(&c->flow);

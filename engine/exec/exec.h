@@ -25,6 +25,9 @@ typedef struct tgi_exec_io {
     /* Where input i lies that is read in place (tgi_stage_in), dense, [z][y][block][x][lane], in
      * the lanes of the net. NULL: the stage has none such. */
     const float *(*place)(void *user, int i);
+    /* Fill a row of pixels [p) of input i, which is loaded in pieces (tgi_stage_in), through the
+     * view: x is a pixel's number. NULL: the stage has none such. */
+    tg_status (*piece)(void *user, int i, const tgi_view *view, tgi_range p, tgi_err *err);
 } tgi_exec_io;
 
 /* `packed`: weights written by tgi_net_pack; `arena`: tiling->arena_bytes, 64-byte aligned;

@@ -161,6 +161,12 @@ static const float *place_of(void *user, int i)
     return tgi_pass_stages_place(user, i);
 }
 
+static tg_status piece_of(void *user, int i, const tgi_view *view, tgi_range pixels,
+                          tgi_err *err)
+{
+    return tgi_pass_stages_piece(user, i, view, pixels, err);
+}
+
 static tg_status check_stop(void *user, tgi_err *err)
 {
     const tgi_pass *p = user;
@@ -186,7 +192,8 @@ tg_status tgi_pass_open_exec(tgi_pass *p, tgi_err *err)
                             .load = load_rows,
                             .store = store_rows,
                             .stop = check_stop,
-                            .place = p->stages.plan ? place_of : NULL};
+                            .place = p->stages.plan ? place_of : NULL,
+                            .piece = p->stages.plan ? piece_of : NULL};
     return tgi_exec_open(p->tiling, p->packed, p->arena, p->pool, &io, &p->exec, err);
 }
 

@@ -30,6 +30,12 @@ tg_status tgi_pass_stages_load(tgi_pass *p, int i, const tgi_view *view, const t
                     : tgi_pass_load_port(p, port, i, view, box, err);
 }
 
+tg_status tgi_pass_stages_piece(tgi_pass *p, int i, const tgi_view *view, tgi_range pixels,
+                                tgi_err *err)
+{
+    return tgi_kept_read_pixels(&p->stages.kept, stage_of(p)->in[i].value, view, pixels, err);
+}
+
 const float *tgi_pass_stages_place(const tgi_pass *p, int i)
 {
     return tgi_kept_place(&p->stages.kept, stage_of(p)->in[i].value);

@@ -48,6 +48,8 @@ tg_status tgi_pass_stages_load(struct tgi_pass *p, int i, const tgi_view *view,
                                const tgi_box *box, tgi_err *err);
 /* Where an input lies that is read in place. */
 const float *tgi_pass_stages_place(const struct tgi_pass *p, int i);
+tg_status tgi_pass_stages_piece(struct tgi_pass *p, int i, const tgi_view *view,
+                                tgi_range pixels, tgi_err *err);
 /* Rows of output o are there: for what is written down. */
 void tgi_pass_stages_rows(struct tgi_pass *p, int o, const tgi_box *box);
 tg_status tgi_pass_stages_store(struct tgi_pass *p, int o, const tgi_view *view,

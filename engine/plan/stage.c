@@ -59,6 +59,86 @@ int tgi_stage_only_looks(const tgi_stage *s, int i)
     return 1;
 }
 
+/* ---- Pieces ------------------------------------------------------------------------------ */
+
+/* Of one value. Many read a disk and share out work as well as larger ones; smaller plans have
+ * room for them. */
+#define PIECE_BYTES ((size_t)256 << 10)
+
+static size_t pixel_bytes(const tgi_net_value *t)
+{
+    return (size_t)tgi_align_up(t->c, t->cb) * sizeof(float);
+}
+
+int64_t tgi_stage_piece(const tgi_stage *s)
+{
+    size_t most = 0;
+    int64_t unit = 0;
+    for (int i = 0; i < s->n_loaded; i++)
+        if (s->in[i].in_pieces)
+            most = tgi_max(most, pixel_bytes(&s->net->values[s->in[i].value]));
+    for (int k = 0; most && k < s->n_nodes; k++) {
+        const tgi_variant *v = tgi_stage_node(s, k)->variant;
+        unit = tgi_max(unit, v ? v->piece : 0);
+    }
+    return most ? tgi_max(unit, (int64_t)(PIECE_BYTES / most) / unit * unit) : 0;
+}
+
+size_t tgi_stage_piece_bytes(const tgi_stage *s, int v)
+{
+    return (size_t)tgi_stage_piece(s) * pixel_bytes(&s->net->values[v]);
+}
+
+static int comes_in_pieces(const tgi_stage *s, int v)
+{
+    for (int i = 0; i < s->n_loaded; i++)
+        if (s->in[i].value == v)
+            return s->in[i].in_pieces;
+    return 0;
+}
+
+uint32_t tgi_stage_pieces_of(const tgi_stage *s, int k)
+{
+    const tgi_net_node *n = tgi_stage_node(s, k);
+    uint32_t bits = 0;
+    for (int j = 0; j < n->ctx.n_src; j++)
+        if (tgi_reads_whole(n, j) && comes_in_pieces(s, n->operand[j].value[0]))
+            bits |= 1u << j;
+    return bits;
+}
+
+/* Not in pieces what a node that must have it at once reads, or beside what is not in pieces in
+ * one operand. 1: something was taken back. */
+static int take_back(tgi_stage *s, const tgi_net_node *n)
+{
+    int changed = 0;
+    for (int j = 0; j < n->ctx.n_src; j++) {
+        const tgi_net_operand *o = &n->operand[j];
+        int all = n->variant && n->variant->piece > 0;
+        if (!tgi_reads_whole(n, j))
+            continue;
+        for (int g = 0; g < o->n_seg; g++)
+            all = all && !o->doubled[g] && comes_in_pieces(s, o->value[g]);
+        for (int g = 0; !all && g < o->n_seg; g++)
+            for (int i = 0; i < s->n_loaded; i++)
+                if (s->in[i].value == o->value[g] && s->in[i].in_pieces) {
+                    s->in[i].in_pieces = 0;
+                    changed = 1;
+                }
+    }
+    return changed;
+}
+
+void tgi_stage_agree_on_pieces(tgi_stage *s)
+{
+    int changed = 1;
+    while (changed) {
+        changed = 0;
+        for (int k = 0; k < s->n_nodes; k++)
+            changed |= take_back(s, tgi_stage_node(s, k));
+    }
+}
+
 /* ---- The stages' structs ----------------------------------------------------------------- */
 
 tg_status tgi_stage_open(tgi_stage *s, const tgi_net *net, int n_nodes, int n_in, tgi_err *err)

@@ -43,6 +43,7 @@ typedef struct tgi_stage_in {
     int recomputed; /* 0: stored (or an input of the net) and loaded */
     int at_once;  /* loaded as a whole in the first band of each cell: a node reads all of it */
     int in_place; /* at once, and kept in memory: it is read where it lies, and never loaded */
+    int in_pieces; /* at once, and kept on disk: each band loads it piece by piece (tgi_stage_piece) */
 } tgi_stage_in;
 
 typedef struct tgi_stage_out {
@@ -105,6 +106,13 @@ tg_status tgi_stage_lifetimes(tgi_stage *s, tgi_err *err);
 /* Narrow what is wanted of the net's output 0 (at first all of it) to what `fit` (z,y,x) keeps,
  * in every stage that hands it out first. */
 void tgi_stages_fit(tgi_stages *s, const tgi_fit fit[3]);
+
+/* Pixels of a piece of what is loaded in pieces; 0: the stage has none such. */
+int64_t tgi_stage_piece(const tgi_stage *s);
+/* Bytes of a piece of value v. */
+size_t tgi_stage_piece_bytes(const tgi_stage *s, int v);
+/* Which sources of its node k come in pieces, as bits. */
+uint32_t tgi_stage_pieces_of(const tgi_stage *s, int k);
 
 /* Node at position k of the stage. */
 static inline const tgi_net_node *tgi_stage_node(const tgi_stage *s, int k)

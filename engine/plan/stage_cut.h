@@ -20,6 +20,8 @@ int tgi_is_whole(const tgi_net_node *n);
 /* Is input i of a stage looked at as a whole alone: is nothing read of it row by row, and is it
  * not handed on? */
 int tgi_stage_only_looks(const tgi_stage *s, int i);
+/* Of the inputs that are marked in_pieces, those stay so whose readers all take pieces. */
+void tgi_stage_agree_on_pieces(tgi_stage *s);
 
 /* An empty stage with room for nodes and inputs. */
 tg_status tgi_stage_open(tgi_stage *s, const tgi_net *net, int n_nodes, int n_in, tgi_err *err);

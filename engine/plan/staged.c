@@ -239,18 +239,31 @@ static tg_status place(tgi_staged *s, int n, tgi_err *err)
     return pack(s, 0, &s->kept_bytes, err);
 }
 
-/* What is kept in memory and looked at as a whole is read where it lies. */
-static void mark_in_place(const tgi_staged *s, tgi_stages *cut)
+/* What is looked at as a whole is read where it lies, if that is in memory, and from the disk piece
+ * by piece. 1: the stage needs another arena than before. */
+static int mark_stage(const tgi_staged *s, tgi_stage *t)
+{
+    int changed = 0;
+    for (int i = 0; i < t->n_loaded; i++) {
+        tgi_stage_in *in = &t->in[i];
+        const tgi_kept_value *kept = in->at_once ? tgi_kept_of(s, in->value) : NULL;
+        const int looks = kept && tgi_stage_only_looks(t, i);
+        const int there = looks && !kept->on_disk;
+        changed |= there != in->in_place || in->in_pieces;
+        in->in_place = there;
+        in->in_pieces = looks && kept->on_disk;
+    }
+    tgi_stage_agree_on_pieces(t);
+    for (int i = 0; i < t->n_loaded; i++)
+        changed |= t->in[i].in_pieces;
+    return changed;
+}
+
+static void mark_looks(const tgi_staged *s, tgi_stages *cut)
 {
     for (int k = 0; k < cut->n; k++)
-        for (int i = 0; i < cut->stage[k].n_loaded; i++) {
-            tgi_stage_in *in = &cut->stage[k].in[i];
-            const tgi_kept_value *kept = in->at_once ? tgi_kept_of(s, in->value) : NULL;
-            const int there = kept && !kept->on_disk && tgi_stage_only_looks(&cut->stage[k], i);
-            if (there != in->in_place)
-                cut->floor_used = -1; /* the stage needs another arena */
-            in->in_place = there;
-        }
+        if (mark_stage(s, &cut->stage[k]))
+            cut->floor_used = -1;
 }
 
 /* ---- A tiling for each stage ------------------------------------------------------------- */
@@ -357,13 +370,16 @@ static tg_status choose_all(chooser *c, tgi_err *err)
     return TG_OK;
 }
 
-/* How often stage k loads a value: once in all its cells, or in each where it is loaded at once. */
+/* How often stage k loads a value: once in all its cells, in each where it is loaded at once, in
+ * each band where that is in pieces. */
 static double loads_of(const tgi_staged *s, int k, int v)
 {
     const tgi_stage *t = &s->cut->stage[k];
     for (int i = 0; i < t->n_loaded; i++)
         if (t->in[i].value == v)
-            return t->in[i].at_once ? (double)s->tiling[k].cells : 1;
+            return t->in[i].in_pieces ? (double)s->tiling[k].bands
+                   : t->in[i].at_once ? (double)s->tiling[k].cells
+                                      : 1;
     return 0;
 }
 
@@ -489,7 +505,7 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
         const size_t shared = c.apart ? 0 : tgi_staged_beside(s);
         c.limit = room_of(a, tgi_staged_beside(s));
         c.last = tgi_stages_last(a->cut);
-        mark_in_place(s, a->cut);
+        mark_looks(s, a->cut);
         st = choose_tilings(&c, err);
         if (st == TG_OK)
             count_moved(s);
@@ -512,7 +528,7 @@ static tg_status take(const tgi_staged_args *a, tgi_staged *s, tgi_choice *out, 
 {
     const int last = tgi_stages_last(a->cut);
     const tgi_tiling *t = &s->tiling[last];
-    mark_in_place(s, a->cut);
+    mark_looks(s, a->cut);
     TGI_TRY(tgi_tiling_make(t->stage, t->cut, t->band, t->threads, NULL, &out->tiling, err));
     out->staged = s;
     out->seconds = s->seconds;

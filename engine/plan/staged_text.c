@@ -92,11 +92,12 @@ static void put_loaded(tgi_jw *w, const char *key, const tgi_staged *s, const tg
     tgi_jw_end(w, ']');
 }
 
-static void put_at_once(tgi_jw *w, const tgi_stage *t)
+/* What a node looks at as a whole: in pieces, or all of it. */
+static void put_looks(tgi_jw *w, const tgi_stage *t, int in_pieces)
 {
-    tgi_jw_begin(w, "reads_at_once", '[');
+    tgi_jw_begin(w, in_pieces ? "reads_in_pieces" : "reads_at_once", '[');
     for (int i = 0; i < t->n_loaded; i++)
-        if (t->in[i].at_once)
+        if (t->in[i].at_once && t->in[i].in_pieces == in_pieces)
             tgi_jw_str(w, NULL, name_of(t->net, t->in[i].value));
     tgi_jw_end(w, ']');
 }
@@ -147,7 +148,8 @@ static void put_stage(tgi_jw *w, const tgi_staged *s, int k)
     put_loaded(w, "reads_inputs", s, t, FROM_NETWORK);
     put_loaded(w, "reads_kept", s, t, FROM_STAGE);
     put_loaded(w, "reads_numbers", s, t, NUMBERS);
-    put_at_once(w, t);
+    put_looks(w, t, 0);
+    put_looks(w, t, 1);
     put_kept(w, s, k);
     put_rest(w, t);
     tgi_jw_begin(w, "tile", '[');

@@ -175,14 +175,19 @@ static void size_slot(tgi_slot *s, const tgi_net *net, const tgi_net_value *v)
         tgi_sat_mul(tgi_sat_mul(s->slab_pitch, (size_t)s->ring), tgi_net_element_bytes(net, v));
 }
 
-static size_t scratch_of(const tgi_tiling *t, const tgi_net_node *n)
+static size_t scratch_of(const tgi_tiling *t, int k)
 {
+    const tgi_net_node *n = tgi_stage_node(t->stage, k);
     if (n->flat)
         return tgi_net_flat_scratch(t->net, n);
     if (!n->variant || !n->variant->scratch_bytes)
         return 0;
-    return n->variant->scratch_bytes(&n->ctx, &n->hint, t->slot[n->node->dst[0]].width,
-                                     t->threads);
+    const tgi_slot *s = &t->slot[n->node->dst[0]];
+    size_t state = 0;
+    if (tgi_stage_pieces_of(t->stage, k))
+        state = n->variant->state_bytes(&n->ctx, t->band_rows[k] * s->rows * s->width);
+    return tgi_sat_add(n->variant->scratch_bytes(&n->ctx, &n->hint, s->width, t->threads),
+                       state);
 }
 
 static tg_status place_all(tgi_tiling *t, tgi_err *err)
@@ -201,12 +206,14 @@ static tg_status place_all(tgi_tiling *t, tgi_err *err)
                               .first = t->carried[v] ? -1 : life->first,
                               .last = t->carried[v] ? nn : life->last};
     }
-    for (int i = 0; i < t->stage->n_loaded; i++)
-        if (t->stage->in[i].in_place)
-            items[t->stage->in[i].value].bytes = 0;
+    for (int i = 0; i < t->stage->n_loaded; i++) {
+        const tgi_stage_in *in = &t->stage->in[i];
+        if (in->in_place || in->in_pieces)
+            items[in->value].bytes =
+                in->in_pieces ? tgi_stage_piece_bytes(t->stage, in->value) : 0;
+    }
     for (int k = 0; k < nn; k++)
-        items[nv + k] = (tgi_item){
-            .bytes = scratch_of(t, tgi_stage_node(t->stage, k)), .first = k, .last = k};
+        items[nv + k] = (tgi_item){.bytes = scratch_of(t, k), .first = k, .last = k};
     const tg_status st =
         tgi_arena_pack(items, nv + nn, &t->arena_bytes, &t->lower_bound_bytes, err);
     for (int v = 0; v < nv; v++)

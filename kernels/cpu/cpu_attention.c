@@ -9,6 +9,9 @@
  * tile, band or thread. Likenesses are summed channel by channel, values key by key in a block
  * and then block by block.
  *
+ * Where keys and values come in pieces (tgi_variant.piece), all tiles of the box stay in scratch from
+ * piece to piece; else only those of the jobs at hand.
+ *
  * A job is some tiles of one head. It copies each block of keys and values once for all of its
  * tiles, from whatever layout they have: rows of a key's channels, which are broadcast. */
 #include "kernels/cpu/cpu_common.h"
@@ -78,6 +81,8 @@ typedef struct work {
     const tgi_call *call;
     sizes s;
     int64_t tiles, jobs; /* of a job; of a head */
+    tgi_range keys;      /* that are there */
+    float *state; /* the tiles of all heads, kept from piece to piece; NULL: all is there */
     float scale;
 } work;
 
@@ -110,14 +115,16 @@ static void ranges_of_box(const tgi_box *b, tgi_range r[3])
 
 /* ---- Copies ------------------------------------------------------------------------------ */
 
-/* Channels [c0, c0 + n) of pixels [i0, i1) of an image, to dst[pixel * room + channel]. */
-static void copy_block(const tgi_operand *o, const tgi_desc *d, int64_t c0, int64_t n,
-                       int64_t i0, int64_t i1, float *dst, int64_t room)
+/* Channels [c0, c0 + n) of pixels [i0, i1) of source k, to dst[pixel * room + channel]. */
+static void copy_block(const tgi_call *call, int src, int64_t c0, int64_t n, int64_t i0,
+                       int64_t i1, float *dst, int64_t room)
 {
+    const tgi_operand *o = &call->src[src];
+    const int in_a_row = call->in_pieces >> src & 1;
     tgi_range r[3];
-    ranges_of_image(d, r);
+    ranges_of_image(&call->ctx->src[src], r);
     for (int64_t i = i0; i < i1;) {
-        const run_of u = run_at(r, i, i1);
+        const run_of u = in_a_row ? (run_of){.x = i, .n = i1 - i} : run_at(r, i, i1);
         for (int64_t c = 0; c < n; c += TGI_L) {
             const int many = (int)tgi_min64(TGI_L, n - c);
             tgi_lane lane[TGI_L];
@@ -302,24 +309,25 @@ static void tiles_job(void *arg, int64_t job, int thread)
     float *p = (float *)w->call->scratch + thread * thread_floats(s);
     float *key = p + JOB * tile_floats(s), *value = key + BLOCK * s->key_room;
     float *like = value + BLOCK * s->value_room;
-    const tgi_op_ctx *ctx = w->call->ctx;
+    const int64_t first = head * tgi_ceil_div64(s->n_queries, TILE) + i0 / TILE;
+    float *const tiles = w->state ? w->state + first * tile_floats(s) : p;
     tile t[JOB];
     memset(key, 0, (size_t)(BLOCK * (s->key_room + s->value_room)) * sizeof *key);
     for (int64_t k = 0; k < n; k++) {
-        t[k] = tile_at(s, p + k * tile_floats(s));
+        t[k] = tile_at(s, tiles + k * tile_floats(s));
+        if (w->keys.lo > 0)
+            continue;
         memset(t[k].sum, 0, (size_t)(s->value_room * TILE) * sizeof *t[k].sum);
         copy_queries(w, head, i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1), t[k].query);
     }
-    for (int64_t j = 0; j < s->n_keys; j += BLOCK) {
-        const int64_t end = tgi_min64(j + BLOCK, s->n_keys);
-        copy_block(&w->call->src[1], &ctx->src[1], head * s->inner, s->inner, j, end, key,
-                   s->key_room);
-        copy_block(&w->call->src[2], &ctx->src[2], head * s->outer, s->outer, j, end, value,
-                   s->value_room);
+    for (int64_t j = w->keys.lo; j < w->keys.hi; j += BLOCK) {
+        const int64_t end = tgi_min64(j + BLOCK, w->keys.hi);
+        copy_block(w->call, 1, head * s->inner, s->inner, j, end, key, s->key_room);
+        copy_block(w->call, 2, head * s->outer, s->outer, j, end, value, s->value_room);
         for (int64_t k = 0; k < n; k++)
             add_block(s, &t[k], key, value, like, end - j, j == 0);
     }
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && w->keys.hi == s->n_keys; k++) {
         divide(s, &t[k]);
         put_results(w, head, i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1), t[k].sum);
     }
@@ -349,18 +357,34 @@ static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
     return lay->lanes == TGI_L && (rank == 4 || rank == 5);
 }
 
+/* Behind the threads' own scratch: a whole number of cache lines. */
+static size_t own_floats(const sizes *s, int threads)
+{
+    return (size_t)round_up(threads * thread_floats(s), 16);
+}
+
 static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
     const sizes s = sizes_of(ctx);
     (void)lay, (void)width;
-    return (size_t)threads * (size_t)thread_floats(&s) * sizeof(float);
+    return own_floats(&s, threads) * sizeof(float);
+}
+
+static size_t state_bytes(const tgi_op_ctx *ctx, int64_t pixels)
+{
+    const sizes s = sizes_of(ctx);
+    const int64_t tiles = tgi_ceil_div64(pixels, TILE) * s.heads;
+    return (size_t)(tiles * tile_floats(&s)) * sizeof(float);
 }
 
 static void run(const tgi_call *call)
 {
     const attention_attrs *a = call->ctx->attrs;
     work w = {.call = call, .s = sizes_of(call->ctx), .scale = a->scale};
+    w.keys = call->in_pieces ? call->piece : (tgi_range){0, w.s.n_keys};
+    if (call->in_pieces)
+        w.state = (float *)call->scratch + own_floats(&w.s, tgi_threads_count(call->threads));
     const int64_t rows = tgi_range_len(tgi_box_axis(&call->box, TGI_Z)) *
                          tgi_range_len(tgi_box_axis(&call->box, TGI_Y));
     if (tgi_box_empty(&call->box))
@@ -371,7 +395,8 @@ static void run(const tgi_call *call)
     w.tiles = tgi_max64(1, tgi_min64(JOB, share));
     w.jobs = tgi_ceil_div64(tiles, w.tiles);
     tgi_parallel(call->threads, w.jobs * w.s.heads, tiles_job, &w);
-    tgi_parallel(call->threads, rows, row_job, &w);
+    if (w.keys.hi == w.s.n_keys)
+        tgi_parallel(call->threads, rows, row_job, &w);
 }
 
 const tgi_variant TGS(tgi_attention) = {.name = "attention",
@@ -379,4 +404,6 @@ const tgi_variant TGS(tgi_attention) = {.name = "attention",
                                         .work = TGI_WORK_ATTENTION,
                                         .accepts = accepts,
                                         .scratch_bytes = scratch_bytes,
+                                        .piece = BLOCK,
+                                        .state_bytes = state_bytes,
                                         .run = TGI_RUN(run)};

@@ -155,6 +155,29 @@ def queries_stream_past_keys_and_values():
     expect('; at once "k", "v"' in r.stdout, r.stdout)
 
 
+def keys_and_values_come_from_the_disk_in_pieces():
+    """In memory for none of them, and the same pixels."""
+    words, how = ["-m", "look.onnx", "speckle.tif", "--exact", "--threads", "2"], {"whole": ["--ram", "1GiB"]}
+    for name, more in (("memory", []), ("disk", ["--scratch", "."])):
+        told = re.search(r"give --ram (\d+)MiB", run("plan", *words, *more, "--ram", "1MiB").stderr)[1]
+        how[name] = [*more, "--ram", f"{int(told) + 1}MiB"]
+    kept = 2 * 4 * CHANNELS * (512 // 4) ** 2
+    peak = {name: plan(*words, *more)["peak_bytes"] for name, more in how.items()}
+    expect(peak["memory"] - peak["disk"] > kept / 2, f"{peak}, {kept}")
+    last = plan(*words, *how["disk"])["staged"]["stages"][1]
+    expect(last["reads_in_pieces"] == ["k", "v"] and last["reads_at_once"] == [], f"{last}")
+    said = run("plan", *words, *how["disk"], "--why").stdout
+    expect('; in pieces "k", "v"' in said, said)
+    pixels = set()
+    for more in how.values():
+        for command in (["run", *words, *more, "-o", "looked.tif"], ["copy", "looked.tif", "-o", "looked.npy"]):
+            r = run(*command, "-y")
+            expect(r.returncode == 0, f"{command}: {r.returncode}: {r.stderr[-300:]}")
+        with open("looked.npy", "rb") as f:
+            pixels.add(f.read())
+    expect(len(pixels) == 1, "other pixels")
+
+
 def info_says_what_needs_all_pixels():
     for name in ("norms", "excite", "look"):
         expect("whole image only" not in run("info", f"{name}.onnx").stdout, f"{name} needs no image at once")
@@ -276,6 +299,7 @@ def prepare():
     write("tall.tif", repeated(1024, 64))
     write("wide.tif", repeated(512, 512))
     write("noise.tif", noise(64))
+    write("speckle.tif", noise(512))
     write("square.tif", repeated(64, 64))
     write("strip.tif", repeated(384, 384))
     write("low.tif", repeated(256, 64))
@@ -284,7 +308,8 @@ def prepare():
 
 main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
                why_tells_of_one_pass,
-               info_says_what_needs_all_pixels, queries_stream_past_keys_and_values, verify_compares_stages_with_the_whole,
+               info_says_what_needs_all_pixels, queries_stream_past_keys_and_values,
+               keys_and_values_come_from_the_disk_in_pieces, verify_compares_stages_with_the_whole,
                a_picture_shows_the_seams_of_others, an_image_that_comes_in_late_is_read,
                each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
                too_small_a_disk_is_said_at_second_zero])
