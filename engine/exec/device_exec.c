@@ -448,8 +448,9 @@ static tg_status store(tgi_device_exec *e, const int64_t *from, int k, tgi_box *
         char *at = e->out[k] + e->lay.out_at[o];
         if (tgi_box_empty(&box[o]))
             continue;
+        const int ends = s->cell.stage->out[o].port >= 0; /* else it passes to another stage */
         bytes[o] = tgi_device_steps_store(s, o, &box[o], at, at + e->lay.counts_bytes[o],
-                                          e->cell.mul, e->cell.add);
+                                          ends ? e->cell.mul : 1, ends ? e->cell.add : 0);
         TGI_TRY(check_room(e, o, &box[o], bytes[o], err));
     }
     *any = !all_empty(box, n);

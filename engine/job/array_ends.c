@@ -4,6 +4,7 @@
 #include "engine/ends/tensor_memory.h"
 #include "engine/ends/tensor_rows.h"
 #include "engine/ends/tensors.h"
+#include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_report.h"
@@ -84,9 +85,12 @@ static void unit_of(const tg_job *job, int64_t unit[3])
     unit[2] = 16;
 }
 
-/* One staging buffer of what goes in. */
+/* One staging buffer of what goes in; arrays go to a stage on a device as planes, which its executor
+ * has room for. */
 static size_t band_bytes(const tg_job *job, const tgi_tiling *t)
 {
+    if (!job->source && job->dev.ops && tgi_device_is_stage(job, t))
+        return 0;
     return job->source ? tgi_job_staging_bytes(job, t) : tgi_tensor_band_bytes(job->tensors, t);
 }
 

@@ -19,16 +19,30 @@ static int is_read_later(const tgi_stages *s, int k, int v)
     return 0;
 }
 
+/* Does output o come back as planes of floats, as what passes between stages does? Else in the
+ * form of the image that is written. */
+static int comes_as_planes(const tg_job *job, const tgi_stage_out *o)
+{
+    return o->port < 0 || !job->ends->image_out;
+}
+
+/* Does input i go up as planes of floats? Else as pixels of the image that is read. */
+static int goes_as_planes(const tg_job *job, const tgi_tiling *t, int i)
+{
+    return !job->source || tgi_net_port(t->net, t->stage->in[i].value) < 0;
+}
+
 /* What follows a reduction in its kernel would be computed here: with other bits. */
-static int takes_out(const tgi_stages *s, int k, const tgi_stage_out *o)
+static int takes_out(const tg_job *job, const tgi_stages *s, int k, const tgi_stage_out *o)
 {
     const tgi_net *net = s->one.net;
     if (o->reduced)
         return net->nodes[o->whole].n_epi == 0;
-    return !net->values[o->value].flat && (o->port < 0 || !is_read_later(s, k, o->value));
+    return !net->values[o->value].flat &&
+           (comes_as_planes(job, o) || !is_read_later(s, k, o->value));
 }
 
-static int takes(const tgi_stages *s, int k)
+static int takes(const tg_job *job, const tgi_stages *s, int k)
 {
     const tgi_stage *t = &s->stage[k];
     if (t->n_loaded > TGI_MAX_PORTS || t->n_out > TGI_MAX_PORTS)
@@ -37,17 +51,15 @@ static int takes(const tgi_stages *s, int k)
         if (t->net->values[t->in[i].value].flat)
             return 0;
     for (int o = 0; o < t->n_out; o++)
-        if (!takes_out(s, k, &t->out[o]))
+        if (!takes_out(job, s, k, &t->out[o]))
             return 0;
     return 1;
 }
 
 int tgi_device_takes_stages(const tg_job *job, const tgi_stages *s)
 {
-    if (!job->source || !job->ends->image_out)
-        return 0;
     for (int k = 0; k < s->n; k++)
-        if (!takes(s, k))
+        if (!takes(job, s, k))
             return 0;
     return 1;
 }
@@ -59,35 +71,36 @@ int tgi_device_is_stage(const tg_job *job, const tgi_tiling *t)
 
 /* ---- Forms ------------------------------------------------------------------------------- */
 
-void tgi_device_stage_form(const tgi_tiling *t, const tgi_device_form *ends,
-                           tgi_device_form *out)
+void tgi_device_stage_form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out)
 {
+    tgi_device_form ends = {0};
+    job->ends->form(job, t, &ends);
     memset(out, 0, sizeof *out);
     for (int i = 0; i < t->stage->n_loaded; i++) {
-        const int v = t->stage->in[i].value, port = tgi_net_port(t->net, v);
-        if (port >= 0)
-            out->in[i] = ends->in[port];
+        const int v = t->stage->in[i].value;
+        if (!goes_as_planes(job, t, i))
+            out->in[i] = ends.in[tgi_net_port(t->net, v)];
         else
             out->in[i] = (tgi_device_port){.type = TG_DTYPE_F32,
                                            .bytes = tgi_device_load_most(t, v) * sizeof(float)};
     }
     for (int o = 0; o < t->stage->n_out; o++) {
         const tgi_stage_out *from = &t->stage->out[o];
-        if (from->port >= 0)
-            out->out[o] = ends->out[from->port];
+        if (!comes_as_planes(job, from))
+            out->out[o] = ends.out[from->port];
         else
             out->out[o] = (tgi_device_port){
                 .type = TG_DTYPE_F32, .channels = t->net->values[from->value].c, .together = 1};
     }
 }
 
-size_t tgi_device_stage_up(const tgi_tiling *t, const tgi_device_form *form,
+size_t tgi_device_stage_up(const tg_job *job, const tgi_tiling *t, const tgi_device_form *form,
                            size_t at[TGI_MAX_PORTS])
 {
     size_t bytes = 0;
     for (int i = 0; i < t->stage->n_loaded; i++) {
         at[i] = bytes;
-        if (tgi_net_port(t->net, t->stage->in[i].value) < 0)
+        if (goes_as_planes(job, t, i))
             bytes = tgi_sat_add(bytes, tgi_align_size(form->in[i].bytes, 64));
     }
     return tgi_sat_mul(2, bytes);
@@ -117,12 +130,11 @@ tg_status tgi_device_stages_need(tg_job *job, tgi_device_need *need, tgi_device_
     memset(need, 0, sizeof *need);
     for (int k = 0; k < s->n; k++) {
         const tgi_tiling *t = &s->tiling[k];
-        tgi_device_form ends = {0}, f;
+        tgi_device_form f;
         tgi_device_need one;
-        job->ends->form(job, t, &ends);
-        tgi_device_stage_form(t, &ends, &f);
+        tgi_device_stage_form(job, t, &f);
         TGI_TRY(tgi_device_need_of(job->dev.ops, t, &f, &one, err));
-        const size_t here = tgi_sat_add(one.pinned, tgi_device_stage_up(t, &f, at));
+        const size_t here = tgi_sat_add(one.pinned, tgi_device_stage_up(job, t, &f, at));
         pinned = here > pinned ? here : pinned;
         packing = one.packing > packing ? one.packing : packing;
         if (tgi_sat_add(one.block, one.program) > tgi_sat_add(need->block, need->program))

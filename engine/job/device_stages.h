@@ -1,7 +1,8 @@
 /* device_stages.h - a plan in stages on a device: the forms of what goes up and comes back in each
  * stage, and what they take.
  *
- * Values that pass between stages lie in this machine's memory, or in a file, as floats in planes.
+ * Values that pass between stages lie in this machine's memory, or in a file, as floats in planes; so
+ * do arrays on their way in and out.
  * Each stage has its own executor on the device, in the memory of the one before. Reductions are
  * gathered here, from rows that come back. */
 #ifndef TGI_DEVICE_STAGES_H
@@ -13,12 +14,11 @@
 int tgi_device_takes_stages(const tg_job *job, const tgi_stages *s);
 /* Is this the tiling of a stage that was cut? */
 int tgi_device_is_stage(const tg_job *job, const tgi_tiling *t);
-/* The forms of its ports: `ends` says those of the net's inputs and outputs. */
-void tgi_device_stage_form(const tgi_tiling *t, const tgi_device_form *ends,
-                           tgi_device_form *out);
+/* The forms of its ports. */
+void tgi_device_stage_form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out);
 /* Pinned bytes of what goes up beside rows of an image, for two bands; at[i]: where input i begins
  * in those of one. */
-size_t tgi_device_stage_up(const tgi_tiling *t, const tgi_device_form *form,
+size_t tgi_device_stage_up(const tg_job *job, const tgi_tiling *t, const tgi_device_form *form,
                            size_t at[TGI_MAX_PORTS]);
 /* Bytes of pixels that a band of it moves, both ways. */
 double tgi_device_stage_pixels(const tgi_tiling *t, const tgi_device_form *form);

@@ -311,13 +311,11 @@ static tgi_rates rates_of(const tg_job *job)
 
 static tgi_device_form form_of(const tg_job *job, const tgi_tiling *t)
 {
-    tgi_device_form f = {0}, ends = {0};
-    if (!tgi_device_is_stage(job, t)) {
+    tgi_device_form f = {0};
+    if (tgi_device_is_stage(job, t))
+        tgi_device_stage_form(job, t, &f);
+    else
         job->ends->form(job, t, &f);
-        return f;
-    }
-    job->ends->form(job, t, &ends);
-    tgi_device_stage_form(t, &ends, &f);
     return f;
 }
 
@@ -330,7 +328,7 @@ static size_t host_beside(const tg_job *job, const tgi_tiling *t, const tgi_devi
     const size_t ends = t->stage->out[0].port == 0 ? job->ends->device_beside(job, t)
                                                    : job->ends->rows_in(job, t);
     return tgi_sat_add(tgi_sat_add(ends, job->dev.kept_bytes),
-                       tgi_device_stage_up(t, form, at));
+                       tgi_device_stage_up(job, t, form, at));
 }
 
 double tgi_job_device_seconds(void *user, const tgi_tiling *t)

@@ -29,9 +29,10 @@ static tgi_view view_of(const float *at, const tgi_box *box, int64_t c)
 
 /* ---- Up ---------------------------------------------------------------------------------- */
 
-/* What an earlier stage left, as the pixels of a region that is the value itself. */
-static tg_status fetch_kept(tgi_pass *p, int i, const tgi_box *box, tgi_device_pixels *out,
-                            const void **at, size_t *bytes, tgi_err *err)
+/* What an earlier stage left, or rows of an array, as the pixels of a region that is the value itself.
+ */
+static tg_status fetch_planes(tgi_pass *p, int i, const tgi_box *box, tgi_device_pixels *out,
+                              const void **at, size_t *bytes, tgi_err *err)
 {
     tgi_pass_device *d = &p->stages.device;
     const int v = p->tiling->stage->in[i].value, n = box->rank;
@@ -40,7 +41,7 @@ static tg_status fetch_kept(tgi_pass *p, int i, const tgi_box *box, tgi_device_p
         (float *)(void *)((char *)d->up.at + (size_t)d->turn[i] * d->up_bytes + d->up_at[i]);
     const tgi_view view = view_of(to, box, value->c);
     d->turn[i] = !d->turn[i];
-    TGI_TRY(tgi_kept_read(&p->stages.kept, v, &view, box, err));
+    TGI_TRY(tgi_pass_stages_load(p, i, &view, box, err));
     *out = (tgi_device_pixels){.type = TG_DTYPE_F32,
                                .channels = value->c,
                                .together = 1,
@@ -62,16 +63,16 @@ static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi
 {
     tgi_pass *p = user;
     (void)cell;
-    return tgi_net_port(p->tiling->net, p->tiling->stage->in[i].value) < 0
-               ? fetch_kept(p, i, box, out, at, bytes, err)
-               : tgi_loader_pixels(p->loader, box, out, at, bytes, err);
+    return p->loader && tgi_net_port(p->tiling->net, p->tiling->stage->in[i].value) >= 0
+               ? tgi_loader_pixels(p->loader, box, out, at, bytes, err)
+               : fetch_planes(p, i, box, out, at, bytes, err);
 }
 
 static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
 {
     tgi_pass *p = user;
     const tgi_stage *t = p->tiling->stage;
-    for (int i = 0; i < t->n_loaded; i++)
+    for (int i = 0; p->loader && i < t->n_loaded; i++)
         if (tgi_net_port(t->net, t->in[i].value) >= 0 && !tgi_box_empty(&box[i]))
             tgi_loader_prefetch_at(p->loader, cell->item, p->stages.shift, &box[i]);
 }
@@ -84,8 +85,10 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
     tgi_pass *p = user;
     const tgi_stage_out *out = &p->tiling->stage->out[o];
     (void)cell;
-    if (out->port < 0) {
+    if (out->port < 0 || !p->device.store) {
         const tgi_view view = view_of(pixels, box, p->tiling->net->values[out->value].c);
+        if (out->port >= 0)
+            tgi_run_device_count(&p->device, box, counts);
         return tgi_pass_stages_store(p, o, &view, box, err);
     }
     tgi_pass_stages_rows(p, o, box);
@@ -99,11 +102,9 @@ tg_status tgi_pass_device_begin(tgi_pass *p, tgi_err *err)
     tgi_pass_device *d = &p->stages.device;
     tg_job *job = p->job;
     const tgi_device_io io = {p, fetch, ahead, take};
-    tgi_device_form ends = {0};
-    job->ends->form(job, p->tiling, &ends);
     memset(d, 0, sizeof *d);
-    tgi_device_stage_form(p->tiling, &ends, &d->form);
-    const size_t up = tgi_device_stage_up(p->tiling, &d->form, d->up_at);
+    tgi_device_stage_form(job, p->tiling, &d->form);
+    const size_t up = tgi_device_stage_up(job, p->tiling, &d->form, d->up_at);
     d->up_bytes = up / 2;
     TGI_TRY(tgi_pinned_get(job->dev.ops, job->dev.device, up ? up : 1, &d->up, err));
     TGI_TRY(tgi_device_exec_open(job->dev.ops, job->dev.device, p->tiling, &d->form, &io,
@@ -119,7 +120,9 @@ tg_status tgi_pass_device_begin(tgi_pass *p, tgi_err *err)
 tg_status tgi_pass_device_core(tgi_pass *p, int64_t cell, const tgi_range core[3],
                                tg_status (*tick)(void *user, tgi_err *err), tgi_err *err)
 {
-    const tgi_device_cell id = {p->item, cell, (float)p->out.mul, (float)p->out.add};
+    const tgi_affine out =
+        p->device.store ? p->out : (tgi_affine){1, 0}; /* else who stores maps */
+    const tgi_device_cell id = {p->item, cell, (float)out.mul, (float)out.add};
     tgi_device_exec_begin(p->device.exec, &id, core);
     TGI_TRY(tgi_device_exec_bands(p->device.exec, tick, p, err));
     return tgi_device_exec_drain(p->device.exec, err);

@@ -47,8 +47,7 @@ static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
     tgi_loader_prefetch_at(r->loader, cell->item, p.in, box);
 }
 
-/* Values of arrays that are no numbers, by row. */
-static void count_nonfinite(tgi_run_device *r, const tgi_box *box, const uint32_t *counts)
+void tgi_run_device_count(tgi_run_device *r, const tgi_box *box, const uint32_t *counts)
 {
     const int64_t slabs = box->rank == 5 ? tgi_range_len(box->ax[2]) : 1;
     const int64_t rows = slabs * tgi_range_len(box->ax[box->rank - 2]);
@@ -64,7 +63,7 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
     if (!r->store) {
         TGI_TRY(tgi_tensor_take(r->job->tensors, o, &r->job->dev.form.out[o], cell->item, box,
                                 pixels, r->rows, err));
-        count_nonfinite(r, box, counts);
+        tgi_run_device_count(r, box, counts);
         return TG_OK;
     }
     if (cell->item != r->item || cell->cell != r->cell) {
@@ -112,7 +111,7 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
         .job = job, .tiling = t, .rows = rows, .items = job->ends->items(job), .item = -1};
     job->dev.most_taken = 0;
     TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2 && job->plan.bytes.staging; k++)
         TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],
                                err));
     if (job->plan.choice.staged) /* each stage opens its own executor (pass_device.h) */

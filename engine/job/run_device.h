@@ -35,6 +35,9 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
 tg_status tgi_run_device_open_ends(tgi_run_device *r, tg_job *job, const tgi_tiling *t,
                                    const tgi_device_form *form, const tgi_device_io *io,
                                    tgi_err *err);
+/* Values of arrays that are no numbers: `counts` as a device's store counts them, by row of the
+ * box. */
+void tgi_run_device_count(tgi_run_device *r, const tgi_box *box, const uint32_t *counts);
 /* Tell what the system pinned no memory for, and what the driver made no graph of. */
 void tgi_run_device_warn(const tgi_run_device *r);
 /* The device reads and writes nothing any more: what fills the staging can be closed. */

@@ -77,6 +77,7 @@ def make():
     write("volume.onnx", volume())
     write("volume.npy", numbers((3, 130, 140)))
     subprocess.run([C.tegula, "copy", "volume.npy", "-o", "volume.tif", "--axes", "ZYX"], check=True, capture_output=True)
+    write("batch.npy", numbers((2, 1, SIDE, SIDE)))
     write("deep.onnx", norms(7))
     write("excite.onnx", excite())
     subprocess.run([os.path.join(C.build, "tools", "tegula-draw"), "--size", str(SIDE), "in.tif", "clean.tif"],
@@ -146,6 +147,33 @@ def stages_have_the_pixels_of_one_pass():
             C.expect(off < {"fp32": 1e-5, "fp16": 1e-2}[precision], f"{net} {precision}: {off} from the processor's")
 
 
+def bytes_of(name):
+    with open(name, "rb") as f:
+        return f.read()
+
+
+def arrays_and_whole_numbers_too():
+    """Samples of an array, an array made of an image, and an image whose normalisation is taken back."""
+    for name, ends, to in (("arrays", ["batch.npy"], "npy"), ("an image into an array", ["in.tif", "--normalize", "zscore"], "npy"),
+                           ("numbers", ["in.tif", "--normalize", "zscore", "--dtype", "uint8", "--tile", "64x64"], "tif")):
+        words = ["-m", "norms.onnx", *ends, "--device", "cuda"]
+        refused = C.run(*words, "-o", f"stages.{to}", "--vram", "1MiB", verb="plan")[2]
+        named = re.search(r"--vram (\d+)MiB", refused)
+        C.expect(named, f"{name}: a refusal that names --vram: {refused}")
+        C.expect(C.run(*words, "-y", "-o", f"one.{to}")[0] == 0, f"{name}: one pass")
+        small = ["--vram", f"{named[1]}MiB"]
+        code, planned, said = C.run(*words, *small, "-o", f"stages.{to}", verb="plan")
+        C.expect(code == 0 and planned.get("staged"), f"{name}: a plan in stages: {code}: {said}")
+        code, done, said = C.run(*words, *small, "-y", "-o", f"stages.{to}")
+        of = bytes_of if to == "npy" else all_of  # tiles of a TIFF lie in the order in which they came
+        C.expect(code == 0 and of(f"one.{to}") == of(f"stages.{to}"), f"{name}: other values than in one pass: {code}: {said}")
+        taken = done.get("device_measured_bytes", 0)
+        C.expect(0 < taken <= planned["device_peak_bytes"], f"{name}: {taken} bytes taken, {planned['device_peak_bytes']} planned")
+        if EMULATED:
+            here = done["measured_peak_bytes"] - (taken - CONTEXT)
+            C.expect(here <= done["predicted_peak_bytes"], f"{name}: {here} bytes here, {done['predicted_peak_bytes']} planned")
+
+
 def values_lie_in_memory_or_on_disk():
     least = smallest("deep", "fp32")
     where = set()
@@ -181,6 +209,9 @@ def kill_runs(net, words, env, rng, most):
                 break
             except subprocess.TimeoutExpired:
                 one.send_signal(signal.SIGKILL)
+                one.communicate()
+                if os.path.exists("killed.tif"):  # it was complete when the signal came
+                    break
                 killed += 1
                 C.expect(k < KILLS, f"{net} {words}: it does not end")
     return killed, went_on
@@ -238,7 +269,7 @@ def main():
     with own_folder():
         os.mkdir("scratch")
         make()
-        return C.steps(stages_have_the_pixels_of_one_pass, values_lie_in_memory_or_on_disk, killed_runs_go_on,
+        return C.steps(stages_have_the_pixels_of_one_pass, arrays_and_whole_numbers_too, values_lie_in_memory_or_on_disk, killed_runs_go_on,
                        more_memory_is_enough_where_less_is)
 
 
