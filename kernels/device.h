@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define TGI_DEVICE_ABI 10u /* rises with any change of this header, op.h or backend.h */
+#define TGI_DEVICE_ABI 11u /* rises with any change of this header, op.h or backend.h */
 
 /* tgi_err.asked_by of a TG_E_NOMEM when the memory of the device ran out, not that of the
  * machine: a plan that takes less of it may succeed. */
@@ -99,6 +99,11 @@ typedef struct tgi_device_pixels {
      * infinite, and values that an integer type cannot hold. Added to by the kernel; device
      * address, zeroed by the step itself. */
     uint32_t *counts;
+    /* store: 1: no pixels but moments of their rows (kernels/granule.h), whatever type and maps
+     * say: numbers of 64 bits, in this order: slab, row, granule of the row, sums of its channels,
+     * their squared distances. In x the box begins at a granule, and ends at one or at the
+     * image's border. `counts` stays 0. */
+    int moments;
     tgi_pick pick; /* store: the value is the number of a channel of the pixel, finite; channels
                      and together are 1. TGI_PICK_NONE: a value for each channel */
 } tgi_device_pixels;

@@ -150,6 +150,13 @@ typedef struct tgi_extremes {
 tg_status tgi_granules_extremes(const tgi_granules *g, int64_t c, tgi_extremes *out,
                                 tgi_err *err);
 
+/* Rows of a box of which somebody has computed the moments: sum[granule of the box, in x][2][channel]
+ * for each of its rows, slab by slab, sums before squared distances. The same as granules_add of the
+ * values. */
+struct tgi_threads;
+tg_status tgi_granules_add_rows(tgi_granules *g, const double *sum, const tgi_box *box,
+                                struct tgi_threads *threads, tgi_err *err);
+
 /* ---- For the kernel sets' granules_add ---------------------------------------------------- */
 
 /* May all of this box be added now? @return TG_E_INTERNAL and why not. */

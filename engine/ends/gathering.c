@@ -1,6 +1,7 @@
 /* gathering.c - states of a stage's reductions, and their numbers. */
 #include "engine/ends/gathering.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "kernels/reduce.h"
 
@@ -63,15 +64,41 @@ tg_status tgi_gathering_resume(tgi_gathering *g, int k, tgi_err *err)
     return TG_OK;
 }
 
+static tgi_granules *state_of(const tgi_gathering *g, int o, tgi_err *err)
+{
+    for (int i = 0; i < g->plan->n_gathered; i++)
+        if (g->plan->gathered[i].stage == g->stage && g->plan->gathered[i].out == o)
+            return &g->of[i];
+    (void)tgi_fail(err, TG_E_INTERNAL, "output %d of stage %d gathers nothing", o,
+                   g->stage + 1);
+    return NULL;
+}
+
 tg_status tgi_gathering_add(tgi_gathering *g, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
     const tgi_operand src = {1, view};
-    for (int i = 0; i < g->plan->n_gathered; i++)
-        if (g->plan->gathered[i].stage == g->stage && g->plan->gathered[i].out == o)
-            return g->be->granules_add(&g->of[i], &src, box, g->pool, err);
-    return tgi_fail(err, TG_E_INTERNAL, "output %d of stage %d gathers nothing", o,
-                    g->stage + 1);
+    tgi_granules *state = state_of(g, o, err);
+    return state ? g->be->granules_add(state, &src, box, g->pool, err) : TG_E_INTERNAL;
+}
+
+tg_status tgi_gathering_add_rows(tgi_gathering *g, int o, const double *sum, const tgi_box *box,
+                                 int64_t from, tgi_err *err)
+{
+    tgi_granules *state = state_of(g, o, err);
+    tgi_box rest = *box;
+    rest.ax[TGI_STREAM_AXIS].lo = tgi_max(from, rest.ax[TGI_STREAM_AXIS].lo);
+    if (!state)
+        return TG_E_INTERNAL;
+    if (tgi_box_empty(&rest))
+        return TG_OK;
+    /* of an image a row, of a volume a slab is left out */
+    const int64_t rows = (rest.ax[TGI_STREAM_AXIS].lo - box->ax[TGI_STREAM_AXIS].lo) *
+                         (box->rank == 5 ? tgi_range_len(box->ax[3]) : 1);
+    const tgi_range x = box->ax[box->rank - 1];
+    const int64_t granules = tgi_ceil_div(x.hi, TGI_GRANULE) - x.lo / TGI_GRANULE;
+    return tgi_granules_add_rows(state, sum + rows * granules * 2 * state->channels, &rest,
+                                 g->pool, err);
 }
 
 /* What follows the node in the same kernel. */

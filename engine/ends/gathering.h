@@ -27,6 +27,10 @@ tg_status tgi_gathering_resume(tgi_gathering *g, int k, tgi_err *err);
 /* Rows of output `o` of the stage, whole granules of them in x (tgi_axis_share). */
 tg_status tgi_gathering_add(tgi_gathering *g, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err);
+/* The same of moments of rows, as tgi_granules_add_rows takes them; `box` is all that `sum` is of, and
+ * rows before `from` are there already. */
+tg_status tgi_gathering_add_rows(tgi_gathering *g, int o, const double *sum, const tgi_box *box,
+                                 int64_t from, tgi_err *err);
 /* The stage is through: its numbers. */
 tg_status tgi_gathering_end(tgi_gathering *g, tgi_err *err);
 

@@ -84,16 +84,12 @@ static void lay_out_ports(const tgi_tiling *t, const tgi_device_form *form, layo
         l->in_at[i] = part(&l->in_bytes, form->in[i].bytes);
     for (int o = 0; o < t->stage->n_out; o++) {
         const tgi_device_port *p = &form->out[o];
-        int64_t rows, pixels;
+        int64_t rows;
         if (p->type == TG_DTYPE_NONE)
             continue;
-        tgi_device_store_most(t, o, &rows, &pixels);
+        const size_t bytes = tgi_device_store_most(t, o, p, &rows);
         l->counts_bytes[o] = tgi_align_size((size_t)rows * 2 * sizeof(uint32_t), ALIGN);
-        l->out_at[o] =
-            part(&l->out_bytes,
-                 tgi_sat_add(l->counts_bytes[o],
-                             tgi_sat_mul((size_t)pixels,
-                                         (size_t)p->channels * tgi_dtype_size(p->type))));
+        l->out_at[o] = part(&l->out_bytes, tgi_sat_add(l->counts_bytes[o], bytes));
     }
 }
 

@@ -29,6 +29,7 @@ typedef struct tgi_device_port {
     tg_dtype type;              /* of an output: TG_DTYPE_NONE: nobody takes it */
     int64_t channels, together; /* outputs: as tgi_device_pixels has them */
     size_t bytes;               /* inputs: of one band at most */
+    int moments; /* outputs: moments of rows come back, as tgi_device_pixels says */
 } tgi_device_port;
 
 /* A job's pixels, on both ends of the device: by input and by output of the stage. */

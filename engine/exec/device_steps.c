@@ -67,12 +67,21 @@ static int64_t longest_share(const tgi_tiling *t, int o, int axis)
     return tgi_min(d, share + more);
 }
 
-void tgi_device_store_most(const tgi_tiling *t, int o, int64_t *rows, int64_t *pixels)
+/* Bytes of so many rows of so many columns. */
+static size_t bytes_of(const tgi_device_port *port, int64_t rows, int64_t columns)
+{
+    const size_t size = port->moments ? 2 * sizeof(double) : tgi_dtype_size(port->type);
+    const int64_t each = port->moments ? tgi_ceil_div(columns, TGI_GRANULE) : columns;
+    return tgi_sat_mul(tgi_sat_mul((size_t)rows, (size_t)each), (size_t)port->channels * size);
+}
+
+size_t tgi_device_store_most(const tgi_tiling *t, int o, const tgi_device_port *port,
+                             int64_t *rows)
 {
     const int rank = t->net->rank;
     *rows = rows_per_band(t, t->stage->out[o].value) *
             (rank == 5 ? longest_share(t, o, rank - 2) : 1);
-    *pixels = *rows * longest_share(t, o, rank - 1);
+    return bytes_of(port, *rows, longest_share(t, o, rank - 1));
 }
 
 static void most_of_value(const tgi_tiling *t, int value, int64_t rows, int64_t *most)
@@ -178,6 +187,7 @@ static void fill_ends(tgi_device_steps *s)
         store->pixels.type = s->form.out[o].type;
         store->pixels.channels = s->form.out[o].channels;
         store->pixels.together = s->form.out[o].together;
+        store->pixels.moments = s->form.out[o].moments;
         store->pixels.pick = t->stage->out[o].pick;
     }
 }
@@ -320,8 +330,8 @@ size_t tgi_device_steps_store(tgi_device_steps *s, int o, const tgi_box *box, vo
     px->add = add;
     px->rows = box->ax[box->rank - 2];
     px->cols = box->ax[box->rank - 1];
-    int64_t pixels = px->channels;
-    for (int a = TGI_STREAM_AXIS; a < box->rank; a++)
-        pixels *= tgi_range_len(box->ax[a]);
-    return (size_t)pixels * tgi_dtype_size(px->type);
+    int64_t rows = 1;
+    for (int a = TGI_STREAM_AXIS; a < box->rank - 1; a++)
+        rows *= tgi_range_len(box->ax[a]);
+    return bytes_of(&s->form.out[o], rows, tgi_range_len(box->ax[box->rank - 1]));
 }

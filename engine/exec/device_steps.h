@@ -43,8 +43,10 @@ void tgi_device_steps_nodes(tgi_device_steps *s);
 size_t tgi_device_steps_store(tgi_device_steps *s, int o, const tgi_box *box, void *counts,
                               void *at, float mul, float add);
 
-/* Count the rows (slabs times rows) and pixels of output o that one band gives at most. */
-void tgi_device_store_most(const tgi_tiling *t, int o, int64_t *rows, int64_t *pixels);
+/* Bytes of output o that one band gives at most in the form of `port`, and in how many rows (slabs
+ * times rows). */
+size_t tgi_device_store_most(const tgi_tiling *t, int o, const tgi_device_port *port,
+                             int64_t *rows);
 /* Count the numbers of a loaded value that one band takes at most. */
 size_t tgi_device_load_most(const tgi_tiling *t, int value);
 /* The vectors of the epilogues, which the steps read on the device: their bytes, and they. */

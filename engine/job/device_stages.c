@@ -5,6 +5,8 @@
 #include "engine/exec/device_steps.h"
 #include "engine/job/ends.h"
 #include "engine/plan/staged.h"
+#include "kernels/granule.h"
+#include "kernels/reduce.h"
 
 #include <string.h>
 
@@ -30,6 +32,13 @@ static int comes_as_planes(const tg_job *job, const tgi_stage_out *o)
 static int goes_as_planes(const tg_job *job, const tgi_tiling *t, int i)
 {
     return !job->source || tgi_net_port(t->net, t->stage->in[i].value) < 0;
+}
+
+/* Are sums of rows enough? Extremes are found here. */
+static int comes_as_moments(const tgi_tiling *t, const tgi_stage_out *o)
+{
+    const tgi_net_node *n = o->reduced ? &t->net->nodes[o->whole] : NULL;
+    return n && tgi_reduce_what(tgi_reduce_of(n->node->op, &n->ctx)) == TGI_GRANULES_MOMENTS;
 }
 
 /* What follows a reduction in its kernel would be computed here: with other bits. */
@@ -89,8 +98,10 @@ void tgi_device_stage_form(const tg_job *job, const tgi_tiling *t, tgi_device_fo
         if (!comes_as_planes(job, from))
             out->out[o] = ends.out[from->port];
         else
-            out->out[o] = (tgi_device_port){
-                .type = TG_DTYPE_F32, .channels = t->net->values[from->value].c, .together = 1};
+            out->out[o] = (tgi_device_port){.type = TG_DTYPE_F32,
+                                            .channels = t->net->values[from->value].c,
+                                            .together = 1,
+                                            .moments = comes_as_moments(t, from)};
     }
 }
 
@@ -112,10 +123,8 @@ double tgi_device_stage_pixels(const tgi_tiling *t, const tgi_device_form *form)
     for (int i = 0; i < t->stage->n_loaded; i++)
         bytes += (double)form->in[i].bytes;
     for (int o = 0; o < t->stage->n_out; o++) {
-        int64_t rows, pixels;
-        tgi_device_store_most(t, o, &rows, &pixels);
-        bytes += (double)pixels * (double)form->out[o].channels *
-                 (double)tgi_dtype_size(form->out[o].type);
+        int64_t rows;
+        bytes += (double)tgi_device_store_most(t, o, &form->out[o], &rows);
     }
     return bytes;
 }

@@ -4,7 +4,8 @@
  * Values that pass between stages lie in this machine's memory, or in a file, as floats in planes; so
  * do arrays on their way in and out.
  * Each stage has its own executor on the device, in the memory of the one before. Reductions are
- * gathered here, from rows that come back. */
+ * gathered here, of sums of rows that come back (64 pixels in 16 bytes), or of rows where an extreme
+ * is wanted. */
 #ifndef TGI_DEVICE_STAGES_H
 #define TGI_DEVICE_STAGES_H
 

@@ -85,6 +85,8 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
     tgi_pass *p = user;
     const tgi_stage_out *out = &p->tiling->stage->out[o];
     (void)cell;
+    if (p->stages.device.form.out[o].moments)
+        return tgi_pass_stages_store_sums(p, o, pixels, box, err);
     if (out->port < 0 || !p->device.store) {
         const tgi_view view = view_of(pixels, box, p->tiling->net->values[out->value].c);
         if (out->port >= 0)

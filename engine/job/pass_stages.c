@@ -47,20 +47,38 @@ void tgi_pass_stages_rows(tgi_pass *p, int o, const tgi_box *box)
         tgi_stage_state_rows(p, box->ax[TGI_STREAM_AXIS].hi);
 }
 
+/* Rows of output o are there: what of them an earlier run has not handed out. */
+static tgi_box rest_of(tgi_pass *p, int o, const tgi_box *box)
+{
+    int64_t *done = makes_again(p) ? NULL : &p->stages.state.done[o];
+    tgi_box rest = *box;
+    tgi_pass_stages_rows(p, o, box);
+    if (!done || stage_of(p)->out[o].port >= 0)
+        return rest;
+    rest.ax[TGI_STREAM_AXIS].lo = tgi_max(rest.ax[TGI_STREAM_AXIS].lo, *done);
+    if (!tgi_box_empty(&rest))
+        *done = rest.ax[TGI_STREAM_AXIS].hi;
+    return rest;
+}
+
+tg_status tgi_pass_stages_store_sums(tgi_pass *p, int o, const double *sum, const tgi_box *box,
+                                     tgi_err *err)
+{
+    const tgi_box rest = rest_of(p, o, box);
+    if (tgi_box_empty(&rest) || p->stages.at < p->stages.known)
+        return TG_OK;
+    return tgi_gathering_add_rows(&p->stages.gathering, o, sum, box,
+                                  rest.ax[TGI_STREAM_AXIS].lo, err);
+}
+
 tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const tgi_box *box,
                                 tgi_err *err)
 {
     const tgi_stage_out *out = &stage_of(p)->out[o];
     const tgi_kept_value *kept = tgi_kept_of(p->stages.plan, out->value);
-    int64_t *done = makes_again(p) ? NULL : &p->stages.state.done[o];
-    tgi_box rest = *box;
-    tgi_pass_stages_rows(p, o, box);
-    if (done && out->port < 0) { /* what an earlier run handed out is there */
-        rest.ax[TGI_STREAM_AXIS].lo = tgi_max(rest.ax[TGI_STREAM_AXIS].lo, *done);
-        if (tgi_box_empty(&rest))
-            return TG_OK;
-        *done = rest.ax[TGI_STREAM_AXIS].hi;
-    }
+    const tgi_box rest = rest_of(p, o, box);
+    if (tgi_box_empty(&rest))
+        return TG_OK;
     if (out->reduced)
         return p->stages.at < p->stages.known
                    ? TG_OK

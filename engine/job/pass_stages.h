@@ -54,5 +54,8 @@ tg_status tgi_pass_stages_piece(struct tgi_pass *p, int i, const tgi_view *view,
 void tgi_pass_stages_rows(struct tgi_pass *p, int o, const tgi_box *box);
 tg_status tgi_pass_stages_store(struct tgi_pass *p, int o, const tgi_view *view,
                                 const tgi_box *box, tgi_err *err);
+/* The same of a reduction's output, of which moments of rows came (tgi_granules_add_rows). */
+tg_status tgi_pass_stages_store_sums(struct tgi_pass *p, int o, const double *sum,
+                                     const tgi_box *box, tgi_err *err);
 
 #endif

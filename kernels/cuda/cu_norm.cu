@@ -14,6 +14,7 @@
  * mean: x - high is exact where cancellation threatens. The numbers of a norm are float32 in
  * programs of any type of activations (tgi_op.wide). */
 #include "kernels/cuda/cu_map.cuh"
+#include "kernels/cuda/cu_moments.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 
 extern "C" {
@@ -41,23 +42,6 @@ __device__ __forceinline__ tgi_moments cu_merge(const tgi_moments &a, const tgi_
     m.sum = a.sum + b.sum;
     m.m2 = a.m2 + b.m2 + d * d / (a.n * b.n * n);
     return m;
-}
-
-/* One row of a granule: n values, `step` apart. */
-template <class T>
-__device__ __forceinline__ void cu_row_moments(const T *v, int32_t step, int32_t n, double *sum,
-                                               double *m2)
-{
-    double s = 0, q = 0;
-    for (int32_t i = 0; i < n; i++)
-        s += (double)cu_float(v[(int64_t)i * step]);
-    const double mean = s / (double)n;
-    for (int32_t i = 0; i < n; i++) {
-        const double d = (double)cu_float(v[(int64_t)i * step]) - mean;
-        q += d * d;
-    }
-    *sum = s;
-    *m2 = q;
 }
 
 template <class T>

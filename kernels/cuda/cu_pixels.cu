@@ -8,7 +8,12 @@
  * channel it reads them all. The type of the image is looked at in the kernel,
  * once for all of them: these kernels wait for the bus, not for instructions. */
 #include "kernels/cuda/cu_channels.cuh"
+#include "kernels/cuda/cu_moments.cuh"
 #include "kernels/cuda/cu_ops.cuh"
+
+extern "C" {
+#include "kernels/granule.h"
+}
 
 /* Two roundings, whatever the compiler may contract. */
 __device__ __forceinline__ float cu_affine(float v, float mul, float add)
@@ -350,6 +355,37 @@ __global__ void __launch_bounds__(256, 4) cu_store_pixels(const cu_pixels_args *
                  m.nonfinite, m.clipped);
 }
 
+/* ---- Moments of rows --------------------------------------------------------------------- */
+
+/* A thread per channel of a granule's row; rows and granules as in a box of the most of both. */
+struct cu_sums_args {
+    cu_view view;
+    double *at;
+    int32_t lo[3], hi[3]; /* z, y, x of the box; empty: nothing to do */
+    int32_t most_y, most_granules;
+    int32_t width; /* of the image */
+    int32_t unused;
+};
+
+template <class T>
+__global__ void __launch_bounds__(256, 4) cu_store_sums(const cu_sums_args *__restrict__ a)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int32_t c = (int32_t)(i % a->view.c),
+                  granule = (int32_t)(i / a->view.c % a->most_granules);
+    const int64_t row = i / a->view.c / a->most_granules;
+    const int32_t z = a->lo[0] + (int32_t)(row / a->most_y),
+                  y = a->lo[1] + (int32_t)(row % a->most_y);
+    const int32_t x = a->lo[2] + granule * TGI_GRANULE;
+    if (!cu_offered<T>() || z >= a->hi[0] || y >= a->hi[1] || x >= a->hi[2])
+        return;
+    const int32_t granules = (a->hi[2] - a->lo[2] + TGI_GRANULE - 1) / TGI_GRANULE;
+    const int64_t of_box = (int64_t)(z - a->lo[0]) * (a->hi[1] - a->lo[1]) + y - a->lo[1];
+    const int32_t n = a->width - x < TGI_GRANULE ? a->width - x : TGI_GRANULE;
+    double *to = a->at + (of_box * granules + granule) * 2 * a->view.c + c;
+    cu_row_moments<T>(cu_pixel<T>(a->view, z, y, x) + c, a->view.cb, n, &to[0], &to[a->view.c]);
+}
+
 /* ---- Host -------------------------------------------------------------------------------- */
 
 static cu_staged staged_of(const tgi_device_step *step)
@@ -377,6 +413,38 @@ static cu_staged staged_of(const tgi_device_step *step)
     return s;
 }
 
+template <class T> static void put_sums(const tgi_device_step *step)
+{
+    const tgi_call *call = &step->call;
+    const tgi_view *view = &call->src[0].seg[0];
+    cu_sums_args a;
+    cu_pixels_args counts;
+    cu_shape shape;
+    int64_t most[3];
+    for (int i = 0; i < 3; i++) {
+        const tgi_range r = tgi_box_axis(&call->box, i);
+        const int at = call->box.rank - 3 + i;
+        most[i] = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
+        a.lo[i] = (int32_t)r.lo;
+        a.hi[i] = (int32_t)r.hi;
+    }
+    a.view = cu_view_of(view);
+    a.at = (double *)step->pixels.at;
+    a.most_y = (int32_t)most[1];
+    a.most_granules = (int32_t)((most[2] + TGI_GRANULE - 1) / TGI_GRANULE);
+    a.width = a.hi[2]; /* where the box ends before a whole granule the image does */
+    a.unused = 0;
+    counts.cells = cu_cells_of(call, 1, &shape);
+    counts.view = a.view;
+    counts.s = staged_of(step);
+    const int64_t rows = most[0] * most[1];
+    cu_launch(call, cu_clear_counts, dim3((unsigned)((2 * rows + 255) / 256)), dim3(256), 0,
+              counts);
+    cu_launch(call, cu_store_sums<T>,
+              dim3((unsigned)((rows * a.most_granules * view->c + 255) / 256)), dim3(256), 0,
+              a);
+}
+
 typedef void (*cu_pixels_kernel)(const cu_pixels_args *);
 
 template <class T, int V> static cu_pixels_kernel kernel_of(const tgi_device_step *step)
@@ -391,6 +459,10 @@ template <class T> static void put(const tgi_device_step *step)
 {
     const tgi_call *call = &step->call;
     const int load = step->kind == TGI_STEP_LOAD;
+    if (!load && step->pixels.moments) {
+        put_sums<T>(step);
+        return;
+    }
     const tgi_view *view = load ? &call->dst[0] : &call->src[0].seg[0];
     const int lanes = cu_lanes(view->cb), each = step->pixels.pick == TGI_PICK_NONE;
     cu_shape shape;

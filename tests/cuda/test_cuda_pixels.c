@@ -1,8 +1,10 @@
 /* Staged pixels to activations and back on the device, against the loader's and the store's own
  * functions of the processor (kernels/pixels.h, tgi_pad_index), bit for bit: all types, samples
- * side by side and in planes, borders, volumes, NaN and what a type does not hold. */
+ * side by side and in planes, borders, volumes, NaN and what a type does not hold; and moments of
+ * rows. */
 #include "engine/base/arith.h"
 #include "engine/plan/mapping.h"
+#include "kernels/granule.h"
 #include "kernels/ops/geometry.h"
 #include "kernels/pixels.h"
 #include "tests/cuda/device_run.h"
@@ -409,6 +411,60 @@ static void test_values_are_stored_and_misfits_counted_as_the_store_does(void)
         }
 }
 
+/* Elements of a row's granule in the stored moments: [row][granule][2][channel]. */
+static int check_moments(const scene *s, int64_t granules)
+{
+    const tgi_range rz = tgi_box_axis(&s->box, TGI_Z), ry = tgi_box_axis(&s->box, TGI_Y),
+                    rx = tgi_box_axis(&s->box, TGI_X);
+    const int64_t channels = s->view.c;
+    const double *got = (const double *)(const void *)s->staged;
+    int bad = 0;
+    for (int64_t z = rz.lo; z < rz.hi; z++)
+        for (int64_t y = ry.lo; y < ry.hi; y++)
+            for (int64_t g = 0; g < granules; g++, got += 2 * channels)
+                for (int64_t c = 0; c < channels; c++) {
+                    const int64_t from = rx.lo + g * TGI_GRANULE;
+                    const int64_t n = tgi_min(TGI_GRANULE, rx.hi - from);
+                    double sum = 0, m2 = 0;
+                    for (int64_t i = 0; i < n; i++)
+                        sum += (double)element(s, view_at(s, c, z, y, from + i));
+                    for (int64_t i = 0; i < n; i++) {
+                        const double v = (double)element(s, view_at(s, c, z, y, from + i));
+                        m2 += (v - sum / (double)n) * (v - sum / (double)n);
+                    }
+                    bad += memcmp(&got[c], &sum, sizeof sum) != 0;
+                    bad += memcmp(&got[channels + c], &m2, sizeof m2) != 0;
+                }
+    for (size_t i = 0; i < 64; i++)
+        bad += s->staged[s->staged_bytes + i] != (char)0xaa;
+    for (size_t i = 0; i < s->n_counts; i++)
+        bad += s->counts[i] != 0;
+    return bad;
+}
+
+static void test_rows_become_their_moments(void)
+{
+    for (int i = 0; i < 60; i++) {
+        scene s;
+        scene_open(&s, TGI_STEP_STORE, TG_DTYPE_F32, element_of(i));
+        const int64_t rows = slabs_of(&s) * tgi_range_len(tgi_box_axis(&s.box, TGI_Y));
+        const int64_t granules =
+            tgi_ceil_div(tgi_range_len(tgi_box_axis(&s.box, TGI_X)), TGI_GRANULE);
+        s.step.pixels.moments = 1;
+        s.staged_bytes = (size_t)(rows * granules * 2 * s.view.c) * sizeof(double);
+        s.staged = must(tgi_malloc(TGI_TAG_MISC, s.staged_bytes + 64));
+        memset(s.staged, 0xaa, s.staged_bytes + 64);
+        s.n_counts = 2 * (size_t)rows;
+        s.counts = must(tgi_malloc(TGI_TAG_MISC, s.n_counts * sizeof *s.counts));
+        memset(s.counts, 0xff, s.n_counts * sizeof *s.counts);
+        for (size_t k = 0; k < s.view_elements; k++)
+            put_element(&s, k, 100.0f + tg_rand_unit(&seed));
+        run(&s);
+        CHECK_EQ(check_moments(&s, granules), 0);
+        scene_close(&s);
+    }
+}
+
 /* Few different numbers, so that pixels have several largest and smallest ones. */
 static void fill_with_equals(scene *s)
 {
@@ -462,6 +518,7 @@ int main(void)
         return 77;
     RUN(test_pixels_are_loaded_as_the_loader_does);
     RUN(test_values_are_stored_and_misfits_counted_as_the_store_does);
+    RUN(test_rows_become_their_moments);
     RUN(test_pixels_become_the_number_of_a_channel);
     RUN(test_a_band_without_pixels_does_nothing);
     return TEST_END();

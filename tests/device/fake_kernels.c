@@ -1,6 +1,7 @@
 /* fake_kernels.c - the fake device's kernels: the references, over views of whole pixels. */
 #include "engine/base/arith.h"
 #include "engine/plan/mapping.h"
+#include "kernels/granule.h"
 #include "kernels/op.h"
 #include "kernels/pixels.h"
 #include "tests/device/fake_device.h"
@@ -201,6 +202,33 @@ static float stored(const tgi_device_step *s, int64_t c, int64_t z, int64_t y, i
     return (float)at;
 }
 
+/* Moments of rows, by the definition (kernels/granule.h). */
+static void run_store_moments(const tgi_device_step *s)
+{
+    const extent e = extent_of(&s->call.box);
+    const tgi_view *v = &s->call.src[0].seg[0];
+    const int64_t rows = tgi_range_len(e.y);
+    double *at = s->pixels.at;
+    memset(s->pixels.counts, 0,
+           (size_t)(tgi_range_len(e.z) * rows) * 2 * sizeof *s->pixels.counts);
+    for (int64_t z = e.z.lo; z < e.z.hi; z++)
+        for (int64_t y = e.y.lo; y < e.y.hi; y++)
+            for (int64_t x = e.x.lo; x < e.x.hi; x += TGI_GRANULE, at += 2 * v->c)
+                for (int64_t c = 0; c < v->c; c++) {
+                    const int64_t n = tgi_min(TGI_GRANULE, e.x.hi - x);
+                    double sum = 0, m2 = 0;
+                    for (int64_t i = 0; i < n; i++)
+                        sum += (double)*tgi_view_at(v, c, z, y, x + i);
+                    for (int64_t i = 0; i < n; i++) {
+                        const double d =
+                            (double)*tgi_view_at(v, c, z, y, x + i) - sum / (double)n;
+                        m2 += d * d;
+                    }
+                    at[c] = sum;
+                    at[v->c + c] = m2;
+                }
+}
+
 static void run_store(const tgi_device_step *s)
 {
     const tgi_device_pixels *p = &s->pixels;
@@ -233,6 +261,8 @@ tg_status fake_run_step(const tgi_device_step *s, tgi_err *err)
         return fake.hollow ? TG_OK : run_node(s, err);
     if (s->kind == TGI_STEP_LOAD)
         run_load(s);
+    else if (s->pixels.moments)
+        run_store_moments(s);
     else
         run_store(s);
     return TG_OK;
