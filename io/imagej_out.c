@@ -49,15 +49,15 @@ typedef struct stack {
 
 static extent *place_of(stack *k, char letter)
 {
-    extent *named = letter == 'Z'   ? &k->z
-                    : letter == 'T' ? &k->t
-                    : letter == 'C' ? &k->c
-                                    : NULL;
-    extent *const free_one[] = {&k->z, &k->t, &k->c};
-    for (int i = 0; !named && i < 3; i++)
-        if (!free_one[i]->taken)
-            named = free_one[i];
-    return named && !named->taken ? named : NULL;
+    static const char letters[] = {'Z', 'T', 'C'};
+    extent *const place[] = {&k->z, &k->t, &k->c};
+    for (int i = 0; i < 3; i++)
+        if (letters[i] == letter)
+            return place[i]->taken ? NULL : place[i];
+    for (int i = 0; i < 3; i++)
+        if (!place[i]->taken)
+            return place[i];
+    return NULL;
 }
 
 /* ImageJ's own letters first, then the others; axes of length 1 say nothing. */

@@ -16,6 +16,7 @@
 #include "engine/base/mem.h"
 #include "io/tiff_codec.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,23 @@ static bool same_group(const tgi_tiff_page *a, const tgi_tiff_page *b)
            (a->subfile & 5) == (b->subfile & 5);
 }
 
+/* NaN, which a damaged tag may hold, is the same as NaN: a page is like itself. */
+static bool same_numbers(const float *a, const float *b, int n)
+{
+    int i = 0;
+    while (i < n && (a[i] == b[i] || (isnan(a[i]) && isnan(b[i]))))
+        i++;
+    return i == n;
+}
+
+static bool same_colours(const tgi_tiff_ycbcr *a, const tgi_tiff_ycbcr *b)
+{
+    return a->subsampling[0] == b->subsampling[0] && a->subsampling[1] == b->subsampling[1] &&
+           a->n_coefficients == b->n_coefficients && a->n_reference == b->n_reference &&
+           same_numbers(a->coefficients, b->coefficients, 3) &&
+           same_numbers(a->reference, b->reference, 6);
+}
+
 static bool same_storage(const tgi_tiff_page *a, const tgi_tiff_page *b)
 {
     return a->compression == b->compression && a->predictor == b->predictor &&
@@ -55,7 +73,7 @@ static bool same_storage(const tgi_tiff_page *a, const tgi_tiff_page *b)
            a->codec == b->codec &&
            (a->compression != TGI_TIFF_LERC ||
             (a->lerc[1] == b->lerc[1] && a->last_extra == b->last_extra)) &&
-           (a->codec != TGI_TIFF_AS_RGB || memcmp(&a->ycbcr, &b->ycbcr, sizeof a->ycbcr) == 0);
+           (a->codec != TGI_TIFF_AS_RGB || same_colours(&a->ycbcr, &b->ycbcr));
 }
 
 /* Decoders are opened with the JPEGTables of one page: those of the others must be the same. */

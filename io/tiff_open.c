@@ -128,7 +128,7 @@ static tg_status size_decoders(tgi_tiff_source *s, size_t *n_streams, tgi_stream
     const size_t least = streams && one + p->row_bytes < slot ? one + p->row_bytes : slot;
     if (least > s->budget)
         return refuse_block(s, least, err);
-    if (streams && one <= room && (!s->spare || least < slot)) {
+    if (streams && room > 0 && one <= room && (!s->spare || least < slot)) {
         *n_streams = s->spare ? 1 : (room / one < columns ? room / one : columns);
         return TG_OK;
     }

@@ -108,10 +108,10 @@ typedef struct tgi_column { /* how far a column is; the same for all channels */
 typedef struct tgi_granules {
     tgi_desc full;
     unsigned what;
+    int slots;            /* finished subtrees of a column, at most */
     int64_t leaves;       /* granules of a column, along the stream axis */
     int64_t down, across; /* columns; down: 1 of an image */
     int64_t channels;
-    int slots; /* finished subtrees of a column, at most */
     void *mem;
     tgi_column *column; /* [down][across] */
     double *sums;    /* [column][1 + slots][2][channel]: the granule that is being filled, then

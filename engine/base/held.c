@@ -46,7 +46,7 @@ int tgi_stamp_same_state(const tgi_stamp *a, const tgi_stamp *b)
 
 tgi_held_state tgi_held_look(const tgi_held *h, tgi_stamp *now)
 {
-    tgi_stamp named;
+    tgi_stamp named = {0}; /* nobody's */
     const int there = tgi_stamp_path(h->path, &named) == 0;
     const int ours = there && tgi_stamp_same_file(&named, &h->was);
     *now = ours ? named : h->was;

@@ -26,6 +26,7 @@ typedef struct moving {
     const tgi_kept_value *of;
     const tgi_view *view;
     tgi_range z, y, x;
+    int64_t height;         /* of the box */
     int64_t blocks, ny, nx; /* of the whole value */
     int writes;
     atomic_int failed; /* a tg_status */
@@ -74,8 +75,7 @@ static void move_pixels(moving *m, int64_t row_of, tgi_range x, int64_t z, int64
 static void move_row(void *arg, int64_t job, int thread)
 {
     moving *m = arg;
-    const int64_t rows = tgi_range_len(m->y), z = m->z.lo + job / rows,
-                  y = m->y.lo + job % rows;
+    const int64_t z = m->z.lo + job / m->height, y = m->y.lo + job % m->height;
     (void)thread;
     move_pixels(m, z * m->ny + y, m->x, z, y, m->x.lo);
 }
@@ -113,12 +113,13 @@ static tg_status move(const tgi_kept *k, const tgi_kept_value *of, const tgi_vie
                 .z = n == 5 ? box->ax[2] : (tgi_range){0, 1},
                 .y = box->ax[n - 2],
                 .x = box->ax[n - 1],
+                .height = tgi_range_len(box->ax[n - 2]),
                 .blocks = tgi_view_blocks(view),
                 .ny = ext->dim[n - 2],
                 .nx = ext->dim[n - 1],
                 .writes = writes};
     atomic_init(&m.failed, TG_OK);
-    tgi_parallel(k->pool, tgi_range_len(m.z) * tgi_range_len(m.y), move_row, &m);
+    tgi_parallel(k->pool, tgi_range_len(m.z) * m.height, move_row, &m);
     return moved(k, &m, err);
 }
 

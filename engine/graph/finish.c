@@ -162,7 +162,7 @@ static tg_status lines_as_images(tgi_graph *g, unsigned flags, tgi_err *err)
 static tg_status note_plain(tgi_graph *g, tgi_err *err)
 {
     tgi_shapes s;
-    g->plain = tgi_graph_own(g, (size_t)(g->n_nodes + 1) * sizeof *g->plain, err);
+    g->plain = tgi_graph_own(g, (size_t)(g->n_nodes + 1) * sizeof(void *), err);
     if (!g->plain)
         return TG_E_NOMEM;
     TGI_TRY(tgi_infer_base(g, &s, err));

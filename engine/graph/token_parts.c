@@ -26,7 +26,7 @@ static int scalar(const tgi_tokens *t, int v, double *out)
             return 0;
         *out = tgi_const_get(c, 0);
     }
-    return 1;
+    return t->n_sizes > 0;
 }
 
 int tgi_token_scales(const tgi_tokens *t, const tgi_node *n, int *src, double *factor)

@@ -132,7 +132,8 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
 
 tg_status tgi_decode_refused(tg_status st, tgi_err *err)
 {
-    if (st != TG_E_BUDGET || !err || !err->asked_by || strcmp(err->asked_by, TGI_HEADER_ASKS))
+    if (st != TG_E_BUDGET || !err || !err->asked_by ||
+        strcmp(err->asked_by, TGI_HEADER_ASKS) != 0)
         return st;
     const uint64_t mib = (uint64_t)1 << 20, least = tgi_decode_needs(err->tried_bytes);
     const size_t n = strlen(err->text);

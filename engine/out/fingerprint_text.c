@@ -146,18 +146,20 @@ static size_t skip_equal(const tgi_line *a, const tgi_line *b)
 
 static void show(const tgi_line *l, size_t skip, char *out, size_t cap)
 {
-    const size_t from = skip < l->value_n ? skip : l->value_n, n = l->value_n - from;
-    if (!l->key)
+    if (!l) {
         snprintf(out, cap, "none");
-    else
-        snprintf(out, cap, "%s%.*s%s", from ? "..." : "", (int)(n < SHOWN ? n : SHOWN),
-                 l->value + from, n > SHOWN ? "..." : "");
+        return;
+    }
+    const size_t from = skip < l->value_n ? skip : l->value_n, n = l->value_n - from;
+    snprintf(out, cap, "%s%.*s%s", from ? "..." : "", (int)(n < SHOWN ? n : SHOWN),
+             l->value + from, n > SHOWN ? "..." : "");
 }
 
+/* One of them may be NULL: the other side has no such line. */
 static tg_status refuse(const tgi_line *was, const tgi_line *now, tgi_err *err)
 {
     char a[SHOWN + 8], b[SHOWN + 8], name[64];
-    const tgi_line *l = was->key ? was : now;
+    const tgi_line *l = was ? was : now;
     int of_program = 0;
     snprintf(name, sizeof name, "%.*s", (int)(l->key_n < 48 ? l->key_n : 48), l->key);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -165,7 +167,7 @@ static tg_status refuse(const tgi_line *was, const tgi_line *now, tgi_err *err)
             snprintf(name, sizeof name, "%s", known[i].name);
             of_program = known[i].of_program;
         }
-    const size_t skip = was->key && now->key ? skip_equal(was, now) : 0;
+    const size_t skip = was && now ? skip_equal(was, now) : 0;
     show(was, skip, a, sizeof a);
     show(now, skip, b, sizeof b);
     return tgi_fail(err, TG_E_CHANGED,
@@ -184,16 +186,13 @@ tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours
         if (is_key(&now, may_differ[0]) || is_key(&now, may_differ[1]))
             continue;
         if (!find(stored, end, &now, &was))
-            was = (tgi_line){0};
-        if (!was.key || was.value_n != now.value_n ||
-            memcmp(was.value, now.value, now.value_n) != 0)
+            return refuse(NULL, &now, err);
+        if (was.value_n != now.value_n || memcmp(was.value, now.value, now.value_n) != 0)
             return refuse(&was, &now, err);
     }
     for (at = stored; tgi_lines_next(&at, end, &was);)
         if (!find(ours, ours_end, &was, &now) && !is_key(&was, may_differ[0]) &&
-            !is_key(&was, may_differ[1])) {
-            now = (tgi_line){0};
-            return refuse(&was, &now, err);
-        }
+            !is_key(&was, may_differ[1]))
+            return refuse(&was, NULL, err);
     return TG_OK;
 }

@@ -77,9 +77,15 @@ static tile tile_at(const sizes *s, float *p)
     return t;
 }
 
+/* A box whose pixels are counted row by row: where it begins, rows of a plane and columns. */
+typedef struct grid {
+    int64_t z, y, x, h, w;
+} grid;
+
 typedef struct work {
     const tgi_call *call;
     sizes s;
+    grid queries;
     int64_t tiles, jobs; /* of a job; of a head */
     tgi_range keys;      /* that are there */
     float *state; /* the tiles of all heads, kept from piece to piece; NULL: all is there */
@@ -93,24 +99,26 @@ typedef struct run_of {
     int64_t z, y, x, n;
 } run_of;
 
-/* The longest run in the box from pixel i on, of those before `end`. */
-static run_of run_at(const tgi_range r[3], int64_t i, int64_t end)
+/* The longest run from pixel i on, of those before `end`. */
+static run_of run_at(const grid *g, int64_t i, int64_t end)
 {
-    const int64_t w = tgi_range_len(r[TGI_X]), h = tgi_range_len(r[TGI_Y]);
-    const int64_t x = i % w, n = tgi_min64(w - x, end - i);
-    return (run_of){r[TGI_Z].lo + i / w / h, r[TGI_Y].lo + i / w % h, r[TGI_X].lo + x, n};
+    const int64_t row = i / g->w, x = i % g->w, n = tgi_min64(g->w - x, end - i);
+    return (run_of){g->z + row / g->h, g->y + row % g->h, g->x + x, n};
 }
 
-static void ranges_of_image(const tgi_desc *d, tgi_range r[3])
+static grid grid_of_image(const tgi_desc *d)
 {
-    for (int k = TGI_Z; k <= TGI_X; k++)
-        r[k] = (tgi_range){0, tgi_desc_axis(d, k)};
+    return (grid){.h = tgi_desc_axis(d, TGI_Y), .w = tgi_desc_axis(d, TGI_X)};
 }
 
-static void ranges_of_box(const tgi_box *b, tgi_range r[3])
+static grid grid_of_box(const tgi_box *b)
 {
-    for (int k = TGI_Z; k <= TGI_X; k++)
-        r[k] = tgi_box_axis(b, k);
+    const tgi_range y = tgi_box_axis(b, TGI_Y), x = tgi_box_axis(b, TGI_X);
+    return (grid){.z = tgi_box_axis(b, TGI_Z).lo,
+                  .y = y.lo,
+                  .x = x.lo,
+                  .h = tgi_range_len(y),
+                  .w = tgi_range_len(x)};
 }
 
 /* ---- Copies ------------------------------------------------------------------------------ */
@@ -121,10 +129,9 @@ static void copy_block(const tgi_call *call, int src, int64_t c0, int64_t n, int
 {
     const tgi_operand *o = &call->src[src];
     const int in_a_row = call->in_pieces >> src & 1;
-    tgi_range r[3];
-    ranges_of_image(&call->ctx->src[src], r);
+    const grid g = grid_of_image(&call->ctx->src[src]);
     for (int64_t i = i0; i < i1;) {
-        const run_of u = in_a_row ? (run_of){.x = i, .n = i1 - i} : run_at(r, i, i1);
+        const run_of u = in_a_row ? (run_of){.x = i, .n = i1 - i} : run_at(&g, i, i1);
         for (int64_t c = 0; c < n; c += TGI_L) {
             const int many = (int)tgi_min64(TGI_L, n - c);
             tgi_lane lane[TGI_L];
@@ -141,11 +148,9 @@ static void copy_block(const tgi_call *call, int src, int64_t c0, int64_t n, int
 /* The queries [i0, i1) of the box in lanes; lanes behind them hold zeros. */
 static void copy_queries(const work *w, int64_t head, int64_t i0, int64_t i1, float *dst)
 {
-    tgi_range r[3];
-    ranges_of_box(&w->call->box, r);
     memset(dst, 0, (size_t)(w->s.inner * TILE) * sizeof *dst);
     for (int64_t i = i0; i < i1;) {
-        const run_of u = run_at(r, i, i1);
+        const run_of u = run_at(&w->queries, i, i1);
         for (int64_t c = 0; c < w->s.inner; c++) {
             const tgi_lane l =
                 TGS(tgi_lane_of)(&w->call->src[0], head * w->s.inner + c, u.z, u.y);
@@ -159,10 +164,8 @@ static void copy_queries(const work *w, int64_t head, int64_t i0, int64_t i1, fl
 static void put_results(const work *w, int64_t head, int64_t i0, int64_t i1, const float *sum)
 {
     const tgi_view *v = &w->call->dst[0];
-    tgi_range r[3];
-    ranges_of_box(&w->call->box, r);
     for (int64_t i = i0; i < i1;) {
-        const run_of u = run_at(r, i, i1);
+        const run_of u = run_at(&w->queries, i, i1);
         for (int64_t c = 0; c < w->s.outer; c++) {
             float *to = tgi_view_at(v, head * w->s.outer + c, u.z, u.y, u.x);
             for (int64_t k = 0; k < u.n; k++)
@@ -336,16 +339,15 @@ static void tiles_job(void *arg, int64_t job, int thread)
 /* Every head of a row is there now. */
 static void row_job(void *arg, int64_t job, int thread)
 {
-    const tgi_call *call = ((const work *)arg)->call;
-    const tgi_range x = tgi_box_axis(&call->box, TGI_X), y = tgi_box_axis(&call->box, TGI_Y);
-    const int64_t rows = tgi_range_len(y);
-    const tgi_row_part part = {.b1 = tgi_view_blocks(&call->dst[0]),
-                               .z = tgi_box_axis(&call->box, TGI_Z).lo + job / rows,
-                               .y = y.lo + job % rows,
-                               .x0 = x.lo,
-                               .x1 = x.hi};
+    const work *w = arg;
+    const grid *g = &w->queries;
+    const tgi_row_part part = {.b1 = tgi_view_blocks(&w->call->dst[0]),
+                               .z = g->z + job / g->h,
+                               .y = g->y + job % g->h,
+                               .x0 = g->x,
+                               .x1 = g->x + g->w};
     (void)thread;
-    TGS(tgi_epilogue_part)(call, 0, &part);
+    TGS(tgi_epilogue_part)(w->call, 0, &part);
 }
 
 static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
@@ -381,15 +383,17 @@ static size_t state_bytes(const tgi_op_ctx *ctx, int64_t pixels)
 static void run(const tgi_call *call)
 {
     const attention_attrs *a = call->ctx->attrs;
-    work w = {.call = call, .s = sizes_of(call->ctx), .scale = a->scale};
+    work w = {.call = call,
+              .s = sizes_of(call->ctx),
+              .queries = grid_of_box(&call->box),
+              .scale = a->scale};
     w.keys = call->in_pieces ? call->piece : (tgi_range){0, w.s.n_keys};
     if (call->in_pieces)
         w.state = (float *)call->scratch + own_floats(&w.s, tgi_threads_count(call->threads));
-    const int64_t rows = tgi_range_len(tgi_box_axis(&call->box, TGI_Z)) *
-                         tgi_range_len(tgi_box_axis(&call->box, TGI_Y));
+    const int64_t rows = tgi_range_len(tgi_box_axis(&call->box, TGI_Z)) * w.queries.h;
     if (tgi_box_empty(&call->box))
         return;
-    w.s.n_queries = rows * tgi_range_len(tgi_box_axis(&call->box, TGI_X));
+    w.s.n_queries = rows * w.queries.w;
     const int64_t tiles = tgi_ceil_div64(w.s.n_queries, TILE);
     const int64_t share = tiles * w.s.heads / (4 * tgi_threads_count(call->threads));
     w.tiles = tgi_max64(1, tgi_min64(JOB, share));

@@ -85,6 +85,7 @@ typedef struct adding { /* a box, or one image in several boxes with a state eac
     int cb;
     int64_t units, seg_c[TGI_MAX_SEG];
     tgi_range down, across; /* columns, the same of every box */
+    int64_t wide, columns;  /* how many across, and in all */
     int64_t group;          /* columns of a job */
 } adding;
 
@@ -251,18 +252,18 @@ static void add_granule(const adding *a, int part, const tgi_unit *u, int64_t co
 static void add_job(void *arg, int64_t job, int thread)
 {
     const adding *a = arg;
-    const int64_t across = tgi_range_len(a->across), columns = across * tgi_range_len(a->down);
-    const int64_t groups = tgi_ceil_div64(columns, a->group), unit = job / groups;
+    const int64_t groups = tgi_ceil_div64(a->columns, a->group), unit = job / groups;
     const int part = (int)(unit / a->units);
-    const int64_t from = job % groups * a->group, to = tgi_min64(from + a->group, columns);
+    const int64_t from = job % groups * a->group, to = tgi_min64(from + a->group, a->columns);
     const tgi_unit u = TGS(tgi_unit_at)(a->cb, a->src->n_seg, a->seg_c, unit % a->units);
     const tgi_range leaves = tgi_granules_leaves(a->state, &a->box[part]);
     (void)thread;
     for (int64_t leaf = leaves.lo; leaf < leaves.hi; leaf++)
         for (int64_t i = from; i < to; i++)
-            add_granule(
-                a, part, &u,
-                (a->down.lo + i / across) * a->state->across + a->across.lo + i % across, leaf);
+            add_granule(a, part, &u,
+                        (a->down.lo + i / a->wide) * a->state->across + a->across.lo +
+                            i % a->wide,
+                        leaf);
 }
 
 #define JOBS_PER_THREAD 4 /* so that one that starts late costs a quarter of its share */
@@ -276,11 +277,12 @@ static void add_boxes(tgi_granules *state, const tgi_box *box, int n, const tgi_
         a.seg_c[s] = src->seg[s].c;
     a.units = TGS(tgi_unit_count)(a.cb, src->n_seg, a.seg_c);
     tgi_granules_columns(state, box, &a.down, &a.across);
-    const int64_t columns = tgi_range_len(a.down) * tgi_range_len(a.across);
+    a.wide = tgi_range_len(a.across);
+    a.columns = tgi_range_len(a.down) * a.wide;
     const int count = tgi_threads_count(threads);
-    a.group = count > 1 ? n * a.units * columns / (count * JOBS_PER_THREAD) : columns;
-    a.group = tgi_max64(1, tgi_min64(a.group, columns));
-    tgi_parallel(threads, n * a.units * tgi_ceil_div64(columns, a.group), add_job, &a);
+    a.group = count > 1 ? n * a.units * a.columns / (count * JOBS_PER_THREAD) : a.columns;
+    a.group = tgi_max64(1, tgi_min64(a.group, a.columns));
+    tgi_parallel(threads, n * a.units * tgi_ceil_div64(a.columns, a.group), add_job, &a);
     for (int i = 0; i < n; i++)
         tgi_granules_advance(&state[i], &box[i]);
 }

@@ -297,25 +297,26 @@ void tgi_ref_each(const tgi_call *call, int dst_i, tgi_px_fn fn, const void *arg
 typedef struct rows {
     const tgi_call *call;
     tgi_ref_row *row;
+    tgi_range z, y, x; /* of the box */
+    int64_t height;
 } rows;
 
 static void row_job(void *arg, int64_t job, int thread)
 {
     const rows *r = arg;
-    const tgi_range y = tgi_box_axis(&r->call->box, TGI_Y);
-    const int64_t height = tgi_range_len(y);
     (void)thread;
-    r->row(r->call, tgi_box_axis(&r->call->box, TGI_Z).lo + job / height, y.lo + job % height,
-           tgi_box_axis(&r->call->box, TGI_X));
+    r->row(r->call, r->z.lo + job / r->height, r->y.lo + job % r->height, r->x);
 }
 
 void tgi_ref_rows(const tgi_call *call, tgi_ref_row *row)
 {
-    rows r = {call, row};
-    tgi_parallel(call->threads,
-                 tgi_range_len(tgi_box_axis(&call->box, TGI_Z)) *
-                     tgi_range_len(tgi_box_axis(&call->box, TGI_Y)),
-                 row_job, &r);
+    rows r = {.call = call,
+              .row = row,
+              .z = tgi_box_axis(&call->box, TGI_Z),
+              .y = tgi_box_axis(&call->box, TGI_Y),
+              .x = tgi_box_axis(&call->box, TGI_X)};
+    r.height = tgi_range_len(r.y);
+    tgi_parallel(call->threads, tgi_range_len(r.z) * r.height, row_job, &r);
     tgi_zero_lanes(&call->dst[0], &call->box);
 }
 

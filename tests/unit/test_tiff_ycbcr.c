@@ -326,6 +326,25 @@ static void test_planes_are_looked_up_before_they_are_read(void)
     }
 }
 
+/* The entry of a tag in the directory of a little-endian file, and where it lies. */
+static long entry_of(FILE *file, uint16_t tag, uint8_t e[12])
+{
+    uint32_t at = 0, n = 0;
+    fseek(file, 4, SEEK_SET);
+    CHECK(fread(&at, 4, 1, file) == 1);
+    fseek(file, (long)at, SEEK_SET);
+    CHECK(fread(&n, 2, 1, file) == 1);
+    long entry = (long)at + 2;
+    for (uint16_t is = 0; n--; entry += 12) {
+        fseek(file, entry, SEEK_SET);
+        CHECK(fread(e, 12, 1, file) == 1);
+        memcpy(&is, e, 2);
+        if (is == tag)
+            break;
+    }
+    return entry;
+}
+
 /* Levels and coefficients as whole numbers, as some write them. */
 static void test_levels_may_be_whole_numbers(void)
 {
@@ -337,19 +356,8 @@ static void test_levels_may_be_whole_numbers(void)
     read_rgb(f.w, f.h, fractions);
     FILE *file = fopen(path, "rb+");
     uint8_t e[12], v[6][8], longs[6][4];
-    uint32_t at = 0, n = 0;
-    fseek(file, 4, SEEK_SET);
-    CHECK(fread(&at, 4, 1, file) == 1);
-    fseek(file, (long)at, SEEK_SET);
-    CHECK(fread(&n, 2, 1, file) == 1);
-    long entry = (long)at + 2;
-    for (uint16_t tag = 0; n--; entry += 12) {
-        fseek(file, entry, SEEK_SET);
-        CHECK(fread(e, 12, 1, file) == 1);
-        memcpy(&tag, e, 2);
-        if (tag == 532)
-            break;
-    }
+    uint32_t at;
+    const long entry = entry_of(file, 532, e);
     memcpy(&at, e + 8, 4);
     fseek(file, (long)at, SEEK_SET);
     CHECK(e[2] == 5 && fread(v, sizeof v, 1, file) == 1);
@@ -383,6 +391,33 @@ static void test_numbers_that_mean_no_colour_are_damage(void)
         tgi_err err = {0};
         CHECK_STATUS(tgi_ycbcr_init(&bad[i], &t, &err), TG_E_FORMAT, err);
     }
+}
+
+/* A page with NaN among its levels is named for them, and not for being unlike itself. */
+static void test_so_is_nan_in_a_file(void)
+{
+    static const float levels[6] = {0, NAN, 128, 255, 128, 255};
+    const tgi_open_opts o = {.threads = 1};
+    uint64_t seed = 65;
+    form f = drawn(1, &seed);
+    f.big_endian = 0;
+    write_file(&f, &seed);
+    FILE *file = fopen(path, "rb+");
+    uint8_t e[12];
+    uint32_t at;
+    const long entry = entry_of(file, 532, e);
+    memcpy(&at, e + 8, 4);
+    fseek(file, (long)at, SEEK_SET);
+    CHECK(fwrite(levels, sizeof levels, 1, file) == 1);
+    e[2] = TIFF_FLOAT;
+    fseek(file, entry, SEEK_SET);
+    CHECK(fwrite(e, 12, 1, file) == 1);
+    fclose(file);
+    tgi_err err = {0};
+    tgi_source *s = NULL;
+    CHECK_EQ(tgi_source_open(path, &o, &s, &err), TG_E_FORMAT);
+    CHECK(strstr(err.text, "ReferenceBlackWhite of 0 to ") != NULL);
+    tgi_source_close(&s);
 }
 
 static void test_a_decoder_takes_what_is_planned(void)
@@ -423,6 +458,7 @@ int main(void)
     RUN(test_planes_are_looked_up_before_they_are_read);
     RUN(test_levels_may_be_whole_numbers);
     RUN(test_numbers_that_mean_no_colour_are_damage);
+    RUN(test_so_is_nan_in_a_file);
     RUN(test_a_decoder_takes_what_is_planned);
     unlink(path);
     return TEST_END();
