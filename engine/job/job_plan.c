@@ -257,7 +257,9 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
         out->beside_bytes = p->bytes.weights;
         return TG_OK;
     }
-    if (p->adopts) {
+    /* The cells of a last stage, each of which would compute all of the image in one pass, are no
+     * way to go on. */
+    if (p->adopts && !(p->adopted.staged && p->stages->one.whole_op)) {
         tgi_tiling t;
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
                                 job->set.threads, NULL, &t, NULL));

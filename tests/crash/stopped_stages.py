@@ -288,6 +288,28 @@ def test_discarded(lab, job):
         job.clean()
 
 
+def test_more_memory(lab, job, whole):
+    """With tiles there, and now memory for the image in one pass: that is one pass, not one for each missing tile."""
+    at = job.args.index("--ram")
+    more = Staged(lab, job.name, job.args[:at] + ["--ram", "%dKiB" % (2 * whole // 1024)] + job.args[at + 2:-1])
+    check(more.out == job.out, "not one output")
+    begun = 0
+    for part in (0.05, 0.1, 0.15, 0.03, 0.2, 0.08, 0.02, 0.12) * 3:
+        job.clean()
+        job.killed_in(5, part * job.seconds)
+        slot = job.slot()
+        if not slot or not slot["tiles"]:
+            continue
+        r = more.run()
+        check(r.code == 0, "%d tiles, then more memory: %s" % (slot["tiles"], r))
+        check(r.done()["bands"] <= 1, "%d tiles were there: %s bands" % (slot["tiles"], r.done()["bands"]))
+        begun += 1
+        if begun == 2:
+            break
+    check(begun, "no kill left a tile")
+    job.clean()
+
+
 def make_candy(lab, models):
     """A real network, over colours; part of its values in memory, all of them there. None: it is not here."""
     net = os.path.join(models, "fns_candy_nc16", "model.onnx")
@@ -322,6 +344,7 @@ def test(lab, rest):
     test_goes_on(lab, jobs)
     test_another_job(lab, jobs["disk"])
     test_discarded(lab, jobs["disk"])
+    test_more_memory(lab, jobs["memory"], whole)
     return 0
 
 
