@@ -22,11 +22,15 @@ static void give_up(j_common_ptr info)
     longjmp(j->escape, 1);
 }
 
+/* Bytes behind the last pixel that may be padding. More of them are rows that the header does not
+ * claim, or a scan whose mark is lost. */
+#define PADDING 8
+
 /* Warnings about pixels that are there and right all the same. */
 static bool is_harmless(const struct jpeg_error_mgr *e)
 {
     if (e->msg_code == JWRN_EXTRANEOUS_DATA)
-        return e->msg_parm.i[1] == 0xd9; /* behind the last pixel */
+        return e->msg_parm.i[1] == 0xd9 && e->msg_parm.i[0] <= PADDING;
     return e->msg_code == JWRN_JFIF_MAJOR || e->msg_code == JWRN_ADOBE_XFORM;
 }
 
@@ -50,6 +54,28 @@ void tgi_jpeg_errors(tgi_jpeg *j, j_common_ptr info)
     j->errors.error_exit = give_up;
     j->errors.emit_message = note;
     j->errors.output_message = say_nothing;
+}
+
+/* Of a component, what no scan has brought: all of it, or of a progressive file some coefficients or
+ * their last bits. */
+static bool is_missing(const struct jpeg_decompress_struct *z, int component)
+{
+    if (!z->comp_info[component].quant_table) /* kept when its first scan begins */
+        return true;
+    for (int k = 0; z->coef_bits && k < DCTSIZE2; k++)
+        if (z->coef_bits[component][k] != 0)
+            return true;
+    return false;
+}
+
+void tgi_jpeg_check_scans(tgi_jpeg *j, const struct jpeg_decompress_struct *z)
+{
+    for (int i = 0; i < z->num_components && !j->damaged; i++)
+        if (is_missing(z, i)) {
+            j->damaged = true;
+            snprintf(j->text, sizeof j->text, "scans of component %d of %d are missing", i + 1,
+                     z->num_components);
+        }
 }
 
 /* ---- Memory ---- */

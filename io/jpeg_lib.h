@@ -48,6 +48,9 @@ void tgi_jpeg_errors(tgi_jpeg *j, j_common_ptr info);
 void tgi_jpeg_memory(tgi_jpeg *j, j_common_ptr info, void *block, size_t cap);
 /* Forget the image and the tables. */
 void tgi_jpeg_reset(tgi_jpeg *j, j_common_ptr info);
+/* All scans were read (jpeg_start_decompress of a file of several has returned): what none of them
+ * brought is damage, of which libjpeg says nothing. */
+void tgi_jpeg_check_scans(tgi_jpeg *j, const struct jpeg_decompress_struct *z);
 /* jpeg_destroy. */
 void tgi_jpeg_destroy(tgi_jpeg *j, j_common_ptr info);
 

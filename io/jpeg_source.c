@@ -280,6 +280,8 @@ static tg_status start(decoder *d, tgi_err *err)
         return failed(d, err);
     d->z.do_block_smoothing = FALSE; /* it is for files that are still arriving */
     jpeg_start_decompress(&d->z);
+    if (jpeg_has_multiple_scans(&d->z))
+        tgi_jpeg_check_scans(&d->lib, &d->z);
     return TG_OK;
 }
 

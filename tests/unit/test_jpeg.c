@@ -3,7 +3,9 @@
 
 #include <jpeglib.h>
 
-static pic_bytes make_jpeg(uint32_t w, uint32_t h, int samples, int progressive)
+enum { ONE_SCAN, PROGRESSIVE, APART /* a scan for each component */ };
+
+static pic_bytes make_jpeg(uint32_t w, uint32_t h, int samples, int how)
 {
     struct jpeg_compress_struct z;
     struct jpeg_error_mgr e;
@@ -23,8 +25,14 @@ static pic_bytes make_jpeg(uint32_t w, uint32_t h, int samples, int progressive)
         z.X_density = 100;
         z.Y_density = 200;
     }
-    if (progressive)
+    static const jpeg_scan_info apart[3] = {
+        {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+    if (how == PROGRESSIVE)
         jpeg_simple_progression(&z);
+    if (how == APART) {
+        z.scan_info = apart;
+        z.num_scans = samples;
+    }
     jpeg_start_compress(&z, TRUE);
     for (uint32_t y = 0; y < h; y++) {
         for (size_t i = 0; i < (size_t)w * (size_t)samples; i++)
@@ -118,6 +126,51 @@ static void test_a_code_that_is_none_is_damage_far_from_the_end_of_a_jpeg(void)
     }
 }
 
+/* Where the n-th marker of this kind from the end stands; 0: nowhere. */
+static size_t marker_at(const pic_bytes *b, uint8_t kind, int n)
+{
+    for (size_t i = b->n - 2; i > 0; i--)
+        if (b->p[i] == 0xff && b->p[i + 1] == kind && n-- == 0)
+            return i;
+    return 0;
+}
+
+/* The file without what lies from there to its end mark. */
+static int fails_without(const pic_bytes *b, size_t from)
+{
+    uint8_t *left = malloc(from + 2);
+    memcpy(left, b->p, from);
+    memcpy(left + from, "\xff\xd9", 2);
+    const int failed = pic_fails(left, from + 2);
+    free(left);
+    return failed;
+}
+
+/* libjpeg says nothing of scans that are missing, and that bytes are left over where their mark is
+ * lost, or where the header claims fewer rows. */
+static void test_a_jpeg_without_all_scans_or_rows_is_damage(void)
+{
+    for (int samples = 1; samples <= 3; samples += 2)
+        for (int how = ONE_SCAN; how <= APART; how++) {
+            pic_bytes b = make_jpeg(90, 70, samples, how);
+            CHECK(!pic_fails(b.p, b.n));
+            for (int k = 0; k < 4 && how; k++) {
+                const size_t at = marker_at(&b, 0xda, k);
+                if (!at || !marker_at(&b, 0xda, k + 1))
+                    break;
+                CHECK(fails_without(&b, at));
+                b.p[at] = 0x7f;
+                CHECK(pic_fails(b.p, b.n));
+                b.p[at] = 0xff;
+            }
+            const size_t frame = marker_at(&b, how == PROGRESSIVE ? 0xc2 : 0xc0, 0);
+            CHECK(frame > 0);
+            b.p[frame + 6] ^= 64; /* 70 rows become 6 */
+            CHECK(pic_fails(b.p, b.n));
+            free(b.p);
+        }
+}
+
 static void test_a_progressive_jpeg_over_budget_is_refused_by_name(void)
 {
     const tgi_open_opts o = {.threads = 1, .decode_budget = 500u << 10};
@@ -136,6 +189,7 @@ int main(void)
     RUN(test_jpeg_files_are_read_in_any_order_as_libjpeg_decodes_them);
     RUN(test_a_cut_jpeg_is_damage_and_a_bent_one_ends_in_a_status);
     RUN(test_a_code_that_is_none_is_damage_far_from_the_end_of_a_jpeg);
+    RUN(test_a_jpeg_without_all_scans_or_rows_is_damage);
     RUN(test_a_progressive_jpeg_over_budget_is_refused_by_name);
     unlink(pic_path);
     return TEST_END();
