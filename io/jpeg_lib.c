@@ -22,9 +22,9 @@ static void give_up(j_common_ptr info)
     longjmp(j->escape, 1);
 }
 
-/* Bytes behind the last pixel that may be padding. More of them are rows that the header does not
- * claim, or a scan whose mark is lost. */
-#define PADDING 8
+/* Bytes behind the last pixel that may be padding; libjpeg does not show which they are. More of
+ * them are rows that the header does not claim, or a scan whose mark is lost. */
+#define PADDING 64
 
 /* Warnings about pixels that are there and right all the same. */
 static bool is_harmless(const struct jpeg_error_mgr *e)
@@ -73,8 +73,8 @@ void tgi_jpeg_check_scans(tgi_jpeg *j, const struct jpeg_decompress_struct *z)
     for (int i = 0; i < z->num_components && !j->damaged; i++)
         if (is_missing(z, i)) {
             j->damaged = true;
-            snprintf(j->text, sizeof j->text, "scans of component %d of %d are missing", i + 1,
-                     z->num_components);
+            snprintf(j->text, sizeof j->text, "no scan brings all bits of component %d of %d",
+                     i + 1, z->num_components);
         }
 }
 

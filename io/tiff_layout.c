@@ -35,6 +35,7 @@ const char *tgi_compression_name(tgi_compression c)
 {
     return (unsigned)c < 4 ? compression_names[c] : "?";
 }
+
 /* ---- Layout ------------------------------------------------------------------------------ */
 
 static tg_status take_axes(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_err *err)

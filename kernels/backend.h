@@ -68,9 +68,9 @@ typedef struct tgi_variant {
      * NULL: none. Besides `scratch`, kernels use up to 48 KiB of each thread's stack. */
     size_t (*scratch_bytes)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads);
-    /* Of a node that looks at whole extents beside rows (tgi_op.by_rows): above 0, all it looks at
-     * may come in pieces of a multiple of so many pixels, a power of two; the last one as it is
-     * (tgi_call.piece). Then its scratch stays from piece to piece, and is larger by `state_bytes`,
+    /* Of a node that looks at whole extents beside rows (tgi_op.by_rows). Above 0: what it looks at
+     * may come in pieces (tgi_call.piece). Each but the last has a multiple of so many pixels, which
+     * is a power of two. The scratch then stays from piece to piece, and is larger by `state_bytes`
      * of a box of so many pixels at most. */
     int piece;
     size_t (*state_bytes)(const tgi_op_ctx *ctx, int64_t pixels);

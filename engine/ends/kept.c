@@ -40,8 +40,8 @@ static void keep_error(moving *m, tg_status st, const tgi_err *err)
         m->err = *err;
 }
 
-/* Pixels of one row, of all its blocks: [x) of row `row` of the value, counted over all z, to or from
- * pixel x0 of row y of layer z of the view. */
+/* Move the pixels [x) of one row, all blocks of it. `row_of` counts rows over all z. In the view
+ * they begin at (z, y, x0). */
 static void move_pixels(moving *m, int64_t row_of, tgi_range x, int64_t z, int64_t y,
                         int64_t x0)
 {
@@ -130,6 +130,12 @@ tg_status tgi_kept_read_pixels(const tgi_kept *k, int v, const tgi_view *view, t
     if (!of)
         return tgi_fail(err, TG_E_INTERNAL, "value %d is kept nowhere", v);
     const tgi_desc *ext = &k->plan->cut->one.net->values[v].ext;
+    int64_t pixels = 1;
+    for (int a = TGI_STREAM_AXIS; a < ext->rank; a++)
+        pixels *= ext->dim[a];
+    if (p.lo < 0 || p.hi > pixels || p.lo >= p.hi)
+        return tgi_fail(err, TG_E_INTERNAL, "pixels %lld to %lld of a value of %lld",
+                        (long long)p.lo, (long long)p.hi, (long long)pixels);
     moving m = {.k = k,
                 .of = of,
                 .view = view,

@@ -151,26 +151,32 @@ static int64_t pixels_looked_at(const tgi_net_node *n, uint32_t sources)
     return pixels;
 }
 
-/* A piece of every input that comes in pieces; their views are of it from here on. */
-static tg_status load_pieces(tgi_exec *e, tgi_range p, tgi_err *err)
+/* A piece of value v, in its buffer; its view is of that from here on. */
+static tg_status load_piece(tgi_exec *e, int v, tgi_range p, tgi_err *err)
 {
     tgi_cell *c = &e->cell;
-    for (int i = 0; i < c->stage->n_loaded; i++) {
-        const int v = c->stage->in[i].value;
-        const tgi_net_value *t = &c->net->values[v];
-        if (!c->stage->in[i].in_pieces)
-            continue;
-        c->view[v] =
-            (tgi_view){.base = (float *)(void *)((char *)c->arena + c->t->slot[v].offset),
-                       .c = t->c,
-                       .cb = t->cb,
-                       .x0 = p.lo,
-                       .width = tgi_range_len(p),
-                       .block_pitch = (size_t)(tgi_range_len(p) * t->cb),
-                       .y_ring = 1,
-                       .z_ring = 1};
-        TGI_TRY(e->io.piece(e->io.user, i, &c->view[v], p, err));
-    }
+    const tgi_net_value *t = &c->net->values[v];
+    int i = 0;
+    while (c->stage->in[i].value != v)
+        i++;
+    c->view[v] = (tgi_view){.base = (float *)(void *)((char *)c->arena + c->t->slot[v].offset),
+                            .c = t->c,
+                            .cb = t->cb,
+                            .x0 = p.lo,
+                            .width = tgi_range_len(p),
+                            .block_pitch = (size_t)(tgi_range_len(p) * t->cb),
+                            .y_ring = 1,
+                            .z_ring = 1};
+    return e->io.piece(e->io.user, i, &c->view[v], p, err);
+}
+
+/* Of these sources of a node. What others look at has no buffer now. */
+static tg_status load_pieces(tgi_exec *e, const tgi_net_node *n, uint32_t sources, tgi_range p,
+                             tgi_err *err)
+{
+    for (int j = 0; j < n->ctx.n_src; j++)
+        for (int g = 0; (sources >> j & 1) && g < n->operand[j].n_seg; g++)
+            TGI_TRY(load_piece(e, n->operand[j].value[g], p, err));
     return TG_OK;
 }
 
@@ -186,7 +192,7 @@ static tg_status run_in_pieces(tgi_exec *e, int k, tgi_call *call, tgi_view *seg
         call->piece = (tgi_range){p, tgi_min(all, p + step)};
         if (e->io.stop)
             TGI_TRY(e->io.stop(e->io.user, err));
-        TGI_TRY(load_pieces(e, call->piece, err));
+        TGI_TRY(load_pieces(e, n, call->in_pieces, call->piece, err));
         e->in_pieces += tgi_seconds() - t0;
         (void)tgi_cell_operands(c, k, seg, src);
         n->variant->run(call);

@@ -47,6 +47,8 @@ static int takes_out(const tg_job *job, const tgi_stages *s, int k, const tgi_st
     const tgi_net *net = s->one.net;
     if (o->reduced)
         return net->nodes[o->whole].n_epi == 0;
+    if (o->pick != TGI_PICK_NONE && comes_as_planes(job, o))
+        return 0; /* the device would store a number, whoever takes it looks for all channels */
     return !net->values[o->value].flat &&
            (comes_as_planes(job, o) || !is_read_later(s, k, o->value));
 }

@@ -29,8 +29,7 @@ static tgi_view view_of(const float *at, const tgi_box *box, int64_t c)
 
 /* ---- Up ---------------------------------------------------------------------------------- */
 
-/* What an earlier stage left, or rows of an array, as the pixels of a region that is the value itself.
- */
+/* What an earlier stage left, or rows of an array: pixels of a region that is the value itself. */
 static tg_status fetch_planes(tgi_pass *p, int i, const tgi_box *box, tgi_device_pixels *out,
                               const void **at, size_t *bytes, tgi_err *err)
 {

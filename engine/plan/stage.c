@@ -61,8 +61,7 @@ int tgi_stage_only_looks(const tgi_stage *s, int i)
 
 /* ---- Pieces ------------------------------------------------------------------------------ */
 
-/* Of one value. Many read a disk and share out work as well as larger ones; smaller plans have
- * room for them. */
+/* Of one value. Larger pieces are read no faster, and a small plan would have no room for them. */
 #define PIECE_BYTES ((size_t)256 << 10)
 
 static size_t pixel_bytes(const tgi_net_value *t)
@@ -95,6 +94,18 @@ static int comes_in_pieces(const tgi_stage *s, int v)
         if (s->in[i].value == v)
             return s->in[i].in_pieces;
     return 0;
+}
+
+int tgi_stage_looks_at(const tgi_stage *s, int v)
+{
+    int n = 0;
+    for (int k = 0; k < s->n_nodes; k++) {
+        const tgi_net_node *of = tgi_stage_node(s, k);
+        for (int j = 0; j < of->ctx.n_src; j++)
+            for (int g = 0; tgi_reads_whole(of, j) && g < of->operand[j].n_seg; g++)
+                n += of->operand[j].value[g] == v;
+    }
+    return n;
 }
 
 uint32_t tgi_stage_pieces_of(const tgi_stage *s, int k)

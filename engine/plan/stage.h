@@ -41,9 +41,9 @@
 typedef struct tgi_stage_in {
     int value;
     int recomputed; /* 0: stored (or an input of the net) and loaded */
-    int at_once;  /* loaded as a whole in the first band of each cell: a node reads all of it */
-    int in_place; /* at once, and kept in memory: it is read where it lies, and never loaded */
-    int in_pieces; /* at once, and kept on disk: each band loads it piece by piece (tgi_stage_piece) */
+    int at_once;    /* a node reads all of it: loaded in the first band of each cell, or: */
+    int in_place;   /* kept in memory: it is read where it lies, and never loaded */
+    int in_pieces;  /* kept on disk: each band loads it piece by piece (tgi_stage_piece) */
 } tgi_stage_in;
 
 typedef struct tgi_stage_out {
@@ -111,6 +111,8 @@ void tgi_stages_fit(tgi_stages *s, const tgi_fit fit[3]);
 int64_t tgi_stage_piece(const tgi_stage *s);
 /* Bytes of a piece of value v. */
 size_t tgi_stage_piece_bytes(const tgi_stage *s, int v);
+/* How often a band looks at value v, over all nodes and their operands. */
+int tgi_stage_looks_at(const tgi_stage *s, int v);
 /* Which sources of its node k come in pieces, as bits. */
 uint32_t tgi_stage_pieces_of(const tgi_stage *s, int k);
 

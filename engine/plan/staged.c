@@ -371,13 +371,13 @@ static tg_status choose_all(chooser *c, tgi_err *err)
 }
 
 /* How often stage k loads a value: once in all its cells, in each where it is loaded at once, in
- * each band where that is in pieces. */
+ * pieces for each node that looks at it in each band. */
 static double loads_of(const tgi_staged *s, int k, int v)
 {
     const tgi_stage *t = &s->cut->stage[k];
     for (int i = 0; i < t->n_loaded; i++)
         if (t->in[i].value == v)
-            return t->in[i].in_pieces ? (double)s->tiling[k].bands
+            return t->in[i].in_pieces ? (double)s->tiling[k].bands * tgi_stage_looks_at(t, v)
                    : t->in[i].at_once ? (double)s->tiling[k].cells
                                       : 1;
     return 0;

@@ -88,7 +88,7 @@ typedef struct work {
     grid queries;
     int64_t tiles, jobs; /* of a job; of a head */
     tgi_range keys;      /* that are there */
-    float *state; /* the tiles of all heads, kept from piece to piece; NULL: all is there */
+    float *state;        /* tiles of all heads, kept from piece to piece; NULL: all is there */
     float scale;
 } work;
 

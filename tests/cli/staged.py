@@ -69,19 +69,37 @@ def attention():
                   node("Reshape", ["s", "back"], ["b"]), y], [w0, w2, flat, back], GREY)
 
 
-def look():
-    """Tokens of pixels, each of which looks at all: keys and values are there as a whole, queries stream."""
+PATCHES = {"kernel_shape": [4, 4], "strides": [4, 4]}
+
+
+def looks(name):
+    """Attention of NAMEq to NAMEk and NAMEv, all pixels of an image, as an image NAMEi."""
     def turn(x, y):
         return node("Transpose", [x], [y], perm=[0, 2, 1])
-    parts = [conv(f"w{n}", "p", n, CHANNELS, CHANNELS, 1) for n in "qkv"]
-    p, y = floats("wp", [CHANNELS, 1, 4, 4]), floats("wy", [CHANNELS, 1, 4, 4])
-    patches = dict(kernel_shape=[4, 4], strides=[4, 4])
-    return model([node("Conv", ["x", "wp"], ["p"], **patches)] + [n for n, _ in parts] +
-                 [node("Reshape", [n, "flat"], [n + "f"]) for n in "qkv"] +
-                 [turn("qf", "qt"), turn("vf", "vt"), node("MatMul", ["qt", "kf"], ["s"]), node("Softmax", ["s"], ["w"], axis=2),
-                  node("MatMul", ["w", "vt"], ["o"]), turn("o", "ot"), node("Shape", ["p"], ["shape"]),
-                  node("Reshape", ["ot", "shape"], ["i"]), node("ConvTranspose", ["i", "wy"], ["y"], **patches)],
-                 [w for _, w in parts] + [p, y, ints("flat", [0, CHANNELS, -1])], GREY)
+    q, k, v, s, w, o, i = (name + x for x in "qkvswoi")
+    return ([node("Reshape", [n, "flat"], [n + "f"]) for n in (q, k, v)] +
+            [turn(q + "f", q + "t"), turn(v + "f", v + "t"), node("MatMul", [q + "t", k + "f"], [s]), node("Softmax", [s], [w], axis=2),
+             node("MatMul", [w, v + "t"], [o]), turn(o, o + "t"), node("Reshape", [o + "t", "shape"], [i])])
+
+
+def tokens(nodes, parts, last):
+    """Patches of the image as "p", what is made of them, and the image again of `last`."""
+    return model([node("Conv", ["x", "wp"], ["p"], **PATCHES), node("Shape", ["p"], ["shape"])] + [n for n, _ in parts] + nodes +
+                 [node("ConvTranspose", [last, "wy"], ["y"], **PATCHES)],
+                 [w for _, w in parts] + [floats("wp", [CHANNELS, 1, 4, 4]), floats("wy", [CHANNELS, 1, 4, 4]), ints("flat", [0, CHANNELS, -1])],
+                 GREY)
+
+
+def look():
+    """Tokens of pixels, each of which looks at all: keys and values are there as a whole, queries stream."""
+    return tokens(looks(""), [conv(f"w{n}", "p", n, CHANNELS, CHANNELS, 1) for n in "qkv"], "i")
+
+
+def twice():
+    """Two of them in one stage; the second one looks at half as many."""
+    parts = [conv(f"w{n}", "p", n, CHANNELS, CHANNELS, 1) for n in ("aq", "ak", "av", "bq")]
+    few = [(node("Conv", ["p", f"w{n}"], [n], kernel_shape=[1, 2], strides=[1, 2]), floats(f"w{n}", [CHANNELS, CHANNELS, 1, 2])) for n in ("bk", "bv")]
+    return tokens(looks("a") + looks("b") + [node("Add", ["ai", "bi"], ["sum"])], parts + few, "sum")
 
 
 def run(*words):
@@ -155,27 +173,43 @@ def queries_stream_past_keys_and_values():
     expect('; at once "k", "v"' in r.stdout, r.stdout)
 
 
-def keys_and_values_come_from_the_disk_in_pieces():
-    """In memory for none of them, and the same pixels."""
-    words, how = ["-m", "look.onnx", "speckle.tif", "--exact", "--threads", "2"], {"whole": ["--ram", "1GiB"]}
-    for name, more in (("memory", []), ("disk", ["--scratch", "."])):
-        told = re.search(r"give --ram (\d+)MiB", run("plan", *words, *more, "--ram", "1MiB").stderr)[1]
-        how[name] = [*more, "--ram", f"{int(told) + 1}MiB"]
-    kept = 2 * 4 * CHANNELS * (512 // 4) ** 2
-    peak = {name: plan(*words, *more)["peak_bytes"] for name, more in how.items()}
-    expect(peak["memory"] - peak["disk"] > kept / 2, f"{peak}, {kept}")
-    last = plan(*words, *how["disk"])["staged"]["stages"][1]
-    expect(last["reads_in_pieces"] == ["k", "v"] and last["reads_at_once"] == [], f"{last}")
-    said = run("plan", *words, *how["disk"], "--why").stdout
-    expect('; in pieces "k", "v"' in said, said)
+def told_ram(*words):
+    return int(re.search(r"give --ram (\d+)MiB", run("plan", *words, "--ram", "1MiB").stderr)[1])
+
+
+def same_pixels(words, *ways):
     pixels = set()
-    for more in how.values():
+    for more in ways:
         for command in (["run", *words, *more, "-o", "looked.tif"], ["copy", "looked.tif", "-o", "looked.npy"]):
             r = run(*command, "-y")
             expect(r.returncode == 0, f"{command}: {r.returncode}: {r.stderr[-300:]}")
         with open("looked.npy", "rb") as f:
             pixels.add(f.read())
-    expect(len(pixels) == 1, "other pixels")
+    expect(len(pixels) == 1, f"{words}: other pixels")
+
+
+def keys_and_values_come_from_the_disk_in_pieces():
+    """In memory for none of them, and the same pixels."""
+    words, whole = ["-m", "look.onnx", "speckle.tif", "--exact", "--threads", "2"], ["--ram", "1GiB"]
+    memory = ["--ram", f"{told_ram(*words) + 1}MiB"]
+    disk = ["--scratch", ".", "--ram", f"{told_ram(*words, '--scratch', '.') + 1}MiB"]
+    kept = 2 * 4 * CHANNELS * (512 // 4) ** 2
+    peak = [plan(*words, *more)["peak_bytes"] for more in (memory, disk)]
+    expect(peak[0] - peak[1] > kept / 2, f"{peak}, {kept}")
+    last = plan(*words, *disk)["staged"]["stages"][1]
+    expect(last["reads_in_pieces"] == ["k", "v"] and last["reads_at_once"] == [], f"{last}")
+    said = run("plan", *words, *disk, "--why").stdout
+    expect('; in pieces "k", "v"' in said, said)
+    same_pixels(words, whole, memory, disk)
+
+
+def each_node_looks_at_its_own_pieces():
+    words = ["-m", "twice.onnx", "speckle.tif", "--exact", "--threads", "2"]
+    told = told_ram(*words, "--scratch", ".")
+    disk = ["--scratch", ".", "--ram", f"{told}MiB"]
+    last = plan(*words, *disk)["staged"]["stages"][1]
+    expect({name[0] for name in last["reads_in_pieces"]} == {"a", "b"}, f"{last}")
+    same_pixels(words, ["--ram", "1GiB"], disk, [*disk[:2], "--ram", f"{told + 1}MiB", "--tile", "16x512"])
 
 
 def info_says_what_needs_all_pixels():
@@ -294,7 +328,7 @@ def write(name, data):
 
 
 def prepare():
-    for made in (norms, excite, attention, look, skip, again, deep):
+    for made in (norms, excite, attention, look, twice, skip, again, deep):
         write(made.__name__ + ".onnx", made())
     write("tall.tif", repeated(1024, 64))
     write("wide.tif", repeated(512, 512))
@@ -309,7 +343,8 @@ def prepare():
 main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
                why_tells_of_one_pass,
                info_says_what_needs_all_pixels, queries_stream_past_keys_and_values,
-               keys_and_values_come_from_the_disk_in_pieces, verify_compares_stages_with_the_whole,
+               keys_and_values_come_from_the_disk_in_pieces, each_node_looks_at_its_own_pieces,
+               verify_compares_stages_with_the_whole,
                a_picture_shows_the_seams_of_others, an_image_that_comes_in_late_is_read,
                each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
                too_small_a_disk_is_said_at_second_zero])
