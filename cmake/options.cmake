@@ -1,8 +1,9 @@
 # Optional libraries: TG_<NAME> is auto (used when found), on (an error when absent) or off.
 #
 # After tg_codec: TIFF_FOUND, LibXml2_FOUND, ZLIB_FOUND, JPEG_FOUND and, from pkg-config, ZSTD_FOUND,
-# LIBDEFLATE_FOUND, LZMA_FOUND, PNG_FOUND, WEBP_FOUND say what is there; the targets TIFF::TIFF, LibXml2::LibXml2,
-# ZLIB::ZLIB, JPEG::JPEG and PkgConfig::ZSTD, ::LIBDEFLATE, ::LZMA, ::PNG, ::WEBP are what to link.
+# LIBDEFLATE_FOUND, LZMA_FOUND, PNG_FOUND, WEBP_FOUND, VIDEO_FOUND say what is there; the targets TIFF::TIFF,
+# LibXml2::LibXml2, ZLIB::ZLIB, JPEG::JPEG and PkgConfig::ZSTD, ::LIBDEFLATE, ::LZMA, ::PNG, ::WEBP, ::VIDEO are what
+# to link.
 
 set(tg_summary_lines "")
 
@@ -30,6 +31,7 @@ endmacro()
 
 # tg_codec(NAME library purpose)
 macro(tg_codec name library purpose)
+  string(REPLACE ";" ", " tg_libraries "${library}")
   set(TG_${name} auto CACHE STRING "${purpose}: auto, on, off")
   set_property(CACHE TG_${name} PROPERTY STRINGS auto on off)
   string(TOLOWER "${TG_${name}}" tg_want)
@@ -41,17 +43,17 @@ macro(tg_codec name library purpose)
   if(tg_want STREQUAL "off")
     set(${tg_variable} FALSE) # pkg-config's answer of before stays in the cache
   else()
-    tg_find_codec(${name} ${library})
+    tg_find_codec(${name} "${library}")
     if(tg_want STREQUAL "on" AND NOT tg_found)
-      message(FATAL_ERROR "TG_${name}=on, but ${library} was not found (${purpose})")
+      message(FATAL_ERROR "TG_${name}=on, but ${tg_libraries} was not found (${purpose})")
     endif()
   endif()
   if(tg_found)
-    list(APPEND tg_summary_lines "  ${library}: found      (${purpose})")
+    list(APPEND tg_summary_lines "  ${tg_libraries}: found      (${purpose})")
   elseif(tg_want STREQUAL "off")
-    list(APPEND tg_summary_lines "  ${library}: off        (${purpose}, TG_${name}=off)")
+    list(APPEND tg_summary_lines "  ${tg_libraries}: off        (${purpose}, TG_${name}=off)")
   else()
-    list(APPEND tg_summary_lines "  ${library}: not found  (${purpose}: off)")
+    list(APPEND tg_summary_lines "  ${tg_libraries}: not found  (${purpose}: off)")
   endif()
 endmacro()
 

@@ -4,8 +4,8 @@
 
 #include "io/image.h"
 
-extern const tgi_source_ops tgi_jpeg_source_ops, tgi_npy_source_ops, tgi_ome_set_source_ops,
-    tgi_png_source_ops, tgi_tiff_source_ops;
+extern const tgi_source_ops tgi_film_source_ops, tgi_jpeg_source_ops, tgi_npy_source_ops,
+    tgi_ome_set_source_ops, tgi_png_source_ops, tgi_tiff_source_ops;
 
 /* Their `probe`, also where this build has no library for them. */
 int tgi_jpeg_probe(const uint8_t *head, size_t n, const char *path);

@@ -10,7 +10,7 @@
 
 static const tgi_source_ops *const formats[] = {
     &tgi_tiff_source_ops, &tgi_npy_source_ops,     &tgi_png_source_ops,
-    &tgi_jpeg_source_ops, &tgi_ome_set_source_ops,
+    &tgi_jpeg_source_ops, &tgi_ome_set_source_ops, &tgi_film_source_ops,
 };
 
 tg_status tgi_untrusted_check(tgi_fuzzed fuzzed, const char *what, tgi_err *err)
@@ -46,11 +46,11 @@ static const struct {
     {"PK\3\4", 4, 0, "a ZIP archive"},
     {"\x1f\x8b", 2, 0, "compressed with gzip"},
     {"\x28\xb5\x2f\xfd", 4, 0, "compressed with zstd"},
-    {"GIF8", 4, 0, "a GIF"},
     {"BM", 2, 0, "a Windows bitmap"},
     {"WEBP", 4, 8, "a WebP file"},
-    {"ftyp", 4, 4, "a video (MP4, MOV) or a HEIF image"},
-    {"\x1a\x45\xdf\xa3", 4, 0, "a Matroska video"},
+    {"ftypheic", 8, 4, "a HEIF image"},
+    {"ftypmif1", 8, 4, "a HEIF image"},
+    {"ftypavif", 8, 4, "an AVIF image"},
 };
 
 static tg_status refuse_foreign(const uint8_t *head, size_t n, uint64_t bytes, tgi_err *err)

@@ -43,3 +43,30 @@ int tgi_own_file(char *out, size_t cap)
     out[n > 0 ? n : 0] = 0;
     return n > 0;
 }
+
+int tgi_plugin_file(const char *file, const char *environment, char *path, size_t cap,
+                    char *why, size_t why_cap)
+{
+    const char *named = getenv(environment);
+    char own[1024] = "", relative[128];
+    path[0] = 0;
+    if (named && strcmp(named, "none") == 0) {
+        snprintf(why, why_cap, "switched off by %s", environment);
+        return 0;
+    }
+    if (named && *named) {
+        if (snprintf(path, cap, "%s", named) < (int)cap)
+            return 1;
+        path[0] = 0;
+        snprintf(why, why_cap, "%s names a path of %zu characters", environment, strlen(named));
+        return 0;
+    }
+    snprintf(relative, sizeof relative, "lib/tegula/%s", file);
+    if (tgi_own_file(own, sizeof own) &&
+        (tgi_find_beside(own, 0, file, path, cap) ||
+         tgi_find_beside(own, TGI_STEPS_UP, relative, path, cap)))
+        return 1;
+    path[0] = 0;
+    snprintf(why, why_cap, "this installation has no %s", file);
+    return 0;
+}

@@ -17,4 +17,10 @@ int tgi_own_file(char *out, size_t cap);
  * there is one that can be read, with its path in `out`. */
 int tgi_find_beside(const char *from, int steps, const char *relative, char *out, size_t cap);
 
+/* A plugin: the file that the variable `environment` names, or `file` beside this library, or in
+ * lib/tegula of an installation. 0: there is none ("none" switches it off), with `why` in a line;
+ * what was named is in `path` then, too. */
+int tgi_plugin_file(const char *file, const char *environment, char *path, size_t cap,
+                    char *why, size_t why_cap);
+
 #endif

@@ -37,33 +37,6 @@ static plugin *plugin_of(const char *name)
 
 /* ---- Finding and opening ----------------------------------------------------------------- */
 
-/* The file's path, in p->path; 0 with `why`. */
-static int find_file(plugin *p)
-{
-    const char *named = getenv(p->environment);
-    char own[1024] = "", relative[128];
-    if (named && strcmp(named, "none") == 0) {
-        snprintf(p->why, sizeof p->why, "switched off by %s", p->environment);
-        return 0;
-    }
-    if (named && *named) {
-        if (snprintf(p->path, sizeof p->path, "%s", named) < (int)sizeof p->path)
-            return 1;
-        p->path[0] = 0;
-        snprintf(p->why, sizeof p->why, "%s names a path of %zu characters", p->environment,
-                 strlen(named));
-        return 0;
-    }
-    snprintf(relative, sizeof relative, "lib/tegula/%s", p->file);
-    if (tgi_own_file(own, sizeof own) &&
-        (tgi_find_beside(own, 0, p->file, p->path, sizeof p->path) ||
-         tgi_find_beside(own, TGI_STEPS_UP, relative, p->path, sizeof p->path)))
-        return 1;
-    p->path[0] = 0;
-    snprintf(p->why, sizeof p->why, "this installation has no %s", p->file);
-    return 0;
-}
-
 /* A table lacks nothing: what is offered, works. */
 static int complete(const tgi_device_ops *o)
 {
@@ -102,7 +75,8 @@ static void open_plugin(plugin *p)
 {
     p->asked = 1;
     p->why[0] = p->path[0] = 0;
-    if (!find_file(p))
+    if (!tgi_plugin_file(p->file, p->environment, p->path, sizeof p->path, p->why,
+                         sizeof p->why))
         return;
     p->dl = dlopen(p->path, RTLD_NOW | RTLD_LOCAL);
     if (!p->dl) {

@@ -20,6 +20,7 @@
 #include "engine/memory/monitor_nvml.h"
 #include "engine/plan/lessons.h"
 #include "engine/verbs/refusal.h"
+#include "io/av/av_open.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -384,6 +385,20 @@ static void look_at_devices(report *r)
                   "TEGULA_CUDA_PLUGIN=/path/libtegula_cuda.so");
 }
 
+static void look_at_films(report *r)
+{
+    const tgi_av_ops *ops;
+    tgi_err why = {0};
+    if (tgi_av_ops_get(&ops, &why) == TG_OK)
+        find(r, "films", TG_FINDING_OK, "read by %.250s with %s", tgi_av_path(),
+             ops->version());
+    else
+        remedy(find(r, "films", TG_FINDING_NOTICE, "%.300s", why.text),
+               "apt install libavcodec-dev libavformat-dev libavutil-dev, and build again; or "
+               "name the "
+               "plugin: TEGULA_AV_PLUGIN=/path/libtegula_av.so");
+}
+
 /* ---- A job ------------------------------------------------------------------------------- */
 
 /* The mildest change that makes the job fit, as a command; whoever knows its file says it for
@@ -455,6 +470,7 @@ tg_status tgi_doctor(const char *root, const tg_opts *job, tg_finding **list, si
     look_at_driver(&r);
     look_at_gpus(&r);
     look_at_devices(&r);
+    look_at_films(&r);
     const tg_status st = job ? look_at_job(&r, job, err) : TG_OK;
     if (st != TG_OK) {
         tgi_free(r.list);

@@ -158,6 +158,7 @@ MONITOR = {
     "engine/memory/monitor_machine.c",  # what does not: processors, caches, filesystems
     "engine/memory/monitor_nvml.c",     # GPUs
     "engine/device/plugin.c",           # opens plugins, reads nothing
+    "io/av/av_open.c",                  # opens the plugin for films, reads nothing
     "kernels/cuda/cu_library.cu",       # opens cuBLASLt, reads nothing
     "kernels/cuda/cu_modules.cu",       # asks for the driver's library, which is open
 }
@@ -202,6 +203,7 @@ NO_BLOCKS = {
     "tests/cli/fake_engine.c", # no program of its own
     "tests/unit/fake_nvml.c", "tests/unit/fake_plugin.c",
     "tests/abi/program.c", "tests/abi/shapes.c",  # built with the public headers alone
+    "tests/film/film_raw.c",   # its output is frames, its plugin has an allocator of its own
 }
 
 

@@ -1,0 +1,48 @@
+/* film_pixels.h - frames of a film, as they are stored (av/av.h), as pixels of an image: grey, RGB,
+ * each with alpha where there is some, upright.
+ *
+ *   samples   8 bits and fewer become 0 to 255, more bits 0 to 65535: white is the largest number
+ *   range     limited ("tv": 16 to 235 of 8 bits) or full ("pc"), as the film says
+ *   matrix    of Y, U, V to R, G, B: as the film says
+ *   chroma    of fewer samples than luma: linear between the four nearest ones, at the places that
+ *             the film says; beyond the border the nearest one
+ *   rounding  once, at the end, to the nearest number, halves to even
+ *
+ * What the film does not say is assumed: limited range (full of grey and RGB), the matrix of BT.709
+ * from 720 rows on, below it that of BT.601, chroma on the left and between rows (H.264, MPEG-2). It is
+ * told, in `assumed`. Transfer functions and primaries are left as they are.
+ *
+ * Source: ITU-R BT.601-7, BT.709-6, BT.2020-2; H.264 annex E (names and places). */
+#ifndef TGI_FILM_PIXELS_H
+#define TGI_FILM_PIXELS_H
+
+#include "engine/base/tensor.h"
+#include "io/av/av.h"
+
+#include <stddef.h>
+
+typedef struct tgi_film_pixels {
+    tgi_av_form form;
+    int64_t width, height; /* as stored */
+    int rotation, flipped;
+    int64_t wide, high; /* upright */
+    int samples;
+    tg_dtype dtype;            /* U8 or U16 */
+    float to_one[4], black[4]; /* of each component: (v - black) * to_one */
+    float rgb[3][3];           /* from Y in 0..1, U and V in -1/2..1/2 */
+    float place_x, place_y; /* of chroma sample 0, in luma pixels from the first one's middle */
+    char assumed[120];      /* "" nothing */
+} tgi_film_pixels;
+
+/* TG_E_UNSUPPORTED: a matrix that is none of three numbers each. */
+tg_status tgi_film_pixels_make(const tgi_av_info *i, tgi_film_pixels *out, tgi_err *err);
+
+/* Bytes of `room` that converting a row needs, 16-byte aligned. */
+size_t tgi_film_row_room(const tgi_film_pixels *p);
+
+/* Row y of the frame as it is stored, into the upright picture at `image`: `samples` side by side,
+ * rows without gaps. */
+void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *image,
+                  void *room);
+
+#endif

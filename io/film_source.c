@@ -1,0 +1,414 @@
+/* film_source.c - films as images: a plane for each frame, axis T.
+ *
+ * The plugin (av/av.h) decodes; here a frame becomes upright grey or RGB (film_pixels.h) and is kept
+ * until two later ones were asked for, or more where several planes are read in turn. All readers
+ * share one decoder. A frame of which parts were made up is a bad region as a tile is that cannot be
+ * decoded, and fewer frames than the film's own header declares are damage. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/size.h"
+#include "io/av/av_open.h"
+#include "io/film_pixels.h"
+#include "io/io_formats.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_BUDGET ((size_t)1 << 30)
+#define KEEP 2 /* frames: one that is read, one that is read ahead */
+
+typedef struct kept_frame {
+    int64_t number; /* -1: none */
+    uint64_t used;  /* when it was last asked for */
+    char *pixels;
+} kept_frame;
+
+typedef struct film {
+    tgi_source base;
+    const tgi_av_ops *ops;
+    tgi_av_film *film;
+    tgi_film_pixels pixels;
+    tgi_image_info info;
+    tgi_held held;
+    pthread_mutex_t lock;
+    kept_frame *kept;
+    int n_kept;
+    size_t frame_bytes, budget;
+    void *room; /* for converting a row */
+    uint64_t turn, decoded;
+    tgi_bad_region_fn *on_bad;
+    void *on_bad_arg;
+} film;
+
+/* ---- Memory ------------------------------------------------------------------------------ */
+
+/* Frames that a decoder of one thread holds, and what it takes beside them for each pixel of one.
+ * Measured with libavcodec 59: H.264 and HEVC of 1920 x 1080 5 and 6 frames and 9 to 13 MB; the
+ * standards allow 16 and more. */
+static void decoder_holds(const char *codec, int *frames, size_t *per_pixel)
+{
+    static const char *const many[] = {"h264", "hevc", "av1", "vp9", "vp8"};
+    static const char *const one[] = {"mjpeg", "ffv1",     "prores",  "gif",
+                                      "apng",  "rawvideo", "huffyuv", "dnxhd"};
+    *frames = 8;
+    *per_pixel = 8;
+    for (size_t i = 0; i < sizeof many / sizeof many[0]; i++)
+        if (strcmp(codec, many[i]) == 0) {
+            *frames = 20;
+            *per_pixel = 12;
+        }
+    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
+        if (strcmp(codec, one[i]) == 0)
+            *frames = 4;
+}
+
+#define DECODER_BYTES ((size_t)12 << 20)
+
+static size_t decoder_bytes(const tgi_av_info *i)
+{
+    const size_t pixels = tgi_sat_mul((size_t)i->width + 64, (size_t)i->height + 64);
+    size_t per_pixel, frame = 0;
+    int frames;
+    decoder_holds(i->codec, &frames, &per_pixel);
+    for (int c = 0; c < i->form.n_components; c++) {
+        const int chroma = !i->form.is_rgb && (c == 1 || c == 2);
+        frame = tgi_sat_add(
+            frame, (pixels >> (chroma ? i->form.log2_chroma_w + i->form.log2_chroma_h : 0)) *
+                       (i->form.wide ? 2 : 1));
+    }
+    return tgi_sat_add(tgi_sat_add(DECODER_BYTES, tgi_sat_mul((size_t)frames, frame)),
+                       tgi_sat_mul(per_pixel, pixels));
+}
+
+static void drop_kept(film *f)
+{
+    for (int k = 0; f->kept && k < f->n_kept; k++)
+        tgi_free(f->kept[k].pixels);
+    tgi_free(f->kept);
+    f->kept = NULL;
+    f->n_kept = 0;
+}
+
+static size_t all_bytes(const film *f, int frames)
+{
+    return tgi_sat_add(
+        tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes)),
+        tgi_sat_add(decoder_bytes(f->ops->info(f->film)), tgi_film_row_room(&f->pixels)));
+}
+
+static tg_status keep_frames(film *f, int n, tgi_err *err)
+{
+    char size[32];
+    const size_t all = all_bytes(f, n);
+    if (all > f->budget)
+        return tgi_err_tried(
+            err,
+            tgi_fail(err, TG_E_BUDGET,
+                     "decoding %s of %d x %d needs %s, more than the bytes allowed",
+                     f->info.compression,
+                     f->pixels.form.n_components ? (int)f->pixels.width : 0,
+                     (int)f->pixels.height, tgi_size_above(all, size, sizeof size)),
+            TGI_DECODER_ASKS, all);
+    drop_kept(f);
+    f->kept = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *f->kept);
+    f->n_kept = f->kept ? n : 0;
+    for (int k = 0; k < f->n_kept; k++) {
+        f->kept[k].number = -1;
+        f->kept[k].pixels = tgi_malloc(TGI_TAG_IO, f->frame_bytes);
+        if (!f->kept[k].pixels)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for %d frames of a film", n);
+    }
+    return f->kept ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for frames of a film");
+}
+
+/* ---- Open -------------------------------------------------------------------------------- */
+
+static void fill_info(film *f)
+{
+    const tgi_av_info *a = f->ops->info(f->film);
+    tgi_image_info *i = &f->info;
+    i->format = "film";
+    snprintf(i->flavor, sizeof i->flavor, "%.*s", (int)strcspn(a->container, ","),
+             a->container);
+    i->compression = a->codec;
+    i->predictor = 1;
+    i->n_levels = i->n_series = 1;
+    i->dtype = f->pixels.dtype;
+    i->samples = f->pixels.samples;
+    i->height = i->block_h = i->level_h[0] = f->pixels.high;
+    i->width = i->block_w = i->level_w[0] = f->pixels.wide;
+    i->n_planes = a->frames;
+    memcpy(i->axes, "TYXS", 4);
+    i->n_axes = i->samples > 1 ? 4 : 3;
+    i->axes[i->n_axes] = 0;
+    i->shape[0] = a->frames;
+    i->shape[1] = i->height;
+    i->shape[2] = i->width;
+    i->shape[3] = i->samples;
+    i->n_files = 1;
+    i->meta.colours = i->samples >= 3 ? 3 : 0;
+    i->meta.alpha = f->pixels.form.has_alpha ? 2 : 0;
+    if (a->rate.num)
+        i->meta.time_increment = (double)a->rate.den / (double)a->rate.num;
+    const char *const parts[] = {
+        f->pixels.assumed[0] ? "what the film does not say is assumed: " : "",
+        f->pixels.assumed,
+        a->interlaced == 1 ? "; interlaced, so a frame has the rows of two moments" : "",
+        a->has_times ? "" : "; frames have no times"};
+    size_t n = 0;
+    for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
+        const char *text = n ? parts[k] : parts[k] + (parts[k][0] == ';' ? 2 : 0);
+        for (; *text && n + 1 < sizeof i->note; text++)
+            i->note[n++] = *text;
+    }
+    i->note[n] = 0;
+}
+
+static tg_status check_declared(const tgi_av_info *a, tgi_err *err)
+{
+    if (a->declared_frames <= a->frames)
+        return TG_OK;
+    return tgi_fail(err, TG_E_FORMAT,
+                    "the film's header declares %lld frames, %lld are there: it is cut",
+                    (long long)a->declared_frames, (long long)a->frames);
+}
+
+static void film_close(tgi_source **base)
+{
+    film *f = (film *)*base;
+    if (!f)
+        return;
+    if (f->film)
+        f->ops->close(&f->film);
+    drop_kept(f);
+    tgi_free(f->room);
+    tgi_image_meta_free(&f->info.meta);
+    pthread_mutex_destroy(&f->lock);
+    tgi_free(f);
+    *base = NULL;
+}
+
+static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
+{
+    const tgi_av_open how = {.threads = 1, .cancelled = o->cancelled};
+    TGI_TRY(tgi_av_ops_get(&f->ops, err));
+    if (o->level)
+        return tgi_fail(err, TG_E_ARG,
+                        "there is no resolution level %d: a film has full size alone, 0",
+                        o->level);
+    f->held = (tgi_held){.path = path, .fd = -1};
+    if (tgi_stamp_path(path, &f->held.was) != 0)
+        return tgi_fail(err, TG_E_NOT_FOUND, "no such file");
+    f->info.file_bytes = (uint64_t)f->held.was.size;
+    TGI_TRY(f->ops->open(path, &how, &f->film, err));
+    TGI_TRY(check_declared(f->ops->info(f->film), err));
+    TGI_TRY(tgi_film_pixels_make(f->ops->info(f->film), &f->pixels, err));
+    f->frame_bytes = (size_t)f->pixels.wide * (size_t)f->pixels.high *
+                     (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype);
+    fill_info(f);
+    f->room = tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&f->pixels));
+    if (!f->room)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a row of a film");
+    if (o->axes)
+        TGI_TRY(tgi_image_relabel(&f->info, o->axes, err));
+    return keep_frames(f, KEEP, err);
+}
+
+static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source **out,
+                           tgi_err *err)
+{
+    film *f = tgi_calloc(TGI_TAG_IO, 1, sizeof *f);
+    if (!f)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a reader of films");
+    *f = (film){.base.ops = &tgi_film_source_ops,
+                .on_bad = o->on_bad,
+                .on_bad_arg = o->on_bad_arg,
+                .budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET};
+    pthread_mutex_init(&f->lock, NULL);
+    const tg_status st = open_parts(f, path, o, err);
+    *out = &f->base;
+    if (st != TG_OK)
+        film_close(out);
+    return st;
+}
+
+/* ---- Read -------------------------------------------------------------------------------- */
+
+/* Parts of it were made up: zeros where somebody takes that, else an error. */
+static tg_status concealed(film *f, int64_t k, char *pixels, tgi_err *err)
+{
+    const tgi_bad_region r = {.plane = k,
+                              .sample = -1,
+                              .y1 = f->info.height,
+                              .x1 = f->info.width,
+                              .reason = "parts of the frame are damaged"};
+    if (!f->on_bad)
+        return tgi_fail(err, TG_E_FORMAT, "frame %lld: parts of it are damaged", (long long)k);
+    TGI_TRY(f->on_bad(f->on_bad_arg, &r, err));
+    memset(pixels, 0, f->frame_bytes);
+    return TG_OK;
+}
+
+static tg_status make_frame(film *f, int64_t k, char *pixels, tgi_err *err)
+{
+    tgi_av_frame got;
+    TGI_TRY(f->ops->frame(f->film, k, &got, err));
+    f->decoded += f->frame_bytes;
+    if (got.concealed)
+        return concealed(f, k, pixels, err);
+    for (int64_t y = 0; y < f->pixels.height; y++)
+        tgi_film_row(&f->pixels, &got, y, pixels, f->room);
+    return TG_OK;
+}
+
+/* Frame k, which stays until as many others were asked for as are kept. */
+static tg_status get_frame(film *f, int64_t k, const char **pixels, tgi_err *err)
+{
+    kept_frame *oldest = f->kept;
+    f->turn++;
+    for (int i = 0; i < f->n_kept; i++) {
+        kept_frame *one = &f->kept[i];
+        if (one->number == k) {
+            one->used = f->turn;
+            *pixels = one->pixels;
+            return TG_OK;
+        }
+        oldest = one->used < oldest->used ? one : oldest;
+    }
+    oldest->number = -1;
+    TGI_TRY(make_frame(f, k, oldest->pixels, err));
+    oldest->number = k;
+    oldest->used = f->turn;
+    *pixels = oldest->pixels;
+    return TG_OK;
+}
+
+/* Columns [x0,x1) of samples [s0,s1) of a row of the frame. */
+static void pick_row(const film *f, const char *row, int s0, int s1, int64_t x0, int64_t x1,
+                     char *dst, size_t sample_pitch)
+{
+    const size_t size = tgi_dtype_size(f->pixels.dtype), all = (size_t)f->pixels.samples * size;
+    const size_t n = (size_t)(s1 - s0), to = sample_pitch == TGI_INTERLEAVED ? n * size : size;
+    for (size_t k = 0; k < n; k++) {
+        const char *from = row + (size_t)x0 * all + ((size_t)s0 + k) * size;
+        char *at = dst + k * (sample_pitch == TGI_INTERLEAVED ? size : sample_pitch);
+        for (int64_t x = x0; x < x1; x++, from += all, at += to)
+            memcpy(at, from, size);
+    }
+}
+
+static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
+                           int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
+                           size_t row_pitch, size_t sample_pitch, tgi_err *err)
+{
+    film *f = (film *)base;
+    const tgi_image_info *i = &f->info;
+    const char *pixels = NULL;
+    (void)thread;
+    if (plane < 0 || plane >= i->n_planes || s0 < 0 || s1 > i->samples || y0 < 0 ||
+        y1 > i->height || x0 < 0 || x1 > i->width)
+        return tgi_fail(err, TG_E_ARG, "a box outside the film: frame %lld, rows %lld:%lld",
+                        (long long)plane, (long long)y0, (long long)y1);
+    pthread_mutex_lock(&f->lock);
+    const tg_status st = get_frame(f, plane, &pixels, err);
+    const size_t row = (size_t)i->width * (size_t)i->samples * tgi_dtype_size(i->dtype);
+    for (int64_t y = y0; st == TG_OK && y < y1; y++)
+        pick_row(f, pixels + (size_t)y * row, s0, s1, x0, x1,
+                 (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
+    pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
+static tg_status film_expect(tgi_source *base, int64_t planes, int64_t stride, tgi_err *err)
+{
+    film *f = (film *)base;
+    (void)stride;
+    return planes < KEEP || planes + 1 == f->n_kept
+               ? TG_OK
+               : keep_frames(f, (int)tgi_min(planes + 1, f->info.n_planes + 1), err);
+}
+
+static const tgi_image_info *film_info(const tgi_source *s)
+{
+    return &((const film *)s)->info;
+}
+
+static size_t film_bytes(const tgi_source *s)
+{
+    const film *f = (const film *)s;
+    return all_bytes(f, f->n_kept);
+}
+
+static uint64_t film_decoded(const tgi_source *s)
+{
+    return ((const film *)s)->decoded;
+}
+
+/* ---- Which files ------------------------------------------------------------------------- */
+
+static int begins(const uint8_t *head, size_t n, size_t at, const char *bytes, size_t m)
+{
+    return at + m <= n && memcmp(head + at, bytes, m) == 0;
+}
+
+/* An MP4 or MOV that is no still image (HEIF, AVIF, JPEG 2000). */
+static int is_mp4(const uint8_t *head, size_t n)
+{
+    static const char still[][5] = {"heic", "heix", "mif1", "msf1", "avif",
+                                    "avis", "jp2 ", "jpx ", "crx "};
+    if (begins(head, n, 4, "moov", 4) || begins(head, n, 4, "mdat", 4) ||
+        begins(head, n, 4, "wide", 4))
+        return 1;
+    if (!begins(head, n, 4, "ftyp", 4))
+        return 0;
+    for (size_t i = 0; i < sizeof still / sizeof still[0]; i++)
+        if (begins(head, n, 8, still[i], 4))
+            return 0;
+    return 1;
+}
+
+static int ends_in(const char *path, const char *const *ends)
+{
+    const size_t n = strlen(path);
+    for (; *ends; ends++) {
+        const size_t m = strlen(*ends);
+        if (n > m && strcmp(path + n - m, *ends) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Streams without a head of their own go by their names, too. */
+static int film_probe(const uint8_t *head, size_t n, const char *path)
+{
+    static const char *const raw[] = {".264", ".h264", ".avc", ".265", ".h265", ".hevc", NULL};
+    static const char *const streams[] = {".ts",   ".m2ts", ".mts", ".mpg",
+                                          ".mpeg", ".vob",  NULL};
+    const int start = begins(head, n, 0, "\0\0\0\1", 4) || begins(head, n, 0, "\0\0\1", 3);
+    return is_mp4(head, n) || begins(head, n, 0, "\x1a\x45\xdf\xa3", 4) ||
+           (begins(head, n, 0, "RIFF", 4) && begins(head, n, 8, "AVI ", 4)) ||
+           begins(head, n, 0, "GIF8", 4) || begins(head, n, 0, "OggS", 4) ||
+           begins(head, n, 0, "FLV\1", 4) || begins(head, n, 0, "YUV4MPEG2", 9) ||
+           (start && ends_in(path, raw)) ||
+           ((start || (n && head[0] == 0x47)) && ends_in(path, streams));
+}
+
+static int film_held(const tgi_source *s, int64_t i, tgi_held *out)
+{
+    *out = ((const film *)s)->held;
+    out->path = s->path ? s->path : out->path;
+    return i == 0;
+}
+
+const tgi_source_ops tgi_film_source_ops = {.format = "film",
+                                            .fuzzed = TGI_FUZZED_LITTLE,
+                                            .probe = film_probe,
+                                            .open = film_open,
+                                            .info = film_info,
+                                            .read = film_read,
+                                            .close = film_close,
+                                            .codec_bytes = film_bytes,
+                                            .expect = film_expect,
+                                            .decoded_bytes = film_decoded,
+                                            .held = film_held};
