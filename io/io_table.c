@@ -62,7 +62,7 @@ static tg_status refuse_foreign(const uint8_t *head, size_t n, uint64_t bytes, t
                             "%s, which is not read: save or export it as TIFF or OME-TIFF",
                             foreign[i].name);
     }
-    return tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG or NPY file (%llu bytes)",
+    return tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG, NPY file or film (%llu bytes)",
                     (unsigned long long)bytes);
 }
 
