@@ -69,8 +69,8 @@ static void disk_lines(const tg_plan_info *p)
         if (!any)
             puts("disk");
         any = true;
-        snprintf(note, sizeof note, "%.100s%s%s free", l->note ? l->note : "",
-                 l->note && *l->note ? "; " : "",
+        snprintf(note, sizeof note, "%.100s%s%s%s free", l->note ? l->note : "",
+                 l->note && *l->note ? "; " : "", l->bytes > l->free_bytes ? "ONLY " : "",
                  l->free_bytes == UINT64_MAX ? "it is not known what is"
                                              : cli_size(l->free_bytes, a));
         line(l->name, l->bytes, note);

@@ -302,7 +302,8 @@ static tg_status no_room_for_stages(const tg_job *job, uint64_t scratch, tgi_err
     return tgi_fail(
         err, TG_E_NO_SPACE,
         "--scratch %s: what passes between the %d stages of the network%s needs %s, "
-        "the disk has %s: another folder, a larger --ram, or %s",
+        "the disk has %s: another folder, a larger --ram, %s, or no --scratch, then values are "
+        "made again in each stage where memory allows",
         job->set.scratch, job->plan.stages->n,
         scratch > job->plan.bytes.kept_disk ? ", with the decoded input," : "",
         tgi_size_above(scratch, need, sizeof need),

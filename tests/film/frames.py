@@ -56,6 +56,8 @@ def check(row):
         return f"{n} frames, the index has {row['frames_decoded']}; other bytes"
     if (r.returncode == 75) != (int(row["decode_errors"]) > 0):
         return f"{row['decode_errors']} errors in the index, exit {r.returncode}"
+    if int(row["decode_errors"]):  # what a decoder makes up depends on what it decoded before
+        return ""
     r = call(row["file"], SEED, SOME)
     numbers = [int(line.split()[0]) for line in r.stderr.decode().splitlines() if line.split()[0].isdigit()]
     if len(numbers) != int(SOME):
