@@ -37,8 +37,12 @@ static tg_status read_set(const tgi_json *v, const char *path, tgi_stats *s, tgi
 static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *path,
                           tgi_stats *sets, tgi_err *err)
 {
-    const char *norm = "";
+    const char *norm = NULL, *image = NULL;
     tgi_json_str(tgi_json_get(doc, "normalize"), &norm);
+    tgi_json_str(tgi_json_get(doc, "image"), &image);
+    if (!norm)
+        return tgi_fail(err, TG_E_FORMAT, "%s: no file of statistics: it lacks \"normalize\"",
+                        path);
     if (strcmp(norm, job->set.normalize_text) != 0)
         return tgi_fail(err, TG_E_ARG,
                         "%s holds statistics for --normalize %s, the job asks for %s", path,
@@ -51,6 +55,8 @@ static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *pa
         return tgi_fail(err, TG_E_ARG,
                         "%s holds statistics of %lld channels, the image has %lld", path,
                         (long long)there, (long long)job->map.n_stats);
+    if (image && job->set.input && strcmp(image, job->set.input) != 0)
+        tgi_ctx_log(job->ctx, TG_LOG_INFO, "statistics of %s, out of %s", image, path);
     const tgi_json *v = first;
     for (int64_t i = 0; i < there; i++, v = tgi_json_next(v))
         TGI_TRY(read_set(v, path, &sets[i], err));
