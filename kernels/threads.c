@@ -10,9 +10,9 @@
  *
  * A worker takes part in a loop by entering it, and the caller, when no job is left, closes it and
  * waits for those that are inside. One that the system has not run meanwhile (another program has
- * its processor) finds the loop closed: nobody waited for it. Two runs of small layers on two
- * processors of two threads each took five times as long as one while every loop waited for all
- * of its workers.
+ * its processor) finds the loop closed: nobody waited for it. Two runs at once, of small layers and
+ * as many threads each as there are processors, held each other up while every loop waited for all
+ * of its workers (test_threads).
  *
  * INVARIANTS
  *  1. one loop at a time; only the owner of the pool calls tgi_parallel.
