@@ -17,7 +17,7 @@
 typedef struct pending {
     int used;
     tgi_device_cell cell;
-    tgi_box box[TGI_MAX_PORTS]; /* of each output; empty: none of its rows */
+    tgi_box box[TGI_DEVICE_PORTS]; /* of each output; empty: none of its rows */
 } pending;
 
 /* Where the parts of the block begin, the bytes of one buffer on each side, and where in it the
@@ -25,7 +25,7 @@ typedef struct pending {
 typedef struct layout {
     size_t weights, constants, arena, in, out, total;
     size_t arena_bytes, in_bytes, out_bytes;
-    size_t in_at[TGI_MAX_PORTS], out_at[TGI_MAX_PORTS], counts_bytes[TGI_MAX_PORTS];
+    size_t in_at[TGI_DEVICE_PORTS], out_at[TGI_DEVICE_PORTS], counts_bytes[TGI_DEVICE_PORTS];
 } layout;
 
 /* Of a band's buffers on both sides. */
@@ -61,7 +61,7 @@ struct tgi_device_exec {
         int announced;
         tgi_device_cell id;
         tgi_cell cell;
-        tgi_box first[TGI_MAX_PORTS]; /* what its first band loads */
+        tgi_box first[TGI_DEVICE_PORTS]; /* what its first band loads */
     } coming;
     pending pending[MOST_DEPTH];
     int64_t fed, made; /* bands that were fed, and that yielded rows, so far */
@@ -116,12 +116,12 @@ static layout lay_out(const tgi_tiling *t, const tgi_device_form *form)
  * hands out what a later one reads may. */
 static tg_status check_ports(const tgi_stage *stage, tgi_err *err)
 {
-    if (stage->n_loaded <= TGI_MAX_PORTS && stage->n_out <= TGI_MAX_PORTS)
+    if (stage->n_loaded <= TGI_DEVICE_PORTS && stage->n_out <= TGI_DEVICE_PORTS)
         return TG_OK;
     return tgi_fail(err, TG_E_UNSUPPORTED,
                     "a pass of %d inputs and %d outputs: devices take up to %d of each; "
                     "--device cpu",
-                    stage->n_loaded, stage->n_out, TGI_MAX_PORTS);
+                    stage->n_loaded, stage->n_out, TGI_DEVICE_PORTS);
 }
 
 tg_status tgi_device_need_of(const tgi_device_ops *ops, const tgi_tiling *t,
@@ -342,7 +342,7 @@ static int all_empty(const tgi_box *box, int n)
 static void ask_ahead(tgi_device_exec *e)
 {
     const tgi_cell *c = &e->now->steps.cell;
-    tgi_box next[TGI_MAX_PORTS];
+    tgi_box next[TGI_DEVICE_PORTS];
     for (int i = 0; i < c->stage->n_loaded; i++)
         next[i] = tgi_cell_next_load(c, i);
     if (!all_empty(next, c->stage->n_loaded))
@@ -379,7 +379,7 @@ static tg_status fetch(tgi_device_exec *e, const tgi_box *box, int k, fetched *g
 static tg_status feed(tgi_device_exec *e, const tgi_box *box, tgi_err *err)
 {
     const int k = (int)(e->fed % e->depth), before = (int)((e->fed + e->lanes) % e->depth);
-    fetched got[TGI_MAX_PORTS] = {{0}};
+    fetched got[TGI_DEVICE_PORTS] = {{0}};
     TGI_TRY(fetch(e, box, k, got, err));
     TGI_TRY(wait_for(e, e->event[before].uploaded, err));
     ask_ahead(e);
@@ -482,9 +482,9 @@ static tg_status run_band(tgi_device_exec *e, int *done, tgi_err *err)
     tgi_device_steps *s = &e->now->steps;
     tgi_cell *c = &s->cell;
     const int k = (int)(e->made % e->depth);
-    int64_t from[TGI_MAX_PORTS] = {0};
-    tgi_box in[TGI_MAX_PORTS], out[TGI_MAX_PORTS];
-    size_t bytes[TGI_MAX_PORTS] = {0};
+    int64_t from[TGI_DEVICE_PORTS] = {0};
+    tgi_box in[TGI_DEVICE_PORTS], out[TGI_DEVICE_PORTS];
+    size_t bytes[TGI_DEVICE_PORTS] = {0};
     tgi_device_steps_rest(s);
     for (int o = 0; o < c->stage->n_out; o++)
         from[o] = c->flow.end[c->stage->out[o].value];

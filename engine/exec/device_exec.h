@@ -24,6 +24,10 @@
 #include "engine/plan/tiling.h"
 #include "kernels/device.h"
 
+/* Inputs, and outputs, of a stage at most. A network has fewer (TGI_MAX_PORTS); a stage that makes
+ * values again loads the numbers of every norm on the way to them. */
+#define TGI_DEVICE_PORTS 64
+
 /* The form of the pixels of an input or output. */
 typedef struct tgi_device_port {
     tg_dtype type;              /* of an output: TG_DTYPE_NONE: nobody takes it */
@@ -34,7 +38,7 @@ typedef struct tgi_device_port {
 
 /* A job's pixels, on both ends of the device: by input and by output of the stage. */
 typedef struct tgi_device_form {
-    tgi_device_port in[TGI_MAX_PORTS], out[TGI_MAX_PORTS];
+    tgi_device_port in[TGI_DEVICE_PORTS], out[TGI_DEVICE_PORTS];
     int lanes; /* cells beside each other; 0: as 1 */
 } tgi_device_form;
 

@@ -18,7 +18,7 @@ typedef struct tgi_device_steps {
     tgi_device_places at;
     tgi_device_step *step; /* loads, one for each node of the stage, stores */
     int n, n_load, n_store;
-    int store_of[TGI_MAX_PORTS]; /* output: its step, or -1 */
+    int store_of[TGI_DEVICE_PORTS]; /* output: its step, or -1 */
     /* what the steps point to on this side */
     tgi_view *seg, *dst;
     tgi_operand *src;

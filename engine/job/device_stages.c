@@ -56,7 +56,7 @@ static int takes_out(const tg_job *job, const tgi_stages *s, int k, const tgi_st
 static int takes(const tg_job *job, const tgi_stages *s, int k)
 {
     const tgi_stage *t = &s->stage[k];
-    if (t->n_loaded > TGI_MAX_PORTS || t->n_out > TGI_MAX_PORTS)
+    if (t->n_loaded > TGI_DEVICE_PORTS || t->n_out > TGI_DEVICE_PORTS)
         return 0;
     for (int i = 0; i < t->n_loaded; i++)
         if (t->net->values[t->in[i].value].flat)
@@ -108,7 +108,7 @@ void tgi_device_stage_form(const tg_job *job, const tgi_tiling *t, tgi_device_fo
 }
 
 size_t tgi_device_stage_up(const tg_job *job, const tgi_tiling *t, const tgi_device_form *form,
-                           size_t at[TGI_MAX_PORTS])
+                           size_t at[TGI_DEVICE_PORTS])
 {
     size_t bytes = 0;
     for (int i = 0; i < t->stage->n_loaded; i++) {
@@ -137,7 +137,7 @@ tg_status tgi_device_stages_need(tg_job *job, tgi_device_need *need, tgi_device_
                                  tgi_err *err)
 {
     const tgi_staged *s = job->plan.choice.staged;
-    size_t pinned = 0, packing = 0, at[TGI_MAX_PORTS];
+    size_t pinned = 0, packing = 0, at[TGI_DEVICE_PORTS];
     memset(need, 0, sizeof *need);
     for (int k = 0; k < s->n; k++) {
         const tgi_tiling *t = &s->tiling[k];

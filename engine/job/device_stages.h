@@ -20,7 +20,7 @@ void tgi_device_stage_form(const tg_job *job, const tgi_tiling *t, tgi_device_fo
 /* Pinned bytes of what goes up beside rows of an image, for two bands; at[i]: where input i begins
  * in those of one. */
 size_t tgi_device_stage_up(const tg_job *job, const tgi_tiling *t, const tgi_device_form *form,
-                           size_t at[TGI_MAX_PORTS]);
+                           size_t at[TGI_DEVICE_PORTS]);
 /* Bytes of pixels that a band of it moves, both ways. */
 double tgi_device_stage_pixels(const tgi_tiling *t, const tgi_device_form *form);
 /* What the stages take: *need is that of the stage that takes most of the device, but `pinned` and

@@ -322,7 +322,7 @@ static tgi_device_form form_of(const tg_job *job, const tgi_tiling *t)
 /* Bytes that a tiling takes here beside what its executor pins. */
 static size_t host_beside(const tg_job *job, const tgi_tiling *t, const tgi_device_form *form)
 {
-    size_t at[TGI_MAX_PORTS];
+    size_t at[TGI_DEVICE_PORTS];
     if (!tgi_device_is_stage(job, t))
         return job->ends->device_beside(job, t);
     const size_t ends = t->stage->out[0].port == 0 ? job->ends->device_beside(job, t)

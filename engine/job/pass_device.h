@@ -9,8 +9,8 @@
 typedef struct tgi_pass_device {
     tgi_device_form form;
     tgi_pinned up; /* what earlier stages left, of two bands */
-    size_t up_at[TGI_MAX_PORTS], up_bytes;
-    int turn[TGI_MAX_PORTS]; /* which of the two is next */
+    size_t up_at[TGI_DEVICE_PORTS], up_bytes;
+    int turn[TGI_DEVICE_PORTS]; /* which of the two is next */
 } tgi_pass_device;
 
 struct tgi_pass;

@@ -109,11 +109,11 @@ static void test_a_pass_of_more_is_refused_before_anything_is_taken(void)
         tgi_device_need need;
         const tgi_device_io io = {0};
         tgi_err err = {0};
-        *(side ? &wide.n_out : &wide.n_loaded) = TGI_MAX_PORTS + 1;
+        *(side ? &wide.n_out : &wide.n_loaded) = TGI_DEVICE_PORTS + 1;
         t.stage = &wide;
         fake_reset();
         CHECK_EQ(tgi_device_need_of(ops, &t, &p.form, &need, &err), TG_E_UNSUPPORTED);
-        CHECK(strstr(err.text, side ? "16 inputs and 17 outputs" : "17 inputs and 16 outputs"));
+        CHECK(strstr(err.text, side ? "16 inputs and 65 outputs" : "65 inputs and 16 outputs"));
         CHECK(strstr(err.text, "--device cpu"));
         CHECK_OK(ops->open(0, &device, &err), err);
         err = (tgi_err){0};

@@ -63,6 +63,18 @@ def two_sizes():
                  [w0, w1, w2, w3, floats("g", [CHANNELS], 9), floats("h", [CHANNELS], 90)], *GREY)
 
 
+def many():
+    """Twenty norms: a late stage that makes values again loads the numbers of all earlier ones."""
+    nodes, consts, x = [], [floats("g", [CHANNELS], 9), floats("h", [CHANNELS], 90)], "x"
+    for k in range(20):
+        n, w = conv(f"w{k}", x, f"c{k}", 1 if k == 0 else CHANNELS, CHANNELS, 1)
+        nodes += [n, node("InstanceNormalization", [f"c{k}", "g", "h"], [f"n{k}"])]
+        consts.append(w)
+        x = f"n{k}"
+    n, w = conv("last", x, "y", CHANNELS, 1, 1)
+    return model(nodes + [n], consts + [w], *GREY)
+
+
 def volume():
     sides = {"kernel_shape": [3, 3, 3], "pads": [1] * 6}
     return model([node("Conv", ["x", "w0"], ["a"], **sides), node("InstanceNormalization", ["a", "g", "h"], ["n"]),
@@ -78,6 +90,7 @@ def make():
     write("volume.npy", numbers((3, 130, 140)))
     subprocess.run([C.tegula, "copy", "volume.npy", "-o", "volume.tif", "--axes", "ZYX"], check=True, capture_output=True)
     write("batch.npy", numbers((2, 1, SIDE, SIDE)))
+    write("many.onnx", many())
     write("deep.onnx", norms(7))
     write("excite.onnx", excite())
     subprocess.run([os.path.join(C.build, "tools", "tegula-draw"), "--size", str(SIDE), "in.tif", "clean.tif"],
@@ -124,7 +137,7 @@ def compare(net, precision, *words):
     taken = done.get("device_measured_bytes", 0)
     C.expect(0 < taken <= planned["device_peak_bytes"] <= done["device_budget_bytes"],
              f"{net} {precision} {words}: {taken} bytes taken, {planned['device_peak_bytes']} planned")
-    if EMULATED:
+    if EMULATED and net != "many":  # whose sixty launches the emulation keeps here, not among what was taken there
         here = done["measured_peak_bytes"] - (taken - CONTEXT)
         C.expect(here <= done["predicted_peak_bytes"],
                  f"{net} {precision} {words}: {here} bytes here, {done['predicted_peak_bytes']} planned")
@@ -132,7 +145,7 @@ def compare(net, precision, *words):
 
 
 def stages_have_the_pixels_of_one_pass():
-    for net in ("norms", "deep", "excite", "two", "volume"):
+    for net in ("norms", "deep", "excite", "two", "many", "volume"):
         run("processor.tif", net, "fp32", "--device", "cpu")
         for precision in ("fp32", "fp16") if net in ("norms", "excite") else ("fp32",):
             one = run(f"{net}.{precision}.tif", net, precision)
@@ -144,7 +157,8 @@ def stages_have_the_pixels_of_one_pass():
                 if kib < one["device_predicted_bytes"] >> 10:
                     compare(net, precision, "--vram", f"{kib}KiB")
             off = distance(pixels(f"{net}.{precision}.tif"), pixels("processor.tif"))
-            C.expect(off < {"fp32": 1e-5, "fp16": 1e-2}[precision], f"{net} {precision}: {off} from the processor's")
+            most = 5e-5 if net == "many" else {"fp32": 1e-5, "fp16": 1e-2}[precision]  # twenty norms make 3e-5 of 1e-6
+            C.expect(off < most, f"{net} {precision}: {off} from the processor's")
 
 
 def bytes_of(name):
