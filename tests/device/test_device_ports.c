@@ -69,7 +69,8 @@ static planned plan_of_most(void)
     CHECK_OK(tgi_stages_new(p.net, &p.stages, &err), err);
     CHECK_OK(tgi_tiling_make(&p.stages->one, uncut, 32, 1, NULL, &p.t, &err), err);
     for (int k = 0; k < TGI_MAX_PORTS; k++) {
-        p.form.in[k] = (tgi_device_port){.type = TG_DTYPE_F32, .bytes = 32 * 48 * sizeof(float)};
+        p.form.in[k] =
+            (tgi_device_port){.type = TG_DTYPE_F32, .bytes = 32 * 48 * sizeof(float)};
         p.form.out[k] = (tgi_device_port){.type = TG_DTYPE_F32, .channels = 1, .together = 1};
     }
     return p;
