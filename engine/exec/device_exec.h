@@ -26,7 +26,7 @@
 
 /* Inputs, and outputs, of a stage at most. A network has fewer (TGI_MAX_PORTS); a stage that makes
  * values again loads the numbers of every norm on the way to them. */
-#define TGI_DEVICE_PORTS 64
+#define TGI_DEVICE_PORTS 32
 
 /* The form of the pixels of an input or output. */
 typedef struct tgi_device_port {

@@ -2,6 +2,7 @@
 #include "engine/job/pass_device.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/mem.h"
 #include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
@@ -36,10 +37,10 @@ static tg_status fetch_planes(tgi_pass *p, int i, const tgi_box *box, tgi_device
     tgi_pass_device *d = &p->stages.device;
     const int v = p->tiling->stage->in[i].value, n = box->rank;
     const tgi_net_value *value = &p->tiling->net->values[v];
-    float *to =
-        (float *)(void *)((char *)d->up.at + (size_t)d->turn[i] * d->up_bytes + d->up_at[i]);
+    float *to = (float *)(void *)((char *)d->up.at + (size_t)d->ports->turn[i] * d->up_bytes +
+                                  d->ports->up_at[i]);
     const tgi_view view = view_of(to, box, value->c);
-    d->turn[i] = !d->turn[i];
+    d->ports->turn[i] = !d->ports->turn[i];
     TGI_TRY(tgi_pass_stages_load(p, i, &view, box, err));
     *out = (tgi_device_pixels){.type = TG_DTYPE_F32,
                                .channels = value->c,
@@ -84,7 +85,7 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
     tgi_pass *p = user;
     const tgi_stage_out *out = &p->tiling->stage->out[o];
     (void)cell;
-    if (p->stages.device.form.out[o].moments)
+    if (p->stages.device.ports->form.out[o].moments)
         return tgi_pass_stages_store_sums(p, o, pixels, box, err);
     if (out->port < 0 || !p->device.store) {
         const tgi_view view = view_of(pixels, box, p->tiling->net->values[out->value].c);
@@ -104,11 +105,14 @@ tg_status tgi_pass_device_begin(tgi_pass *p, tgi_err *err)
     tg_job *job = p->job;
     const tgi_device_io io = {p, fetch, ahead, take};
     memset(d, 0, sizeof *d);
-    tgi_device_stage_form(job, p->tiling, &d->form);
-    const size_t up = tgi_device_stage_up(job, p->tiling, &d->form, d->up_at);
+    d->ports = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *d->ports);
+    if (!d->ports)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the ports of a stage");
+    tgi_device_stage_form(job, p->tiling, &d->ports->form);
+    const size_t up = tgi_device_stage_up(job, p->tiling, &d->ports->form, d->ports->up_at);
     d->up_bytes = up / 2;
     TGI_TRY(tgi_pinned_get(job->dev.ops, job->dev.device, up ? up : 1, &d->up, err));
-    TGI_TRY(tgi_device_exec_open(job->dev.ops, job->dev.device, p->tiling, &d->form, &io,
+    TGI_TRY(tgi_device_exec_open(job->dev.ops, job->dev.device, p->tiling, &d->ports->form, &io,
                                  &p->device.exec, err));
     if (p->stages.at == 0)
         tgi_run_device_warn(&p->device);
@@ -140,4 +144,6 @@ void tgi_pass_device_end(tgi_pass *p)
     tgi_device_exec_close(&p->device.exec);
     if (p->job)
         tgi_pinned_drop(p->job->dev.ops, p->job->dev.device, &p->stages.device.up);
+    tgi_free(p->stages.device.ports);
+    p->stages.device.ports = NULL;
 }

@@ -6,11 +6,17 @@
 #include "engine/device/pinned.h"
 #include "engine/exec/device_exec.h"
 
-typedef struct tgi_pass_device {
+/* Of a stage's inputs and outputs: too large for the stack, where a pass may lie. */
+typedef struct tgi_pass_ports {
     tgi_device_form form;
-    tgi_pinned up; /* what earlier stages left, of two bands */
-    size_t up_at[TGI_DEVICE_PORTS], up_bytes;
-    int turn[TGI_DEVICE_PORTS]; /* which of the two is next */
+    size_t up_at[TGI_DEVICE_PORTS];
+    int turn[TGI_DEVICE_PORTS]; /* which of the two bands is next */
+} tgi_pass_ports;
+
+typedef struct tgi_pass_device {
+    tgi_pass_ports *ports; /* owned */
+    tgi_pinned up;         /* what earlier stages left, of two bands */
+    size_t up_bytes;
 } tgi_pass_device;
 
 struct tgi_pass;

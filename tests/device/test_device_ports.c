@@ -114,7 +114,7 @@ static void test_a_pass_of_more_is_refused_before_anything_is_taken(void)
         t.stage = &wide;
         fake_reset();
         CHECK_EQ(tgi_device_need_of(ops, &t, &p.form, &need, &err), TG_E_UNSUPPORTED);
-        CHECK(strstr(err.text, side ? "16 inputs and 65 outputs" : "65 inputs and 16 outputs"));
+        CHECK(strstr(err.text, side ? "16 inputs and 33 outputs" : "33 inputs and 16 outputs"));
         CHECK(strstr(err.text, "--device cpu"));
         CHECK_OK(ops->open(0, &device, &err), err);
         err = (tgi_err){0};
