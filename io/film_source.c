@@ -106,9 +106,8 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
             err,
             tgi_fail(err, TG_E_BUDGET,
                      "decoding %s of %d x %d needs %s, more than the bytes allowed",
-                     f->info.compression,
-                     f->pixels.form.n_components ? (int)f->pixels.width : 0,
-                     (int)f->pixels.height, tgi_size_above(all, size, sizeof size)),
+                     f->info.compression, (int)f->pixels.width, (int)f->pixels.height,
+                     tgi_size_above(all, size, sizeof size)),
             TGI_DECODER_ASKS, all);
     drop_kept(f);
     f->kept = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *f->kept);

@@ -54,12 +54,3 @@ const char *tgi_av_path(void)
 {
     return plugin.ops ? plugin.path : "";
 }
-
-void tgi_av_forget(void)
-{
-    pthread_mutex_lock(&lock);
-    if (plugin.dl)
-        dlclose(plugin.dl);
-    memset(&plugin, 0, sizeof plugin);
-    pthread_mutex_unlock(&lock);
-}

@@ -4,12 +4,9 @@
 
 #include "io/av/av.h"
 
-/* Its table. TG_E_DEVICE with the reason in one line; later calls answer the same, but for
- * tgi_av_forget. */
+/* Its table. TG_E_DEVICE with the reason in one line; later calls answer the same. */
 tg_status tgi_av_ops_get(const tgi_av_ops **out, tgi_err *err);
 /* Where it was found; "" nowhere. Static. */
 const char *tgi_av_path(void);
-/* So that the next question looks again: for tests. */
-void tgi_av_forget(void);
 
 #endif

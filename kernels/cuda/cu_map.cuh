@@ -28,15 +28,23 @@ struct cu_shape {
     dim3 grid, block;
 };
 
+/* Lengths of the box at most, in any band: z, y, x. */
+inline void cu_most_of(const tgi_call *call, int64_t most[3])
+{
+    for (int i = 0; i < 3; i++) {
+        const int at = call->box.rank - 3 + i;
+        most[i] = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
+    }
+}
+
 /* `per_pixel`: threads that work on a pixel. */
 inline cu_cells cu_cells_of(const tgi_call *call, int per_pixel, cu_shape *shape)
 {
     cu_cells c;
     int64_t most[3];
+    cu_most_of(call, most);
     for (int i = 0; i < 3; i++) {
         const tgi_range r = tgi_box_axis(&call->box, i);
-        const int at = call->box.rank - 3 + i;
-        most[i] = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
         c.lo[i] = (int32_t)r.lo;
         c.hi[i] = (int32_t)r.hi;
     }

@@ -421,12 +421,11 @@ template <class T> static void put_sums(const tgi_device_step *step)
     cu_pixels_args counts;
     cu_shape shape;
     int64_t most[3];
+    cu_most_of(call, most);
+    counts.cells = cu_cells_of(call, 1, &shape);
     for (int i = 0; i < 3; i++) {
-        const tgi_range r = tgi_box_axis(&call->box, i);
-        const int at = call->box.rank - 3 + i;
-        most[i] = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
-        a.lo[i] = (int32_t)r.lo;
-        a.hi[i] = (int32_t)r.hi;
+        a.lo[i] = counts.cells.lo[i];
+        a.hi[i] = counts.cells.hi[i];
     }
     a.view = cu_view_of(view);
     a.at = (double *)step->pixels.at;
@@ -434,7 +433,6 @@ template <class T> static void put_sums(const tgi_device_step *step)
     a.most_granules = (int32_t)((most[2] + TGI_GRANULE - 1) / TGI_GRANULE);
     a.width = a.hi[2]; /* where the box ends before a whole granule the image does */
     a.unused = 0;
-    counts.cells = cu_cells_of(call, 1, &shape);
     counts.view = a.view;
     counts.s = staged_of(step);
     const int64_t rows = most[0] * most[1];

@@ -4,7 +4,6 @@
     films.py TEGULA SOURCE VIDEOS
 
 VIDEOS is the folder of sample films with its index.csv; 77 without it. A film is a plane for each frame (axes TYXS)."""
-import csv
 import json
 import os
 import re
@@ -16,6 +15,7 @@ import tempfile
 TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "gallery"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
+from samples import rows_of
 from seeds import blk, model, node, num, port  # noqa: E402
 
 WRONG = []
@@ -40,6 +40,12 @@ def sample(name):
 def bytes_of(name):
     with open(name, "rb") as f:
         return f.read()
+
+
+def numbers_of(npy):
+    """The array's bytes behind its head, which may name another shape."""
+    data = bytes_of(npy)
+    return data[10 + struct.unpack_from("<H", data, 8)[0]:]
 
 
 def identity(channels):
@@ -91,8 +97,7 @@ def a_film_goes_through_a_network(rows):
         expect(d["measured_peak_bytes"] <= d["predicted_peak_bytes"] <= int(told[1]) << 20,
                f"{row['file']}: {d['measured_peak_bytes']} bytes measured, {d['predicted_peak_bytes']} planned, --ram {told[1]}MiB")
         code, _, err = run("copy", "run.tif", "-o", "run.npy", "-y")
-        expect(code == 0 and bytes_of("run.npy")[-2000:] == bytes_of("copied.npy")[-2000:] and
-               len(bytes_of("run.npy")) == len(bytes_of("copied.npy")), f"{row['file']}: other pixels")
+        expect(code == 0 and numbers_of("run.npy") == numbers_of("copied.npy"), f"{row['file']}: other pixels")
         print(f"  {row['file']}: {told[1]} MiB, {d['measured_peak_bytes'] / d['predicted_peak_bytes']:.2f} of what was planned", flush=True)
 
 
@@ -131,12 +136,9 @@ def without_the_plugin_it_is_said(rows):
 
 
 def main():
-    index = os.path.join(FOLDER, "index.csv")
-    if not os.path.exists(index):
-        print("no sample films in", FOLDER)
+    rows = rows_of(FOLDER)
+    if rows is None:
         return 77
-    with open(index, newline="", encoding="utf-8") as f:
-        rows = [row for row in csv.DictReader(f) if row["framemd5"]]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         info_tells_frames_and_their_size(rows)

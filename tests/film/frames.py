@@ -6,11 +6,12 @@
 VIDEOS is the folder of sample films with its index.csv, whose framemd5 is the md5 of the md5 of each frame (in hex, by
 lines), turned for viewing. In random order a frame must be the one that it was in order, and of a film with times one
 that is far away. 77: the samples are not here."""
-import csv
 import hashlib
 import os
 import subprocess
 import sys
+
+from samples import rows_of
 
 RAW, PLUGIN, FOLDER = sys.argv[1:4]
 SEED, SOME = os.environ.get("TEGULA_SEED", "7"), "25"
@@ -69,12 +70,9 @@ def check(row):
 
 
 def main():
-    index = os.path.join(FOLDER, "index.csv")
-    if not os.path.exists(index):
-        print("no sample films in", FOLDER)
+    rows = rows_of(FOLDER)
+    if rows is None:
         return 77
-    with open(index, newline="", encoding="utf-8") as f:
-        rows = [row for row in csv.DictReader(f) if row["framemd5"]]
     wrong = 0
     for row in rows:
         why = check(row)
