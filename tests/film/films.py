@@ -15,7 +15,7 @@ import tempfile
 TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "gallery"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
-from samples import rows_of
+from film_rows import rows_of
 from seeds import blk, model, node, num, port  # noqa: E402
 
 WRONG = []

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-from samples import rows_of
+from film_rows import rows_of
 
 RAW, PLUGIN, FOLDER = sys.argv[1:4]
 SEED, SOME = os.environ.get("TEGULA_SEED", "7"), "25"
