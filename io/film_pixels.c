@@ -41,6 +41,8 @@ static tg_status take_matrix(tgi_film_pixels *p, tgi_err *err)
         if (strcmp(matrices[i].name, name) != 0)
             continue;
         const float r = matrices[i].red, b = matrices[i].blue, g = 1 - r - b;
+        p->red = r;
+        p->blue = b;
         const float m[3][3] = {{1, 0, 2 * (1 - r)},
                                {1, -2 * b * (1 - b) / g, -2 * r * (1 - r) / g},
                                {1, 2 * (1 - b), 0}};
@@ -192,8 +194,7 @@ static void to_rgb(const tgi_film_pixels *p, float *const v[4])
     }
 }
 
-/* Element of the upright picture that pixel x of row y becomes, and the distance to that of x + 1. */
-static int64_t upright(const tgi_film_pixels *p, int64_t y, int64_t *step)
+int64_t tgi_film_upright(const tgi_film_pixels *p, int64_t y, int64_t *step)
 {
     const int64_t w = p->wide, last_x = p->width - 1;
     int64_t first, next; /* of x = 0 and the way to x = 1, before it is mirrored */
@@ -238,7 +239,7 @@ void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, vo
     if (has_chroma(p))
         to_rgb(p, v);
     int64_t step;
-    const int64_t first = upright(p, y, &step), s = p->samples;
+    const int64_t first = tgi_film_upright(p, y, &step), s = p->samples;
     for (int c = 0; c < p->samples; c++) {
         int64_t at = first * s + c;
         for (int64_t x = 0; x < p->width; x++, at += step * s)

@@ -30,6 +30,7 @@ typedef struct tgi_film_pixels {
     tg_dtype dtype;            /* U8 or U16 */
     float to_one[4], black[4]; /* of each component: (v - black) * to_one */
     float rgb[3][3];           /* from Y in 0..1, U and V in -1/2..1/2 */
+    float red, blue;           /* their shares in Y */
     float place_x, place_y; /* of chroma sample 0, in luma pixels from the first one's middle */
     char assumed[120];      /* "" nothing */
 } tgi_film_pixels;
@@ -44,5 +45,17 @@ size_t tgi_film_row_room(const tgi_film_pixels *p);
  * rows without gaps. */
 void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *image,
                   void *room);
+
+/* The other way: the upright picture at `image` becomes the frame. Grey has no colour, and alpha that
+ * is not there hides nothing. Chroma of fewer samples than luma is the mean of the pixels that it lies
+ * amidst; where it lies on one, that counts most and the others less, the farther the less
+ * (film_planes.c). `room`: tgi_film_plane_room bytes. */
+size_t tgi_film_plane_room(const tgi_film_pixels *p);
+void tgi_film_planes(const tgi_film_pixels *p, int samples, const void *image,
+                     const tgi_av_blank *to, void *room);
+
+/* Element of the upright picture that pixel x = 0 of row y becomes, in pixels, and the distance to
+ * that of x + 1. */
+int64_t tgi_film_upright(const tgi_film_pixels *p, int64_t y, int64_t *step);
 
 #endif

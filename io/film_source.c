@@ -8,6 +8,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
+#include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/io_formats.h"
 
@@ -391,6 +392,21 @@ static int film_probe(const uint8_t *head, size_t n, const char *path)
            begins(head, n, 0, "FLV\1", 4) || begins(head, n, 0, "YUV4MPEG2", 9) ||
            (start && ends_in(path, raw)) ||
            ((start || (n && head[0] == 0x47)) && ends_in(path, streams));
+}
+
+const tgi_av_info *tgi_film_source_info(const tgi_source *s)
+{
+    const film *f = (const film *)s;
+    return s && s->ops == &tgi_film_source_ops ? f->ops->info(f->film) : NULL;
+}
+
+int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
+{
+    const film *f = (const film *)s;
+    const tgi_av_info *i = tgi_film_source_info(s);
+    if (!i || !i->has_times)
+        return TGI_AV_NO_TIME;
+    return k >= i->frames ? i->end : f->ops->time(f->film, k);
 }
 
 static int film_held(const tgi_source *s, int64_t i, tgi_held *out)

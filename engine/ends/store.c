@@ -53,7 +53,7 @@ tg_status tgi_store_open(const tgi_store_opts *o, tgi_store **out, tgi_err *err)
                                        s->volume);
     s->slot = tgi_calloc(TGI_TAG_IO, (size_t)s->n_slots, sizeof *s->slot);
     s->seq = tgi_calloc(TGI_TAG_IO, (size_t)s->n_slots, sizeof *s->seq);
-    s->next_seq = tgi_journal_appended(o->journal);
+    s->next_seq = o->to.appended(o->to.user);
     s->group = -1;
     if (!s->slot || !s->seq) {
         tgi_store_close(&s);
@@ -110,13 +110,18 @@ static int64_t slot_index(const tgi_store *s, int64_t c, int64_t ty, int64_t tx)
     return (c * s->at.n_ty + ty) * s->at.n_tx + tx;
 }
 
+static int has_tile(const tgi_store *s, int64_t id)
+{
+    return s->o.to.has(s->o.to.user, id);
+}
+
 static int group_is_written(tgi_store *s, int64_t g)
 {
     frame_group(s, g);
     for (int64_t c = 0; c < s->channels; c++)
         for (int64_t ty = 0; ty < s->at.n_ty; ty++)
             for (int64_t tx = 0; tx < s->at.n_tx; tx++)
-                if (!tgi_journal_has_tile(s->o.journal, tile_id(s, g, c, ty, tx)))
+                if (!has_tile(s, tile_id(s, g, c, ty, tx)))
                     return 0;
     return 1;
 }
@@ -130,7 +135,7 @@ static tg_status open_group(tgi_store *s, int64_t g, tgi_err *err)
             for (int64_t tx = 0; tx < s->at.n_tx; tx++) {
                 const int64_t i = slot_index(s, c, ty, tx);
                 s->slot[i] = NULL;
-                if (tgi_journal_has_tile(s->o.journal, tile_id(s, g, c, ty, tx)))
+                if (has_tile(s, tile_id(s, g, c, ty, tx)))
                     continue;
                 s->seq[i] = s->next_seq++;
                 TGI_TRY(tgi_commit_slot(s->o.commit, s->seq[i], &s->slot[i], err));

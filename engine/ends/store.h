@@ -25,7 +25,7 @@ typedef struct tgi_store_opts {
     const tgi_mapping *map;
     const tgi_tiling *tiling;
     const tgi_sink_layout *layout;
-    const tgi_journal *journal;
+    tgi_tiles to; /* where the commit writes them */
     tgi_commit *commit;
     tgi_threads *pool;
     const tgi_kernel_set *be; /* which converts */

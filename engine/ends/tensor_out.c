@@ -13,6 +13,7 @@
 #include "engine/out/journal.h"
 #include "engine/plan/stream.h"
 #include "io/file_ops.h"
+#include "io/film_out.h"
 #include "io/picture_out.h"
 
 #include <errno.h>
@@ -53,7 +54,7 @@ tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err)
 {
     static const char *const tiff[] = {"tif", "tiff", "TIF", "TIFF", "tf8", "btf"};
     const char *end = output ? ending_of(output) : "";
-    int image = output && tgi_picture_writer_for(output) != NULL;
+    int image = output && (tgi_picture_writer_for(output) || tgi_film_container(output));
     for (size_t i = 0; i < sizeof tiff / sizeof tiff[0]; i++)
         image |= strcmp(end, tiff[i]) == 0;
     if (!*end || tgi_names_arrays(output) || (image && !arrays_in))
@@ -62,8 +63,8 @@ tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err)
         return tgi_fail(err, TG_E_ARG,
                         "%s: arrays go in, so arrays come out: -o OUT.npy or -o DIR/", output);
     return tgi_fail(err, TG_E_ARG,
-                    "%s: .%s is no format that is written: .tif, .npy, .png and .jpg are, and "
-                    "DIR/ for several outputs",
+                    "%s: .%s is no format that is written: .tif, .npy, .png, .jpg, .mp4, .mov, "
+                    ".mkv and .webm are, and DIR/ for several outputs",
                     output, end);
 }
 

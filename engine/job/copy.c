@@ -18,6 +18,8 @@
 #include "engine/memory/monitor.h"
 #include "engine/out/gate.h"
 #include "engine/out/pyramid.h"
+#include "io/film_out.h"
+
 #include <string.h>
 
 /* ---- What to copy ------------------------------------------------------------------------ */
@@ -158,6 +160,9 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
         return tgi_fail(err, TG_E_ARG,
                         "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
     TGI_TRY(tgi_check_output_name(c->output, 0, err));
+    if (tgi_film_container(c->output))
+        return tgi_fail(err, TG_E_ARG, "%s: copy writes no films: -o OUT.tif|.png|.jpg|.npy",
+                        c->output);
     if (c->output[strlen(c->output) - 1] == '/')
         return tgi_fail(err, TG_E_ARG, "%s: copy writes one file: -o %sOUT.tif", c->output,
                         c->output);

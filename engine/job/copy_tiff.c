@@ -205,7 +205,7 @@ static tg_status write_tiles(tgi_copying *c, const tgi_sink_layout *l, tgi_journ
                         : tgi_fail(err, TG_E_NOMEM, "no memory for tiles");
     if (st == TG_OK)
         st = tgi_reserve_take(mem, "window", bytes, &memory, err);
-    const tgi_commit_opts o = {j, l, window, encoders, memory};
+    const tgi_commit_opts o = {tgi_journal_tiles(j), l, window, encoders, memory};
     if (st == TG_OK)
         st = tgi_commit_open(&o, &w, err);
     if (st == TG_OK)

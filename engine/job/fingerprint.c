@@ -9,6 +9,7 @@
 #include "engine/ends/tensors.h"
 #include "engine/graph/graph.h"
 #include "engine/job/device_kinds.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/run_arrays.h"
@@ -178,6 +179,9 @@ static void add_output(tgi_lines *t, const tg_job *job)
     tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
     tgi_lines_add(t, "pyramid", "%d", (int)tgi_opts_pyramid(job->opts));
+    if (job->film)
+        tgi_lines_add(t, "film", "%s crf=%d, %s", job->film->out.text,
+                      job->film->out.coding.crf, job->film->out.ops->version());
     if (job->set.writer)
         tgi_lines_add(t, "format", "%s", job->set.writer->name);
     tgi_lines_add(t, "on_bad_tile", "%s", job->bad ? "fill" : "stop");

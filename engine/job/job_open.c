@@ -10,6 +10,7 @@
 #include "engine/job/for_images.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_settings.h"
@@ -533,6 +534,7 @@ void tgi_job_close(tg_job **jobp)
         return;
     tg_job *job = *jobp;
     free_plan(&job->plan);
+    tgi_job_film_free(job);
     tgi_job_device_close(job);
     tgi_tensors_close(&job->tensors);
     if (job->source)

@@ -4,6 +4,7 @@
 #include "engine/base/cancel.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 
@@ -90,7 +91,7 @@ static void choose_type(tg_job *job)
     tgi_settings *s = &job->set;
     tg_dtype asked;
     const tg_dtype in = job->info ? job->info->dtype : TG_DTYPE_NONE;
-    if (job->plan.valid || !tgi_picture_writer_for(s->output) ||
+    if (job->plan.valid || (!tgi_picture_writer_for(s->output) && !tgi_job_wants_film(job)) ||
         tgi_opts_dtype(job->opts, &asked) || !tgi_dtype_is_float(s->dtype) ||
         s->descriptor.present || (in != TG_DTYPE_U8 && in != TG_DTYPE_U16))
         return;

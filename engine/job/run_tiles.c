@@ -13,6 +13,7 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
@@ -30,6 +31,8 @@ typedef struct run {
     tgi_run all;         /* what every run has */
     tgi_source *decoded; /* in front of job->source when the plan uses scratch */
     tgi_journal *journal;
+    tgi_film_tiles *film; /* the tiles become frames, whose packets the journal has; or NULL */
+    tgi_tiles tiles;      /* where tiles go; zero until there is a journal */
     tgi_commit *commit;
     tgi_store *store;
     tgi_pyramid_builder *pyramid;
@@ -61,9 +64,9 @@ static void report(run *r, const char *phase, double fraction, double since)
 {
     const double spent = tgi_seconds() - since;
     const int64_t all = r->all.job->plan.layout->n_tiles, again = r->repairs;
-    const int64_t written = r->commit    ? tgi_commit_written(r->commit)
-                            : r->journal ? tgi_journal_appended(r->journal) + again
-                                         : 0;
+    const int64_t written = r->commit       ? tgi_commit_written(r->commit)
+                            : r->tiles.user ? r->tiles.appended(r->tiles.user) + again
+                                            : 0;
     double share = fraction;
     const int staged =
         fraction < 0 && tgi_stage_state_progress(&r->all.pass, &fraction, &share);
@@ -207,7 +210,7 @@ static tg_status open_writer(run *r, tgi_err *err)
 {
     tg_job *job = r->all.job;
     const tgi_plan_part *p = &job->plan;
-    const tgi_commit_opts commit = {.journal = r->journal,
+    const tgi_commit_opts commit = {.to = r->tiles,
                                     .layout = p->layout,
                                     .window = p->window,
                                     .encoders = job->set.threads,
@@ -216,7 +219,7 @@ static tg_status open_writer(run *r, tgi_err *err)
     const tgi_store_opts store = {.map = &job->map,
                                   .tiling = &p->choice.tiling,
                                   .layout = p->layout,
-                                  .journal = r->journal,
+                                  .to = r->tiles,
                                   .commit = r->commit,
                                   .pool = r->all.pass.pool,
                                   .be = job->set.backend};
@@ -296,14 +299,14 @@ static tg_status repair(run *r, tgi_err *err)
     TGI_TRY(tgi_commit_flush(r->commit, err));
     r->all.t_check = tgi_seconds();
     TGI_TRY(tgi_journal_recheck(r->journal, reread_tick, r, &damaged, err));
-    r->repairs = damaged;
+    r->repairs = damaged && r->film ? tgi_film_tiles_look_again(r->film) : damaged;
     if (!damaged)
         return TG_OK;
     tgi_job_warn(
         r->all.job,
         "%s.partial: %lld of the %lld tiles that the interrupted run left were damaged "
         "and are computed again",
-        r->all.job->set.output, (long long)damaged, (long long)r->tiles_before);
+        r->all.job->set.output, (long long)r->repairs, (long long)r->tiles_before);
     return tgi_pass_walk(&r->all.pass, err);
 }
 
@@ -326,7 +329,7 @@ static tg_status complete(tgi_run *all, tgi_err *err)
 
 static tg_status begin_anew(run *r, tgi_err *err)
 {
-    TGI_TRY(tgi_journal_begin(r->journal, r->all.job->plan.layout, r->fingerprint,
+    TGI_TRY(tgi_journal_begin(r->journal, tgi_job_stored(r->all.job), r->fingerprint,
                               strlen(r->fingerprint), err));
     return tgi_bad_tiles_begin_output(r->all.job->bad, r->all.job->set.output, err);
 }
@@ -349,7 +352,19 @@ static tg_status go_on(run *r, tgi_err *err)
     const tg_job *job = r->all.job;
     tgi_bad_state bad = *tgi_journal_bad(r->journal);
     tgi_stage_state_bad(job->set.output, job_of(r->journal), &bad);
-    return tgi_go_on(r->journal, job->plan.layout, job->bad, &bad, err);
+    return tgi_go_on(r->journal, tgi_job_stored(job), job->bad, &bad, err);
+}
+
+/* Where finished tiles go. */
+static tg_status open_tiles(run *r, tgi_err *err)
+{
+    const tg_job *job = r->all.job;
+    r->tiles = tgi_journal_tiles(r->journal);
+    if (!job->film)
+        return TG_OK;
+    TGI_TRY(tgi_film_tiles_open(&job->film->out, job->plan.layout, r->journal, &r->film, err));
+    r->tiles = tgi_film_tiles_to(r->film);
+    return TG_OK;
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -366,17 +381,19 @@ static tg_status begin_journal(run *r, tgi_err *err)
         return tgi_fail(err, st, "%s", why.text);
     if (r->all.job->bad)
         tgi_journal_watch_bad(r->journal, r->all.job->bad);
-    r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
-    if (st == TG_OK)
-        tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model);
-    return st;
+    if (st != TG_OK)
+        return st;
+    TGI_TRY(open_tiles(r, err));
+    r->tiles_before = r->tiles.appended(r->tiles.user);
+    tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model);
+    return TG_OK;
 }
 
 /* The tiles of the image are there, so that nothing is computed but what turns out to be damaged:
  * it takes no room for values that pass between stages. */
 static int has_all(const run *r)
 {
-    const tgi_sink_layout *l = r->all.job->plan.layout;
+    const tgi_sink_layout *l = tgi_job_stored(r->all.job);
     return goes_on(r) && tgi_journal_committed(r->journal) >=
                              (l->n_levels > 1 ? l->level_of[1].first : l->n_tiles);
 }
@@ -425,6 +442,8 @@ static void stop(tgi_run *all)
     tgi_pyramid_close(&r->pyramid);
     if (r->commit)
         tgi_commit_close(&r->commit, &ignored);
+    r->tiles = (tgi_tiles){0};
+    tgi_film_tiles_close(&r->film);
     tgi_journal_close(&r->journal);
     if (all->job->bad)
         tgi_bad_tiles_end(all->job->bad);
@@ -467,6 +486,7 @@ static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 {
     tgi_image_meta meta;
     tgi_mapping_meta(&r->all.job->map, r->all.job->info, &meta);
+    TGI_TRY(tgi_job_film_join(r->all.job, r->journal, err));
     TGI_TRY(tgi_picture_make(r->all.job->set.writer, r->all.job->plan.layout, &meta, r->journal,
                              err));
     return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,
@@ -581,7 +601,7 @@ static tg_status begin(tgi_run *all, int *done, tgi_err *err)
     all->goes_on = goes_on(r);
     tgi_mem_trim(); /* what others freed in this process is not the run's */
     /* the log is the first file that another run would find */
-    return tgi_journal_claim(r->journal, job->plan.layout, err);
+    return tgi_journal_claim(r->journal, tgi_job_stored(job), err);
 }
 
 const tgi_run_steps tgi_tile_steps = {.bytes = sizeof(run),

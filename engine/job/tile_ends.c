@@ -7,6 +7,7 @@
 #include "engine/ends/load.h"
 #include "engine/ends/store.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
@@ -175,7 +176,7 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
                           .meta = &meta};
     memcpy(spec.axes, m->out_axes, sizeof spec.axes);
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
-    if (job->set.writer) /* the output is made of the tiles, which then go */
+    if (job->set.writer || job->film) /* the output is made of the tiles, which then go */
         spec.compression = TGI_COMPRESSION_NONE;
     if (spec.compression != TGI_COMPRESSION_NONE)
         spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
@@ -196,11 +197,12 @@ static tg_status take_grid(tg_job *job, tgi_err *err)
     TGI_TRY(make_layout(job, err));
     tgi_mapping_meta(&job->map, job->info, &meta);
     p->bytes = tgi_plan_first_bytes(job);
-    p->bytes.journal = tgi_journal_bytes(p->layout);
+    p->bytes.journal = tgi_journal_bytes(tgi_job_stored(job));
     p->bytes.decoder = decoder;
     p->bytes.pyramid = tgi_pyramid_bytes(p->layout);
     p->bytes.receipt = TGI_INPUT_HASH_BYTES;
-    p->bytes.picture = tgi_picture_make_bytes(job->set.writer, p->layout, &meta);
+    p->bytes.picture = job->film ? tgi_job_film_bytes(job)
+                                 : tgi_picture_make_bytes(job->set.writer, p->layout, &meta);
     return TG_OK;
 }
 
@@ -318,7 +320,7 @@ static tg_status begin(tg_job *job, tgi_err *err)
                         "out --tile",
                         job->set.model, (long long)box_side(&job->map, 1),
                         (long long)box_side(&job->map, 2));
-    return TG_OK;
+    return tgi_job_film_make(job, err);
 }
 
 static void fit(const tg_job *job, tgi_stages *stages)
@@ -338,10 +340,13 @@ static void count(tg_job *job)
     if (!p->scratch.used) /* booked while that was open */
         b->decoder = job->source->ops->codec_bytes(job->source);
     b->output_disk = p->layout->file_bytes;
-    if (b->picture) /* tiles and picture are both there at the end */
+    if (job->film) /* packets and film */
+        b->output_disk = (uint64_t)(2 * job->film->out.disk);
+    else if (b->picture) /* tiles and picture are both there at the end */
         b->output_disk = 2 * b->output_disk;
     b->output_packs = b->picture ? 0 : b->output_disk;
-    b->output_sure = job->set.compress.kind == TGI_COMPRESS_NONE ? b->output_disk : 0;
+    b->output_sure =
+        job->set.compress.kind == TGI_COMPRESS_NONE && !job->film ? b->output_disk : 0;
     b->output_held = job->set.output ? tgi_job_held_already(job->set.output) : 0;
     b->output_free = tgi_machine_disk_free(&job->machine, job->set.output);
 }
@@ -494,7 +499,7 @@ void tgi_tile_note(const tg_job *job, char *buf, size_t cap)
 {
     const tgi_plan_part *p = &job->plan;
     buf[0] = 0;
-    if (job->set.writer || p->adopts || job->set.tile.automatic)
+    if (job->set.writer || job->film || p->adopts || job->set.tile.automatic)
         return;
     if (is_small(job, 1, p->tile_h) || is_small(job, 2, p->tile_w))
         snprintf(
@@ -534,7 +539,10 @@ static void write_lines(tg_job *job)
     tgi_job_add_line(p, "journal", b->journal, TG_PLAN_MEMORY, 0, "%s",
                      "offsets and checksums of the output's tiles");
     tgi_plan_decoder_line(job);
-    if (b->picture)
+    if (job->film)
+        tgi_job_add_line(p, "encoder", b->picture, TG_PLAN_MEMORY, 0, "%s",
+                         job->film->out.text);
+    else if (b->picture)
         tgi_job_add_line(p, "picture", b->picture, TG_PLAN_MEMORY, 0, "%s",
                          "the output made of its tiles, at the end");
     if (b->pyramid)

@@ -11,7 +11,7 @@
  *  1. Cell i belongs to the one sequence number s with s % window == i and
  *     next <= s < next + window, where `next` is the committer's next tile.
  *  2. Encoders take queued cells in ascending order, so the oldest is never starved.
- *  3. Only the committer, and flush and close when it is idle or gone, call the journal; but
+ *  3. Only the committer, and flush and close when it is idle or gone, call what the tiles go to; but
  *     tiles begun are counted by who takes a slot.
  *  4. `failed` is set once; from then on nothing is appended. */
 #include "engine/out/commit.h"
@@ -44,7 +44,7 @@ typedef struct encoder {
 } encoder;
 
 struct tgi_commit {
-    tgi_journal *journal;
+    tgi_tiles to;
     const tgi_sink_layout *layout;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* any state; few threads, coarse tiles: one condition will do */
@@ -172,15 +172,14 @@ static void *encoder_main(void *arg)
     return NULL;
 }
 
-/* Append the next tile. Called and left under lock; the journal works without it. */
+/* Append the next tile. Called and left under lock; that works without it. */
 static void append_next(tgi_commit *c, cell *k)
 {
     tgi_err err = {0};
     pthread_mutex_unlock(&c->lock);
-    const tg_status st =
-        tgi_journal_append(c->journal, k->tile, slot_of(c, k->seq), k->bytes, &err);
+    const tg_status st = c->to.append(c->to.user, k->tile, slot_of(c, k->seq), k->bytes, &err);
     if (st == TG_E_NO_SPACE || st == TG_E_IO)
-        tgi_journal_sync(c->journal, NULL); /* save what came before it, if that can be */
+        c->to.sync(c->to.user, NULL); /* save what came before it, if that can be */
     pthread_mutex_lock(&c->lock);
     if (st != TG_OK) {
         fail_all(c, &err);
@@ -196,7 +195,7 @@ static void sync_now(tgi_commit *c)
     tgi_err err = {0};
     const int64_t upto = c->next;
     pthread_mutex_unlock(&c->lock);
-    const tg_status st = tgi_journal_sync(c->journal, &err);
+    const tg_status st = c->to.sync(c->to.user, &err);
     pthread_mutex_lock(&c->lock);
     if (st != TG_OK)
         fail_all(c, &err);
@@ -214,10 +213,10 @@ static int nothing_coming(tgi_commit *c)
     return c->stopping && k->state == QUEUED;
 }
 
-/* Wait for a change, or until the journal's time limit asks for a sync. Under lock. */
+/* Wait for a change, or until its time limit asks for a sync. Under lock. */
 static void wait_or_due(tgi_commit *c)
 {
-    const double due = tgi_journal_sync_due(c->journal);
+    const double due = c->to.sync_due(c->to.user);
     if (due < 0) {
         pthread_cond_wait(&c->changed, &c->lock);
         return;
@@ -229,7 +228,7 @@ static void wait_or_due(tgi_commit *c)
     t.tv_nsec = (long)(ns - 1e9 * (double)(time_t)(ns / 1e9));
     if (due > 0 && !pthread_cond_timedwait(&c->changed, &c->lock, &t))
         return;
-    if (tgi_journal_sync_due(c->journal) == 0)
+    if (c->to.sync_due(c->to.user) == 0)
         sync_now(c);
 }
 
@@ -299,12 +298,12 @@ tg_status tgi_commit_open(const tgi_commit_opts *opts, tgi_commit **out, tgi_err
         return tgi_fail(err, TG_E_INTERNAL, "commit: window %d", opts->window);
     tgi_commit *c = opts->memory;
     memset(c, 0, sizeof *c);
-    c->journal = opts->journal;
+    c->to = opts->to;
     c->layout = opts->layout;
     c->window = opts->window;
     c->n_encoders = encoders_for(opts->layout, opts->encoders);
-    c->next = tgi_journal_appended(opts->journal);
-    c->synced = tgi_journal_committed(opts->journal);
+    c->next = c->to.appended(c->to.user);
+    c->synced = c->to.safe(c->to.user);
     TGI_TRY(lay_out(c, opts->memory, err));
     pthread_mutex_init(&c->lock, NULL);
     pthread_condattr_t a;
@@ -367,7 +366,7 @@ tg_status tgi_commit_slot(tgi_commit *c, int64_t seq, void **slot, tgi_err *err)
     if (st == TG_OK) {
         *k = (cell){.state = FILLING, .seq = seq};
         *slot = slot_of(c, seq);
-        tgi_journal_begin_tile(c->journal);
+        c->to.begin(c->to.user);
     }
     pthread_mutex_unlock(&c->lock);
     return st;

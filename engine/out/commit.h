@@ -2,7 +2,7 @@
  *
  * The engine asks for the raw slot of sequence number `seq` (the tile's place in the plan's
  * order), fills it with pixels and submits it. Encoder threads compress slots, one thread - the
- * committer - appends them to the journal strictly in order and syncs by its policy:
+ * committer - appends them (tiles.h) strictly in order and syncs by its policy:
  *
  *     slot(seq) -> [filling] -> submit -> [queued] -> encoder -> [ready] -> committer -> [free]
  *
@@ -16,7 +16,8 @@
 #ifndef TGI_COMMIT_H
 #define TGI_COMMIT_H
 
-#include "engine/out/journal.h"
+#include "engine/out/tiles.h"
+#include "io/sink.h"
 
 typedef struct tgi_commit tgi_commit;
 
@@ -26,14 +27,14 @@ size_t tgi_commit_bytes(const tgi_sink_layout *layout, int window, int encoders)
 int tgi_commit_threads(const tgi_sink_layout *layout, int encoders);
 
 typedef struct tgi_commit_opts {
-    tgi_journal *journal;          /* begun or resumed; ours alone until close; borrowed */
+    tgi_tiles to;                  /* ours alone until close; borrowed */
     const tgi_sink_layout *layout; /* borrowed */
     int window;                    /* slots, >= 1 */
     int encoders;                  /* threads that compress, >= 1; no matter when NONE */
     void *memory;                  /* tgi_commit_bytes, 64-byte aligned; borrowed until close */
 } tgi_commit_opts;
 
-/* Start the threads. The first sequence number is tgi_journal_appended(journal). */
+/* Start the threads. The first sequence number is what opts->to has. */
 tg_status tgi_commit_open(const tgi_commit_opts *opts, tgi_commit **out, tgi_err *err);
 
 /* Wait for the raw slot of `seq`: tile_bytes, rows of tile_w pixels without gaps, samples
@@ -53,7 +54,7 @@ double tgi_commit_wait_seconds(tgi_commit *c);
  * than the output has, when damaged ones were written again. Any thread. */
 int64_t tgi_commit_written(tgi_commit *c);
 /* Stop the threads, having written what is ready in order, and sync; NULL allowed. Returns the
- * sticky error, if any; submitted tiles behind a gap are given up. The journal stays open. */
+ * sticky error, if any; submitted tiles behind a gap are given up. What they went to stays open. */
 tg_status tgi_commit_close(tgi_commit **c, tgi_err *err);
 
 #endif

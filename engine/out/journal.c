@@ -736,6 +736,19 @@ tg_status tgi_journal_read_tile(const tgi_journal *j, int64_t tile_id, void *byt
     return tgi_file_pread(j->data, j->partial, bytes, *n, j->offset[tile_id], err);
 }
 
+tg_status tgi_journal_read_head(const tgi_journal *j, int64_t tile_id, void *bytes, size_t n,
+                                tgi_err *err)
+{
+    if (tgi_journal_tile_bytes(j, tile_id) < n)
+        return tgi_fail(err, TG_E_FORMAT, "tile %lld is not there", (long long)tile_id);
+    return tgi_file_pread(j->data, j->partial, bytes, n, j->offset[tile_id], err);
+}
+
+size_t tgi_journal_tile_bytes(const tgi_journal *j, int64_t tile_id)
+{
+    return tgi_journal_has_tile(j, tile_id) ? j->length[tile_id] : 0;
+}
+
 int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id)
 {
     return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles &&

@@ -26,6 +26,7 @@
 
 #include "engine/base/status.h"
 #include "engine/out/bad_tiles.h"
+#include "engine/out/tiles.h"
 #include "io/sink.h"
 
 #include <stddef.h>
@@ -171,8 +172,20 @@ tg_status tgi_journal_output_check(tgi_journal *j, uint32_t *crc32c, uint64_t *b
  * may append other tiles meanwhile. */
 tg_status tgi_journal_read_tile(const tgi_journal *j, int64_t tile_id, void *bytes, size_t cap,
                                 size_t *n, tgi_err *err);
+/* The first n bytes of it. */
+tg_status tgi_journal_read_head(const tgi_journal *j, int64_t tile_id, void *bytes, size_t n,
+                                tgi_err *err);
+/* A tile that an earlier run appended as the i-th, i its number, was these bytes (what lies there may
+ * be damaged); TG_E_CHANGED: it was not (tgi_journal_is_another). */
+tg_status tgi_journal_same_tile(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
+                                tgi_err *err);
+/* Bytes of a tile, as it was encoded; 0: it is not there. */
+size_t tgi_journal_tile_bytes(const tgi_journal *j, int64_t tile_id);
 /* 1 when this tile is written already (for a run that goes on with another plan). */
 int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id);
+
+/* What the writer gives its tiles to. A view of the journal. */
+tgi_tiles tgi_journal_tiles(tgi_journal *j);
 
 /* Once begun or resumed: say who works on it (journal_file.h), for tegula status. */
 void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model);

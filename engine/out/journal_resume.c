@@ -122,6 +122,30 @@ int tgi_journal_is_damaged(const tgi_journal *j, int64_t tile_id)
            (j->length[tile_id] & TGI_TILE_DAMAGED);
 }
 
+static tg_status is_another(tgi_journal *j, int64_t tile_id, const char *how, tgi_err *err)
+{
+    j->another = 1;
+    return tgi_fail(err, TG_E_CHANGED,
+                    "%s: tile %lld %s, and computing it again gave other bytes: the "
+                    "input, the network or the program is not the one that began it; give "
+                    "-y to discard that output and start over",
+                    j->partial, (long long)tile_id, how);
+}
+
+tg_status tgi_journal_same_tile(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
+                                tgi_err *err)
+{
+    tgi_journal_record r;
+    TGI_TRY(tgi_file_pread(j->file.fd, j->file.name, &r, sizeof r,
+                           tgi_journal_record_at(&j->s, tile_id), err));
+    if (r.tile != (uint64_t)tile_id)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: tile %lld has another's record", j->file.name,
+                        (long long)tile_id);
+    return n == r.length && tgi_crc32c(0, bytes, n) == r.check
+               ? TG_OK
+               : is_another(j, tile_id, "is there", err);
+}
+
 /* Write a damaged tile, computed again, into its place; refused where it is not the bytes that
  * its record tells of. */
 tg_status tgi_journal_mend(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
@@ -129,14 +153,8 @@ tg_status tgi_journal_mend(tgi_journal *j, int64_t tile_id, const void *bytes, s
 {
     tgi_journal_record r;
     TGI_TRY(tgi_check_record(&j->check, tile_id, &r, err));
-    j->another = n != r.length || tgi_crc32c(0, bytes, n) != r.check;
-    if (j->another)
-        return tgi_fail(
-            err, TG_E_CHANGED,
-            "%s: tile %lld was damaged, and computing it again gave other bytes: the "
-            "input, the network or the program is not the one that began it; give "
-            "-y to discard that output and start over",
-            j->partial, (long long)tile_id);
+    if (n != r.length || tgi_crc32c(0, bytes, n) != r.check)
+        return is_another(j, tile_id, "was damaged", err);
     TGI_TRY(tgi_file_pwrite(j->data, j->partial, bytes, n, j->offset[tile_id], err));
     j->length[tile_id] = r.length;
     j->damaged--;

@@ -8,6 +8,7 @@
 #define TGI_PYRAMID_H
 
 #include "engine/out/commit.h"
+#include "engine/out/journal.h"
 
 typedef struct tgi_pyramid_builder tgi_pyramid_builder;
 

@@ -22,7 +22,8 @@ TGI_OPT(MODEL, "model", "m", "FILE", NULL, TGI_JOB_ " preset" TGI_EST_, RULE_TEX
         2, "the network, an ONNX file")
 TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL,
         2,
-        "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
+        "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
+        "img_%05d.tif as "
         "one stack; "
         "usually given without --input")
 TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset", RULE_TENSOR,
@@ -31,8 +32,9 @@ TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset
 TGI_OPT(
     OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
     NULL, 2,
-    "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png, plot: .svg "
-    "or .png), DIR/ for several network outputs")
+    "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
+    ".mkv "
+    "or .webm for a film (preview: .png, plot: .svg or .png), DIR/ for several network outputs")
 TGI_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
@@ -100,6 +102,16 @@ TGI_OPT(
     "auto|imagej", 1,
     "a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, uint16, "
     "int16 or float32 (default: what the name says; TIFF is OME-TIFF)")
+TGI_OPT(CODEC, "codec", NULL, "h264|hevc|av1|vp9|ffv1|prores", NULL, "plan run preset",
+        RULE_CHOICE, 0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores", 1,
+        "how a film is encoded; ffv1 loses nothing (default: h264, in a .webm vp9)")
+TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset", RULE_INT, 0, 63, NULL, 1,
+        "quality of a film's encoder, smaller is better (default: h264 18, hevc 20, vp9 28, "
+        "av1 30)")
+TGI_OPT(PIX_FMT, "pix-fmt", NULL, "NAME", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
+        "how a film's pixels are stored, as ffmpeg spells it: yuv420p (default: as in the film "
+        "that "
+        "was read, else what the codec has that loses least)")
 TGI_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy preset", RULE_CHOICE, 0,
         0, "none|mean|nearest", 1,
         "also write smaller levels of a TIFF output, each half the one above it: means of 2x2 "

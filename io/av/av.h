@@ -1,4 +1,4 @@
-/* av.h - films, as the plugin libtegula_av.so reads them: what it gives the engine.
+/* av.h - films, as the plugin libtegula_av.so reads and writes them: what it gives the engine.
  *
  * The plugin alone knows libav (linking it costs 135 libraries); this header knows nothing of it.
  * A film is a row of frames in the order in which they are shown. Frame k is the k-th that the
@@ -6,7 +6,11 @@
  * each is shown, and where decoding can begin.
  *
  * Frames come as they are stored: components in planes, not turned, not converted to RGB. What that
- * takes is told (matrix, range, place of chroma, rotation), and assumed by nobody here. */
+ * takes is told (matrix, range, place of chroma, rotation), and assumed by nobody here.
+ *
+ * A film is written in two steps. An encoder makes packets of the frames of a segment, which needs no
+ * other: one packet for each frame, in the order in which they are decoded. When all packets are there
+ * they are joined, with times of our own and the other tracks of the film that was read. */
 #ifndef TGI_AV_H
 #define TGI_AV_H
 
@@ -14,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 1u /* rises with any change of this header */
+#define TGI_AV_ABI 2u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -53,6 +57,7 @@ typedef struct tgi_av_info {
     tgi_av_ratio pixel_aspect;
     int interlaced;          /* what the header says: 1 interlaced, 0 progressive, -1 nothing */
     int64_t declared_frames; /* what the header says; 0: nothing */
+    int64_t end;             /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;           /* of all kinds */
     tgi_av_form form;
 } tgi_av_info;
@@ -73,6 +78,58 @@ typedef struct tgi_av_open {
     int (*cancelled)(void); /* asked now and then; or NULL */
 } tgi_av_open;
 
+/* What an encoder is asked for; what its packets hold depends on this, the frames and the version of
+ * the libraries alone. */
+typedef struct tgi_av_coding {
+    char codec[16];    /* "h264", "hevc", "av1", "vp9", "ffv1", "prores" */
+    tgi_av_form form;  /* of the frames, one that the codec takes (form_for) */
+    int width, height; /* as stored */
+    tgi_av_ratio rate, pixel_aspect;
+    int crf;     /* of codecs that have it; < 0: the codec's usual one */
+    int speed;   /* of codecs that have it, 0 (slowest) to 9; < 0: the usual one */
+    int segment; /* frames for one encoder at most */
+} tgi_av_coding;
+
+/* A frame that is to be filled: planes and pitches as in tgi_av_frame. */
+typedef struct tgi_av_blank {
+    uint8_t *plane[TGI_AV_COMPONENTS];
+    int64_t pitch[TGI_AV_COMPONENTS];
+} tgi_av_blank;
+
+/* An encoded frame. Its bytes stay until the next call for the encoder. */
+typedef struct tgi_av_packet {
+    const uint8_t *bytes;
+    size_t n;
+    int64_t number; /* of the frame */
+    int key;
+    const uint8_t *header; /* of the codec, for the container; the same for all segments */
+    size_t header_bytes;
+} tgi_av_packet;
+
+typedef struct tgi_av_encoder tgi_av_encoder;
+
+/* A file that is made of packets. */
+typedef struct tgi_av_join {
+    int fd;                /* of the file, empty */
+    const char *container; /* as ffmpeg spells it: "mp4", "mov", "matroska", "webm" */
+    const tgi_av_coding *coding;
+    const char
+        *from; /* the film whose other tracks, chapters and words go with it; NULL: none */
+    int64_t frames;
+    int delay; /* places by which a packet comes after that of its frame's number, at most */
+    tgi_av_ratio time_base; /* of `time` */
+    int rotation,
+        flipped; /* for viewing, as in tgi_av_info; only where the container says it */
+    void *user;
+    /* Packet i in the order of decoding, its bytes there until the next call. */
+    tg_status (*packet)(void *user, int64_t i, tgi_av_packet *out, tgi_err *err);
+    /* When frame k is shown, in ticks, each later than the one before; of k = frames: the end. */
+    int64_t (*time)(void *user, int64_t k);
+    /* Something of `from` does not go with it: in words. NULL: nobody asks. */
+    void (*dropped)(void *user, const char *what);
+    int (*cancelled)(void); /* or NULL */
+} tgi_av_join;
+
 typedef struct tgi_av_ops {
     uint32_t abi;
     const char *(*version)(void); /* "libavformat 59.27.100, libavcodec 59.37.100" */
@@ -88,6 +145,24 @@ typedef struct tgi_av_ops {
     /* Packets that the decoder refused so far. */
     int64_t (*refused)(const tgi_av_film *f);
     void (*close)(tgi_av_film **f);
+
+    /* The form in which `codec` takes frames that are stored like `like` (ffmpeg's spelling), with the
+     * least loss; its tags stay as they are. TG_E_UNSUPPORTED: libavcodec has no such encoder here. */
+    tg_status (*form_for)(const char *codec, const char *like, tgi_av_form *out, tgi_err *err);
+    /* 1: a file of this container can hold it. */
+    int (*holds)(const char *container, const char *codec);
+    tg_status (*encoder)(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err);
+    /* The next frame, to be filled; then given, by its number, from 0 on in each segment; -1: there
+     * is none any more. */
+    tg_status (*blank)(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err);
+    tg_status (*give)(tgi_av_encoder *e, int64_t number, tgi_err *err);
+    /* The next packet. *there 0: it takes another frame first, or all have come. */
+    tg_status (*take)(tgi_av_encoder *e, tgi_av_packet *out, int *there, tgi_err *err);
+    void (*encoder_close)(tgi_av_encoder **e);
+    /* TG_E_IO, TG_E_NO_SPACE: the file cannot be written; TG_E_UNSUPPORTED: not in this container. */
+    tg_status (*join)(const tgi_av_join *j, tgi_err *err);
+    /* Only tell `dropped` what would be left out; of *j, fd, packet and time are not used. */
+    tg_status (*join_look)(const tgi_av_join *j, tgi_err *err);
 } tgi_av_ops;
 
 /* The one symbol of the plugin: its table, or NULL when it was built for another ABI. */

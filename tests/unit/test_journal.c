@@ -1,6 +1,7 @@
 /* A stop is not a loss: fail, kill and tear every system call of a run in turn; the next run
  * ends with the bytes of an undisturbed one and repeats no more than was not yet safe. */
 #include "engine/out/commit.h"
+#include "engine/out/journal.h"
 #include "io/file_ops.h"
 #include "tests/tg_test.h"
 
@@ -655,7 +656,7 @@ static void test_an_error_of_the_disk_reaches_producers_and_keeps_what_was_safe(
     CHECK_OK(start(j, l, &e), e);
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, 2, 1)))
         return;
-    const tgi_commit_opts o = {j, l, 2, 1, memory};
+    const tgi_commit_opts o = {tgi_journal_tiles(j), l, 2, 1, memory};
     now->calls = 0;
     fail_at = 5; /* four tiles fit, the fifth write does not */
     fail_with = ENOSPC;
@@ -691,7 +692,7 @@ static void test_stop_wakes_waiters_and_flush_makes_safe_what_is_in_order(void)
     CHECK_OK(start(j, l, &e), e);
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, 4, 3)))
         return;
-    const tgi_commit_opts o = {j, l, 4, 3, memory};
+    const tgi_commit_opts o = {tgi_journal_tiles(j), l, 4, 3, memory};
     tgi_mem_stats before, after;
     CHECK_OK(tgi_commit_open(&o, &c, &e), e);
     tgi_mem_get_stats(&before);
@@ -732,7 +733,7 @@ static void test_the_time_limit_syncs_without_another_tile(void)
     CHECK_OK(start(j, l, &e), e);
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, 2, 1)))
         return;
-    const tgi_commit_opts o = {j, l, 2, 1, memory};
+    const tgi_commit_opts o = {tgi_journal_tiles(j), l, 2, 1, memory};
     CHECK_OK(tgi_commit_open(&o, &c, &e), e);
     CHECK_OK(tgi_commit_slot(c, 0, &slot, &e), e);
     CHECK_OK(tgi_commit_submit(c, 0, 0, &e), e);

@@ -1,5 +1,6 @@
 /* What the writer puts on disk is what libtiff (and tifffile, where there is one) reads. */
 #include "engine/out/commit.h"
+#include "engine/out/journal.h"
 #include "io/crc32c.h"
 #include "io/deflate.h"
 #include "io/png.h"
@@ -29,7 +30,7 @@ static void write_image(const tgi_sink_layout *l, uint8_t *pixels, int window, i
     void *memory = NULL;
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, window, encoders)))
         return;
-    const tgi_commit_opts o = {j, l, window, encoders, memory};
+    const tgi_commit_opts o = {tgi_journal_tiles(j), l, window, encoders, memory};
     CHECK_OK(tgi_commit_open(&o, &c, &e), e);
     for (int64_t s0 = 0; s0 < l->n_tiles; s0 += window) {
         const int64_t n = l->n_tiles - s0 < window ? l->n_tiles - s0 : window;

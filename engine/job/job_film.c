@@ -1,0 +1,233 @@
+/* job_film.c - see job_film.h. */
+#include "engine/job/job_film.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/cancel.h"
+#include "engine/base/mem.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/job_settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+int tgi_job_wants_film(const tg_job *job)
+{
+    return tgi_film_container(job->set.output) != NULL;
+}
+
+/* Planes of the output that are the colours of one frame, and samples of a pixel in each. */
+static int planes_of_frame(const tg_job *job)
+{
+    const tgi_mapping *m = &job->map;
+    if (m->loops_samples)
+        return (int)m->loop[m->n_loop - 1].size;
+    return m->out_samples ? 1 : (int)m->out_channels;
+}
+
+static tg_status check_frames(const tg_job *job, tgi_err *err)
+{
+    const tgi_mapping *m = &job->map;
+    const int64_t n = planes_of_frame(job) * (m->out_samples ? m->out_channels : 1);
+    if (n > 4)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s: a frame has grey or RGB, the network gives %lld channels: write .tif",
+            job->set.output, (long long)n);
+    if (m->loops_samples && m->planes.n)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s: the network takes one colour at a time, so --planes numbers colours "
+            "and no frames: leave it out, or write .tif",
+            job->set.output);
+    if (m->out_extent[0] != m->extent[0])
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: the network makes %lld frames of %lld, and nothing says when they "
+                        "are shown: write .tif",
+                        job->set.output, (long long)m->out_extent[0], (long long)m->extent[0]);
+    if (job->set.compress.kind != TGI_COMPRESS_NONE || tgi_opts_pyramid(job->opts))
+        return tgi_fail(err, TG_E_ARG, "%s: --compress and --pyramid are for TIFF",
+                        job->set.output);
+    return TG_OK;
+}
+
+static int64_t frames_of(const tg_job *job)
+{
+    const tgi_mapping *m = &job->map;
+    return m->n_items * m->out_extent[0] / (m->loops_samples ? m->loop[m->n_loop - 1].size : 1);
+}
+
+static tgi_film_wish wish_of(const tg_job *job)
+{
+    const tg_opts *o = job->opts;
+    const char *codec = tgi_opts_str(o, TGI_OPT_CODEC);
+    return (tgi_film_wish){.codec = codec && strcmp(codec, "auto") != 0 ? codec : NULL,
+                           .form = tgi_opts_str(o, TGI_OPT_PIX_FMT),
+                           .crf = (int)tgi_opts_int(o, TGI_OPT_CRF, -1),
+                           .speed = -1};
+}
+
+/* ---- The file ---------------------------------------------------------------------------- */
+
+typedef struct joining {
+    tg_job *job;
+    const tgi_journal *packets;
+    void *room;
+    size_t room_bytes;
+    int delay;
+} joining;
+
+static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
+{
+    const joining *w = user;
+    return tgi_film_packet(w->packets, i, w->room, w->room_bytes, out, err);
+}
+
+/* The plane of the source that frame k was made of. */
+static int64_t plane_of(const tg_job *job, int64_t k)
+{
+    const tgi_mapping *m = &job->map;
+    int sample;
+    const int64_t depth = m->out_extent[0];
+    const int64_t item = k / depth * (m->loops_samples ? m->loop[m->n_loop - 1].size : 1);
+    return tgi_mapping_plane(m, item, k % depth, &sample);
+}
+
+static int64_t time_of(void *user, int64_t k)
+{
+    const tg_job *job = ((const joining *)user)->job;
+    const int64_t n = job->film->out.frames;
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (!from || !from->has_times)
+        return k; /* each frame a tick */
+    return k < n ? tgi_film_source_time(job->source, plane_of(job, k))
+                 : tgi_film_source_time(job->source, plane_of(job, n - 1) + 1);
+}
+
+static void dropped(void *user, const char *what)
+{
+    tg_job *job = ((const joining *)user)->job;
+    tgi_job_warn(job, "%s: %s: it is left out", job->set.output, what);
+}
+
+/* All frames of a film, in their order. */
+static int is_whole(const tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    return from && !job->map.planes.n && from->frames == job->film->out.frames;
+}
+
+static tgi_av_join join_of(const joining *w, int fd)
+{
+    const tg_job *job = w->job;
+    const tgi_film_out *f = &job->film->out;
+    return (tgi_av_join){.fd = fd,
+                         .container = f->container,
+                         .coding = &f->coding,
+                         .from = is_whole(job) ? job->set.input : NULL,
+                         .frames = f->frames,
+                         .delay = w->delay,
+                         .time_base = f->time_base,
+                         .rotation = f->pixels.rotation,
+                         .flipped = f->pixels.flipped,
+                         .user = (void *)(uintptr_t)w,
+                         .packet = packet,
+                         .time = time_of,
+                         .cancelled = tgi_cancel_signal};
+}
+
+/* What the film that is written will not have of the one that was read. */
+static tg_status tell(tg_job *job, tgi_err *err)
+{
+    const joining w = {.job = job};
+    tgi_av_join j = join_of(&w, -1);
+    j.dropped = dropped;
+    if (job->film->out.note[0])
+        tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
+    if (!j.from && tgi_film_source_info(job->source))
+        tgi_job_warn(job, "%s: only some frames of %s: its other tracks are left out",
+                     job->set.output, job->set.input);
+    return job->film->out.ops->join_look(&j, err);
+}
+
+void tgi_job_film_free(tg_job *job)
+{
+    if (job->film)
+        tgi_sink_layout_free(&job->film->packets);
+    tgi_free(job->film);
+    job->film = NULL;
+}
+
+tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
+{
+    const tgi_mapping *m = &job->map;
+    tgi_job_film_free(job);
+    if (!tgi_job_wants_film(job))
+        return TG_OK;
+    TGI_TRY(check_frames(job, err));
+    job->film = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job->film);
+    if (!job->film)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    const double every = job->info->meta.time_increment;
+    const tgi_film_frames frames = {.frames = frames_of(job),
+                                    .height = m->out_extent[1],
+                                    .width = m->out_extent[2],
+                                    .samples = planes_of_frame(job) *
+                                               (m->out_samples ? (int)m->out_channels : 1),
+                                    .dtype = job->set.dtype,
+                                    .from = tgi_film_source_info(job->source),
+                                    .rate = every > 0 ? 1 / every : 0};
+    const tgi_film_wish wish = wish_of(job);
+    TGI_TRY(tgi_film_out_make(job->set.output, &frames, &wish, &job->film->out, err));
+    TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
+    if (job->film_told)
+        return TG_OK;
+    job->film_told = 1;
+    return tell(job, err);
+}
+
+const tgi_sink_layout *tgi_job_stored(const tg_job *job)
+{
+    return job->film ? job->film->packets : job->plan.layout;
+}
+
+size_t tgi_job_film_bytes(const tg_job *job)
+{
+    return job->film ? tgi_sat_add(job->film->out.bytes, tgi_film_tiles_bytes(&job->film->out))
+                     : 0;
+}
+
+static tg_status join(const joining *w, int fd, tgi_err *err)
+{
+    const tgi_av_join j = join_of(w, fd);
+    return w->job->film->out.ops->join(&j, err);
+}
+
+static tg_status make(void *arg, const char *partial, const char *made, tgi_err *err)
+{
+    joining *w = arg;
+    tgi_part to = TGI_PART_CLOSED;
+    const tgi_part_spec part = {
+        .path = made, .ending = "", .bytes = TGI_PART_GROWS, .replace = 1, .at_once = 1};
+    (void)partial;
+    TGI_TRY(
+        tgi_film_measure(w->packets, w->job->film->out.frames, &w->room_bytes, &w->delay, err));
+    w->room = tgi_malloc(TGI_TAG_IO, w->room_bytes);
+    tg_status st = w->room ? tgi_part_create(&part, &to, err)
+                           : tgi_fail(err, TG_E_NOMEM, "%s: no memory for a frame", made);
+    if (st == TG_OK)
+        st = join(w, to.fd, err);
+    if (st == TG_OK)
+        st = tgi_part_sync(&to, err);
+    to.keep = st == TG_OK; /* the journal gives it its name */
+    tgi_part_drop(&to);
+    tgi_free(w->room);
+    return st;
+}
+
+tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err)
+{
+    joining w = {.job = job, .packets = packets};
+    return job->film ? tgi_journal_make(packets, make, &w, err) : TG_OK;
+}

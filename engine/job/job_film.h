@@ -1,0 +1,27 @@
+/* job_film.h - a film as a job's output: what of the job becomes its frames, when each is shown, and the
+ * file that is made of their packets (film_tiles.h) at the end. */
+#ifndef TGI_JOB_FILM_H
+#define TGI_JOB_FILM_H
+
+#include "engine/job/job.h"
+#include "engine/out/film_tiles.h"
+
+typedef struct tgi_job_film {
+    tgi_film_out out;
+    tgi_sink_layout *packets; /* of the journal */
+} tgi_job_film;
+
+/* 1: the output's name is that of a film. */
+int tgi_job_wants_film(const tg_job *job);
+/* Make job->film anew, of the mapping and the settings, if the output is a film. TG_E_ARG: these
+ * planes are no frames. */
+tg_status tgi_job_film_make(tg_job *job, tgi_err *err);
+void tgi_job_film_free(tg_job *job);
+/* The layout that the journal of the job's output has. */
+const tgi_sink_layout *tgi_job_stored(const tg_job *job);
+/* Make the film out of the packets: before tgi_journal_finish. */
+tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
+/* Memory that this takes beside tgi_film_out.bytes, which are free by then. */
+size_t tgi_job_film_bytes(const tg_job *job);
+
+#endif

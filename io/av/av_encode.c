@@ -1,0 +1,264 @@
+/* av_encode.c - packets of the frames of a segment, through libavcodec (av.h).
+ *
+ * Bits must not depend on the machine: how many threads an encoder has, how far it looks ahead and how
+ * it is asked is the same everywhere. A segment's frames need no other segment's, so it begins with
+ * a key frame, and what follows it in the order of decoding is shown after it. */
+#include "engine/base/mem.h"
+#include "io/av/av_form.h"
+#include "io/av/av_inside.h"
+
+#include <libavformat/avformat.h>
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS 2 /* x264 gives the bits of one, x265 those of three */
+
+struct tgi_av_encoder {
+    tgi_av_coding c;
+    AVCodecContext *codec;
+    AVFrame *frame;
+    AVPacket *packet;
+};
+
+/* ---- The codecs -------------------------------------------------------------------------- */
+
+/* What libavcodec's encoders are told beside what all are: "name=value" in a row. */
+static const struct {
+    const char *name, *encoder, *options;
+    const char *speed; /* the option for it */
+    int crf;           /* the usual one; -1: it has none */
+} codecs[] = {
+    {"h264", "libx264", "rc-lookahead=10:x264-params=sync-lookahead=0:bf=2", "preset", 18},
+    {"hevc", "libx265",
+     "x265-params=log-level=none:frame-threads=1:pools=2:rc-lookahead=12:open-gop=0", "preset",
+     20},
+    {"av1", "libaom-av1", "b=0:cpu-used=6:row-mt=1:lag-in-frames=12", NULL, 30},
+    {"vp9", "libvpx-vp9",
+     "b=0:deadline=good:cpu-used=3:row-mt=1:lag-in-frames=8:auto-alt-ref=0", NULL, 28},
+    {"ffv1", "ffv1", "level=3:slices=4:slicecrc=1", NULL, -1},
+    {"prores", "prores_ks", "vendor=apl0", NULL, -1},
+};
+
+static int number_of(const char *codec)
+{
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
+        if (strcmp(codecs[i].name, codec) == 0)
+            return (int)i;
+    return -1;
+}
+
+static const AVCodec *find(const char *codec, tgi_err *err)
+{
+    const int i = number_of(codec);
+    const AVCodec *c = i < 0 ? NULL : avcodec_find_encoder_by_name(codecs[i].encoder);
+    if (!c)
+        tgi_fail(err, TG_E_UNSUPPORTED, "films of codec %s are not written%s%s", codec,
+                 i < 0 ? "" : ": libavcodec has no encoder ", i < 0 ? "" : codecs[i].encoder);
+    return c;
+}
+
+tg_status tgi_av_encoder_form(const char *codec, const char *like, tgi_av_form *out,
+                              tgi_err *err)
+{
+    const AVCodec *c = find(codec, err);
+    const enum AVPixelFormat from = av_get_pix_fmt(like);
+    enum AVPixelFormat best = AV_PIX_FMT_NONE;
+    if (!c)
+        return TG_E_UNSUPPORTED;
+    for (const enum AVPixelFormat *f = c->pix_fmts; f && *f != AV_PIX_FMT_NONE; f++) {
+        tgi_av_form try = {0};
+        tgi_err no = {0};
+        int loss = 0;
+        if (tgi_av_form_of(*f, &try, &no) != TG_OK)
+            continue;
+        if (*f == from)
+            best = *f;
+        if (best == from)
+            break;
+        best =
+            best == AV_PIX_FMT_NONE ? *f : av_find_best_pix_fmt_of_2(best, *f, from, 1, &loss);
+    }
+    if (best == AV_PIX_FMT_NONE)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "films of codec %s have no form for %s", codec,
+                        like);
+    return tgi_av_form_of(best, out, err);
+}
+
+int tgi_av_encoder_fits(const char *container, const char *codec)
+{
+    tgi_err no = {0};
+    const AVOutputFormat *f = av_guess_format(container, NULL, NULL);
+    const AVCodec *c = find(codec, &no);
+    const struct AVCodecTag *const by_number[] = {avformat_get_riff_video_tags(), NULL};
+    if (!f || !c)
+        return 0;
+    /* a MOV takes the codes of AVI for what it has none for, and everybody reads them */
+    return avformat_query_codec(f, c->id, FF_COMPLIANCE_NORMAL) == 1 ||
+           (strcmp(container, "mov") == 0 && av_codec_get_tag(by_number, c->id) != 0);
+}
+
+/* ---- Open -------------------------------------------------------------------------------- */
+
+static tg_status failed(int code, const char *what, tgi_err *err)
+{
+    char why[AV_ERROR_MAX_STRING_SIZE] = "";
+    av_strerror(code, why, sizeof why);
+    return tgi_fail(err, code == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_INTERNAL, "%s: %s", what,
+                    why);
+}
+
+/* The options of the table, and those that were asked for. */
+static tg_status set_options(tgi_av_encoder *e, int i, AVDictionary **o, tgi_err *err)
+{
+    static const char *const speeds[] = {"veryslow", "slower",    "slow",
+                                         "medium",   "fast",      "faster",
+                                         "veryfast", "superfast", "ultrafast"};
+    int r = 0;
+    const int crf = e->c.crf >= 0 ? e->c.crf : codecs[i].crf, speed = e->c.speed;
+    char list[256];
+    snprintf(list, sizeof list, "%s", codecs[i].options);
+    for (char *rest = NULL, *one = strtok_r(list, ":", &rest); one && r >= 0;
+         one = strtok_r(NULL, ":", &rest)) {
+        char *value = strchr(one, '=');
+        *value++ = 0;
+        if (strstr(one, "-params")) { /* and all that follows is its value */
+            if (*rest)
+                value[strlen(value)] = ':';
+            r = av_dict_set(o, one, value, 0);
+            break;
+        }
+        r = av_dict_set(o, one, value, 0);
+    }
+    if (r >= 0 && codecs[i].crf >= 0)
+        r = av_dict_set_int(o, "crf", crf, 0);
+    if (r >= 0 && codecs[i].speed && speed >= 0)
+        r = av_dict_set(o, "preset", speeds[speed > 8 ? 8 : speed], 0);
+    return r < 0 ? failed(r, "an encoder's options", err) : TG_OK;
+}
+
+static tg_status open_codec(tgi_av_encoder *e, const AVCodec *codec, tgi_err *err)
+{
+    AVDictionary *options = NULL;
+    AVCodecContext *c = e->codec;
+    const AVRational rate = tgi_av_rational(e->c.rate);
+    c->width = e->c.width;
+    c->height = e->c.height;
+    c->pix_fmt = av_get_pix_fmt(e->c.form.name);
+    c->framerate = rate.num ? rate : (AVRational){25, 1};
+    c->time_base = av_inv_q(c->framerate);
+    c->sample_aspect_ratio = tgi_av_rational(e->c.pixel_aspect);
+    c->gop_size = e->c.segment;
+    c->flags |= AV_CODEC_FLAG_GLOBAL_HEADER | AV_CODEC_FLAG_CLOSED_GOP;
+    c->thread_count = THREADS;
+    tgi_av_set_tags(&e->c.form, c);
+    tg_status st = set_options(e, number_of(e->c.codec), &options, err);
+    const int r = st == TG_OK ? avcodec_open2(c, codec, &options) : 0;
+    if (r < 0)
+        st = tgi_fail(err, r == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_UNSUPPORTED,
+                      "the encoder %s does not take %d x %d %s", codec->name, e->c.width,
+                      e->c.height, e->c.form.name);
+    else if (st == TG_OK && av_dict_count(options))
+        st = tgi_fail(err, TG_E_INTERNAL, "the encoder %s has no option %s", codec->name,
+                      av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX)->key);
+    av_dict_free(&options);
+    return st;
+}
+
+void tgi_av_encoder_close(tgi_av_encoder **pe)
+{
+    tgi_av_encoder *e = *pe;
+    if (!e)
+        return;
+    avcodec_free_context(&e->codec);
+    av_frame_free(&e->frame);
+    av_packet_free(&e->packet);
+    tgi_free(e);
+    *pe = NULL;
+}
+
+tg_status tgi_av_encoder_open(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err)
+{
+    const AVCodec *codec = find(c->codec, err);
+    if (!codec)
+        return TG_E_UNSUPPORTED;
+    tgi_av_encoder *e = tgi_calloc(TGI_TAG_IO, 1, sizeof *e);
+    if (!e)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for an encoder");
+    e->c = *c;
+    e->codec = avcodec_alloc_context3(codec);
+    e->frame = av_frame_alloc();
+    e->packet = av_packet_alloc();
+    tg_status st = e->codec && e->frame && e->packet
+                       ? open_codec(e, codec, err)
+                       : tgi_fail(err, TG_E_NOMEM, "no memory for an encoder");
+    if (st != TG_OK)
+        tgi_av_encoder_close(&e);
+    *out = e;
+    return st;
+}
+
+tg_status tgi_av_encoder_parameters(const tgi_av_encoder *e, AVCodecParameters *out,
+                                    tgi_err *err)
+{
+    return avcodec_parameters_from_context(out, e->codec) < 0
+               ? tgi_fail(err, TG_E_NOMEM, "no memory for a film")
+               : TG_OK;
+}
+
+/* ---- Frames in, packets out -------------------------------------------------------------- */
+
+tg_status tgi_av_encoder_blank(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err)
+{
+    AVFrame *f = e->frame;
+    if (!f->data[0] || !av_frame_is_writable(f)) { /* the encoder may hold on to the last one */
+        av_frame_unref(f);
+        f->format = e->codec->pix_fmt;
+        f->width = e->codec->width;
+        f->height = e->codec->height;
+        if (av_frame_get_buffer(f, 0) < 0)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a frame");
+    }
+    f->color_range = e->codec->color_range;
+    f->colorspace = e->codec->colorspace;
+    f->color_primaries = e->codec->color_primaries;
+    f->color_trc = e->codec->color_trc;
+    f->chroma_location = e->codec->chroma_sample_location;
+    f->sample_aspect_ratio = e->codec->sample_aspect_ratio;
+    *out = (tgi_av_blank){{0}, {0}};
+    for (int i = 0; i < e->c.form.n_planes; i++) {
+        out->plane[i] = f->data[i];
+        out->pitch[i] = f->linesize[i];
+    }
+    return TG_OK;
+}
+
+tg_status tgi_av_encoder_give(tgi_av_encoder *e, int64_t number, tgi_err *err)
+{
+    e->frame->pts = number;
+    const int r = avcodec_send_frame(e->codec, number < 0 ? NULL : e->frame);
+    return r < 0 ? failed(r, "a film's encoder", err) : TG_OK;
+}
+
+tg_status tgi_av_encoder_take(tgi_av_encoder *e, tgi_av_packet *out, int *there, tgi_err *err)
+{
+    av_packet_unref(e->packet);
+    const int r = avcodec_receive_packet(e->codec, e->packet);
+    *there = r >= 0;
+    if (r == AVERROR(EAGAIN) || r == AVERROR_EOF)
+        return TG_OK;
+    if (r < 0)
+        return failed(r, "a film's encoder", err);
+    *out = (tgi_av_packet){.bytes = e->packet->data,
+                           .n = (size_t)e->packet->size,
+                           .number = e->packet->pts,
+                           .key = (e->packet->flags & AV_PKT_FLAG_KEY) != 0,
+                           .header = e->codec->extradata,
+                           .header_bytes = (size_t)e->codec->extradata_size};
+    if (!out->header_bytes) /* some find it out with the first frame */
+        out->header =
+            av_packet_get_side_data(e->packet, AV_PKT_DATA_NEW_EXTRADATA, &out->header_bytes);
+    return TG_OK;
+}

@@ -1,0 +1,134 @@
+/* av_input.c - see av_input.h. */
+#include "io/av/av_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WINDOW (64 << 10)
+#define MOST_STREAMS 64
+
+/* Containers that are one file. (Playlists and lists of files would name others.) */
+static const char containers[] =
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,mpegts,mpeg,mpegvideo,ogg,flv,asf,"
+    "h264,hevc,m4v,ivf,obu,av1,yuv4mpegpipe,nut,mxf,dv,apng";
+
+static int read_bytes(void *user, uint8_t *to, int n)
+{
+    tgi_av_input *in = user;
+    const ssize_t got = pread(in->fd, to, (size_t)n, in->at);
+    if (got < 0) {
+        in->read_error = errno;
+        return AVERROR(errno);
+    }
+    in->at += got;
+    return got ? (int)got : AVERROR_EOF;
+}
+
+static int64_t seek_bytes(void *user, int64_t by, int whence)
+{
+    tgi_av_input *in = user;
+    if (whence & AVSEEK_SIZE)
+        return in->size;
+    const int64_t from = (whence & 3) == SEEK_CUR   ? in->at
+                         : (whence & 3) == SEEK_END ? in->size
+                                                    : 0;
+    if (from + by < 0)
+        return AVERROR(EINVAL);
+    return in->at = from + by;
+}
+
+/* A container that names another file. */
+static int open_no_other(AVFormatContext *c, AVIOContext **pb, const char *url, int flags,
+                         AVDictionary **options)
+{
+    (void)c, (void)url, (void)flags, (void)options;
+    *pb = NULL;
+    return AVERROR(EPERM);
+}
+
+int tgi_av_input_cancelled(const tgi_av_input *in)
+{
+    return in->cancelled && in->cancelled();
+}
+
+static int is_cancelled(void *user)
+{
+    return tgi_av_input_cancelled(user);
+}
+
+tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err)
+{
+    char why[AV_ERROR_MAX_STRING_SIZE] = "";
+    if (in->read_error)
+        return tgi_fail(err, TG_E_IO, "%s: %s", what, strerror(in->read_error));
+    if (tgi_av_input_cancelled(in))
+        return tgi_fail(err, TG_E_CANCELLED, "stopped while a film was read");
+    av_strerror(code, why, sizeof why);
+    return tgi_fail(err, code == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_FORMAT, "%s: %s", what,
+                    why);
+}
+
+tg_status tgi_av_input_file(tgi_av_input *in, const char *path, tgi_err *err)
+{
+    struct stat st;
+    in->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return tgi_fail(err, errno == ENOENT ? TG_E_NOT_FOUND : TG_E_IO, "%s", strerror(errno));
+    if (fstat(in->fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "no regular file");
+    in->size = st.st_size;
+    return TG_OK;
+}
+
+void tgi_av_input_end(tgi_av_input *in)
+{
+    avformat_close_input(&in->container);
+    if (in->io)
+        av_freep(&in->io->buffer);
+    avio_context_free(&in->io);
+}
+
+void tgi_av_input_close(tgi_av_input *in)
+{
+    tgi_av_input_end(in);
+    if (in->fd >= 0)
+        close(in->fd);
+    in->fd = -1;
+}
+
+tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
+{
+    tgi_av_input_end(in);
+    uint8_t *buffer = av_malloc(WINDOW);
+    in->at = 0;
+    in->io =
+        buffer ? avio_alloc_context(buffer, WINDOW, 0, in, read_bytes, NULL, seek_bytes) : NULL;
+    in->container = in->io ? avformat_alloc_context() : NULL;
+    if (!in->container) {
+        if (!in->io)
+            av_free(buffer);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a container");
+    }
+    in->container->pb = in->io;
+    in->container->io_open = open_no_other;
+    in->container->interrupt_callback = (AVIOInterruptCB){is_cancelled, in};
+    in->container->max_streams = MOST_STREAMS;
+    in->container->format_whitelist = av_strdup(containers);
+    int r = avformat_open_input(&in->container, NULL, NULL, NULL);
+    if (r < 0) /* and the container is freed */
+        return tgi_av_failed(in, r, "not a film that is read", err);
+    r = avformat_find_stream_info(in->container, NULL);
+    return r < 0 ? tgi_av_failed(in, r, "the film's header", err) : TG_OK;
+}
+
+int tgi_av_first_video(const AVFormatContext *c)
+{
+    for (unsigned i = 0; i < c->nb_streams; i++)
+        if (c->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+            !(c->streams[i]->disposition & AV_DISPOSITION_ATTACHED_PIC))
+            return (int)i;
+    return -1;
+}

@@ -1,0 +1,33 @@
+/* av_input.h - a file as libavformat reads it: through our own calls, so that no protocol of its own and
+ * no second file comes into play. Inside the plugin alone. */
+#ifndef TGI_AV_INPUT_H
+#define TGI_AV_INPUT_H
+
+#include "engine/base/status.h"
+
+#include <libavformat/avformat.h>
+#include <stdint.h>
+
+typedef struct tgi_av_input {
+    int fd;
+    int64_t at, size; /* of the file */
+    AVIOContext *io;
+    AVFormatContext *container; /* NULL: closed */
+    int read_error;             /* errno of the file */
+    int (*cancelled)(void);     /* or NULL */
+} tgi_av_input;
+
+/* The file; nothing is read. TG_E_NOT_FOUND, TG_E_IO, TG_E_UNSUPPORTED no regular file. */
+tg_status tgi_av_input_file(tgi_av_input *in, const char *path, tgi_err *err);
+/* Its container, from the beginning, with what is known of its streams. */
+tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err);
+/* The container closes, the file stays open; or both close. */
+void tgi_av_input_end(tgi_av_input *in);
+void tgi_av_input_close(tgi_av_input *in);
+int tgi_av_input_cancelled(const tgi_av_input *in);
+/* What libav's `code` means while `what` was read, with what our own calls know of it. */
+tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err);
+/* The first stream of pictures that is no cover; -1: there is none. */
+int tgi_av_first_video(const AVFormatContext *c);
+
+#endif

@@ -1,0 +1,482 @@
+/* av_join.c - a file of the packets that encoders made, and of the other tracks of the film that was
+ * read, through libavformat's muxers (av.h).
+ *
+ * Both rows of packets come in the order of decoding; the one whose time is earlier is written first, so
+ * one packet of each is held. Times of decoding are our own: packet i of a film whose packets come up to
+ * `delay` frames early is decoded when frame i - delay is shown, which is never after it is shown
+ * itself, as no segment needs another's frames. The muxer writes neither dates nor random numbers:
+ * the same packets give the same bytes. */
+#include "io/av/av_form.h"
+#include "io/av/av_input.h"
+#include "io/av/av_inside.h"
+
+#include <errno.h>
+#include <libavutil/display.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WINDOW (64 << 10)
+
+typedef struct joining {
+    const tgi_av_join *j;
+    AVFormatContext *out;
+    AVIOContext *io;
+    int64_t at;
+    int write_error; /* errno of the file */
+    tgi_av_encoder *encoder;
+    AVStream *film;
+    tgi_av_input in;                /* of the other tracks; closed: there are none */
+    int to[64];                     /* stream of `out` for each of its; -1: left out */
+    AVPacket *packet, *other;       /* the next of each */
+    int64_t next;                   /* number of `packet` in the order of decoding */
+    int has_other;                  /* `other` is there */
+    int64_t last[64], last_for[64]; /* time of decoding of each track's last packet, */
+    int64_t written[64];            /* and as it was written */
+} joining;
+
+/* ---- The file ---------------------------------------------------------------------------- */
+
+static int write_bytes(void *user, uint8_t *bytes, int n)
+{
+    joining *w = user;
+    for (int done = 0; done < n;) {
+        const ssize_t k = pwrite(w->j->fd, bytes + done, (size_t)(n - done), w->at);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0) {
+            w->write_error = k < 0 ? errno : ENOSPC;
+            return AVERROR(w->write_error);
+        }
+        done += (int)k;
+        w->at += k;
+    }
+    return n;
+}
+
+static int64_t seek_bytes(void *user, int64_t by, int whence)
+{
+    joining *w = user;
+    if (whence != SEEK_SET && whence != SEEK_CUR)
+        return AVERROR(ENOSYS);
+    w->at = (whence == SEEK_CUR ? w->at : 0) + by;
+    return w->at;
+}
+
+static tg_status failed(const joining *w, int code, const char *what, tgi_err *err)
+{
+    char why[AV_ERROR_MAX_STRING_SIZE] = "";
+    if (w->write_error)
+        return tgi_fail(
+            err, w->write_error == ENOSPC || w->write_error == EDQUOT ? TG_E_NO_SPACE : TG_E_IO,
+            "the film cannot be written: %s", strerror(w->write_error));
+    av_strerror(code, why, sizeof why);
+    return tgi_fail(err, code == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_UNSUPPORTED, "%s: %s",
+                    what, why);
+}
+
+static tg_status open_output(joining *w, tgi_err *err)
+{
+    uint8_t *buffer = av_malloc(WINDOW);
+    w->io =
+        buffer ? avio_alloc_context(buffer, WINDOW, 1, w, NULL, write_bytes, seek_bytes) : NULL;
+    if (!w->io) {
+        av_free(buffer);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    }
+    const int r = avformat_alloc_output_context2(&w->out, NULL, w->j->container, NULL);
+    if (r < 0 || !w->out)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "libavformat writes no %s here",
+                        w->j->container);
+    w->out->pb = w->io;
+    w->out->flags |= AVFMT_FLAG_BITEXACT;
+    w->out->avoid_negative_ts = 0; /* times stay what they are */
+    return TG_OK;
+}
+
+/* ---- Tracks ------------------------------------------------------------------------------ */
+
+static tg_status turn(AVStream *s, int rotation, int flipped, tgi_err *err)
+{
+    if (!rotation && !flipped)
+        return TG_OK;
+    int32_t *m =
+        (int32_t *)(void *)av_stream_new_side_data(s, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof *m);
+    if (!m)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    av_display_rotation_set(m, rotation);
+    if (flipped)
+        av_display_matrix_flip(m, 1, 0);
+    return TG_OK;
+}
+
+/* The first packet says the codec's header; the rest is what an encoder of its kind says. */
+static tg_status add_film(joining *w, tgi_err *err)
+{
+    const tgi_av_join *j = w->j;
+    tgi_av_packet first;
+    w->film = avformat_new_stream(w->out, NULL);
+    if (!w->film)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    TGI_TRY(tgi_av_encoder_open(j->coding, &w->encoder, err));
+    TGI_TRY(tgi_av_encoder_parameters(w->encoder, w->film->codecpar, err));
+    tgi_av_encoder_close(&w->encoder);
+    TGI_TRY(j->packet(j->user, 0, &first, err));
+    AVCodecParameters *p = w->film->codecpar;
+    if (!p->extradata_size && first.header_bytes) {
+        p->extradata = av_mallocz(first.header_bytes + AV_INPUT_BUFFER_PADDING_SIZE);
+        if (!p->extradata)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+        memcpy(p->extradata, first.header, first.header_bytes);
+        p->extradata_size = (int)first.header_bytes;
+    }
+    if (first.header_bytes != (size_t)p->extradata_size ||
+        (p->extradata && memcmp(first.header, p->extradata, first.header_bytes) != 0))
+        return tgi_fail(err, TG_E_CHANGED,
+                        "what encodes the film is not what began it: give -y to start over");
+    w->film->time_base = tgi_av_rational(j->time_base);
+    w->film->avg_frame_rate = w->film->r_frame_rate = tgi_av_rational(j->coding->rate);
+    w->film->sample_aspect_ratio = p->sample_aspect_ratio;
+    w->film->disposition = AV_DISPOSITION_DEFAULT;
+    return turn(w->film, j->rotation, j->flipped, err);
+}
+
+static void leave_out(const joining *w, const AVStream *s, const char *why)
+{
+    char text[200];
+    const char *kind = av_get_media_type_string(s->codecpar->codec_type);
+    snprintf(text, sizeof text, "track %d (%s, %s): %s", s->index, kind ? kind : "unknown",
+             avcodec_get_name(s->codecpar->codec_id), why);
+    if (w->j->dropped)
+        w->j->dropped(w->j->user, text);
+}
+
+static tg_status copy_side_data(AVStream *to, const AVStream *from, tgi_err *err)
+{
+    for (int i = 0; i < from->nb_side_data; i++) {
+        const AVPacketSideData *d = &from->side_data[i];
+        uint8_t *room = av_stream_new_side_data(to, d->type, d->size);
+        if (!room)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+        memcpy(room, d->data, d->size);
+    }
+    return TG_OK;
+}
+
+/* A tag is kept where the container knows it, for the codec that it is. */
+static unsigned tag_for(const AVOutputFormat *f, const AVCodecParameters *p)
+{
+    return !f->codec_tag || av_codec_get_id(f->codec_tag, p->codec_tag) == p->codec_id
+               ? p->codec_tag
+               : 0;
+}
+
+/* Would this container begin with the film and that track? What a muxer says of a codec alone is not
+ * always so. */
+static int takes(const joining *w, const AVStream *track)
+{
+    AVFormatContext *o = NULL;
+    int r = avformat_alloc_output_context2(&o, NULL, w->j->container, NULL);
+    AVStream *a = r < 0 ? NULL : avformat_new_stream(o, NULL),
+             *b = a ? avformat_new_stream(o, NULL) : NULL;
+    if (b && avcodec_parameters_copy(a->codecpar, w->film->codecpar) >= 0 &&
+        avcodec_parameters_copy(b->codecpar, track->codecpar) >= 0) {
+        a->time_base = w->film->time_base;
+        b->time_base = track->time_base;
+        b->codecpar->codec_tag = tag_for(o->oformat, track->codecpar);
+        r = avio_open_dyn_buf(&o->pb);
+        r = r < 0 ? r : avformat_write_header(o, NULL);
+    }
+    if (o && o->pb) {
+        uint8_t *bytes = NULL;
+        avio_close_dyn_buf(o->pb, &bytes);
+        av_free(bytes);
+    }
+    avformat_free_context(o);
+    return b && r >= 0;
+}
+
+static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_err *err)
+{
+    char why[120];
+    const AVOutputFormat *f = w->out->oformat;
+    const int cover = (from->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
+    *index = -1;
+    if (avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1 ||
+        (cover && strcmp(f->name, "mp4") != 0 && strcmp(f->name, "mov") != 0) ||
+        !takes(w, from)) {
+        snprintf(why, sizeof why, "%s does not hold it", w->j->container);
+        leave_out(w, from, why);
+        return TG_OK;
+    }
+    AVStream *s = avformat_new_stream(w->out, NULL);
+    if (!s || avcodec_parameters_copy(s->codecpar, from->codecpar) < 0 ||
+        av_dict_copy(&s->metadata, from->metadata, 0) < 0)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    s->codecpar->codec_tag = tag_for(f, from->codecpar);
+    s->time_base = from->time_base;
+    s->avg_frame_rate = from->avg_frame_rate;
+    s->sample_aspect_ratio = from->sample_aspect_ratio;
+    s->disposition = from->disposition;
+    *index = s->index;
+    return copy_side_data(s, from, err);
+}
+
+static tg_status copy_chapters(joining *w, tgi_err *err)
+{
+    const AVFormatContext *from = w->in.container;
+    for (unsigned i = 0; i < from->nb_chapters; i++) {
+        AVChapter *c = av_mallocz(sizeof *c);
+        if (!c || av_dict_copy(&c->metadata, from->chapters[i]->metadata, 0) < 0)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+        c->id = from->chapters[i]->id;
+        c->time_base = from->chapters[i]->time_base;
+        c->start = from->chapters[i]->start;
+        c->end = from->chapters[i]->end;
+        if (av_dynarray_add_nofree(&w->out->chapters, (int *)&w->out->nb_chapters, c) < 0)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    }
+    return TG_OK;
+}
+
+/* Words about the film, but not those about its file. */
+static tg_status copy_words(joining *w, tgi_err *err)
+{
+    static const char *const of_the_file[] = {"major_brand", "minor_version",
+                                              "compatible_brands", "encoder"};
+    if (av_dict_copy(&w->out->metadata, w->in.container->metadata, 0) < 0)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    for (size_t i = 0; i < sizeof of_the_file / sizeof of_the_file[0]; i++)
+        av_dict_set(&w->out->metadata, of_the_file[i], NULL, 0);
+    return TG_OK;
+}
+
+static tg_status add_others(joining *w, tgi_err *err)
+{
+    if (!w->j->from)
+        return TG_OK;
+    TGI_TRY(tgi_av_input_file(&w->in, w->j->from, err));
+    w->in.cancelled = w->j->cancelled;
+    TGI_TRY(tgi_av_input_begin(&w->in, err));
+    const AVFormatContext *c = w->in.container;
+    const int film = tgi_av_first_video(c);
+    for (unsigned i = 0; i < c->nb_streams && i < 64; i++) {
+        w->to[i] = -1;
+        w->last[i] = w->written[i] = AV_NOPTS_VALUE;
+        if ((int)i != film)
+            TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
+        else if (av_dict_copy(&w->film->metadata, c->streams[i]->metadata, 0) < 0)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+        c->streams[i]->discard = w->to[i] < 0 ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
+    }
+    av_dict_set(&w->film->metadata, "encoder", NULL, 0);
+    TGI_TRY(copy_chapters(w, err));
+    return copy_words(w, err);
+}
+
+/* ---- Packets ----------------------------------------------------------------------------- */
+
+/* When packet i is decoded, in ticks of the film. */
+static int64_t decoded_at(const joining *w, int64_t i)
+{
+    const tgi_av_join *j = w->j;
+    const int64_t k = i - j->delay, first = j->time(j->user, 0);
+    if (k >= 0)
+        return j->time(j->user, k);
+    const int64_t tick = j->time(j->user, j->frames > 1 ? 1 : j->frames) - first;
+    return first + k * (tick > 0 ? tick : 1);
+}
+
+/* The film's next packet; without data behind the last. */
+static tg_status next_of_film(joining *w, tgi_err *err)
+{
+    const tgi_av_join *j = w->j;
+    tgi_av_packet got;
+    AVPacket *p = w->packet;
+    av_packet_unref(p);
+    if (w->next >= j->frames)
+        return TG_OK;
+    TGI_TRY(j->packet(j->user, w->next, &got, err));
+    if (got.n > INT_MAX || av_new_packet(p, (int)got.n) < 0)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a frame of %zu bytes", got.n);
+    memcpy(p->data, got.bytes, got.n);
+    p->flags = got.key ? AV_PKT_FLAG_KEY : 0;
+    p->stream_index = w->film->index;
+    p->pts = j->time(j->user, got.number);
+    p->dts = decoded_at(w, w->next);
+    p->duration = j->time(j->user, got.number + 1) - p->pts;
+    w->next++;
+    if (p->dts > p->pts)
+        return tgi_fail(err, TG_E_INTERNAL, "frame %lld is decoded after it is shown",
+                        (long long)got.number);
+    return TG_OK;
+}
+
+/* Some demuxers leave times of decoding out. */
+static void complete_times(joining *w, AVPacket *p)
+{
+    const int i = p->stream_index;
+    if (p->dts == AV_NOPTS_VALUE)
+        p->dts = p->pts;
+    if (p->dts == AV_NOPTS_VALUE && w->last[i] != AV_NOPTS_VALUE)
+        p->dts = w->last[i] + w->last_for[i];
+    if (p->dts == AV_NOPTS_VALUE)
+        p->dts = 0;
+    if (p->pts == AV_NOPTS_VALUE)
+        p->pts = p->dts;
+    w->last[i] = p->dts;
+    w->last_for[i] = p->duration;
+}
+
+static tg_status next_of_others(joining *w, tgi_err *err)
+{
+    w->has_other = 0;
+    while (w->in.container) {
+        av_packet_unref(w->other);
+        const int r = av_read_frame(w->in.container, w->other);
+        if (r < 0)
+            return w->in.read_error || tgi_av_input_cancelled(&w->in)
+                       ? tgi_av_failed(&w->in, r, "the film's other tracks", err)
+                       : TG_OK;
+        const int i = w->other->stream_index;
+        if (i < 0 || i >= 64 || w->to[i] < 0)
+            continue;
+        complete_times(w, w->other);
+        w->has_other = 1;
+        return TG_OK;
+    }
+    return TG_OK;
+}
+
+static tg_status write_film(joining *w, tgi_err *err)
+{
+    AVPacket *p = w->packet;
+    av_packet_rescale_ts(p, tgi_av_rational(w->j->time_base), w->film->time_base);
+    const int r = av_write_frame(w->out, p);
+    if (r < 0) {
+        char what[64];
+        snprintf(what, sizeof what, "packet %lld of %zu bytes cannot be written",
+                 (long long)w->next - 1, (size_t)p->size);
+        return failed(w, r, what, err);
+    }
+    return next_of_film(w, err);
+}
+
+/* No packet is decoded at the time of the one before. In an AVI several frames of sound have one time;
+ * each begins where the other ends. */
+static void space_out(joining *w, AVPacket *p, int i, AVStream *to)
+{
+    const int64_t before = w->written[i];
+    if (before != AV_NOPTS_VALUE && p->dts <= before) {
+        AVCodecParameters *c = to->codecpar;
+        const int n = c->codec_type == AVMEDIA_TYPE_AUDIO && c->sample_rate > 0
+                          ? av_get_audio_frame_duration2(c, p->size)
+                          : 0;
+        const int64_t takes =
+            n > 0 ? av_rescale_q(n, (AVRational){1, c->sample_rate}, to->time_base) : 1;
+        p->dts = before + (takes > 0 ? takes : 1);
+        p->pts = p->pts > p->dts ? p->pts : p->dts;
+    }
+    w->written[i] = p->dts;
+}
+
+static tg_status write_other(joining *w, tgi_err *err)
+{
+    AVPacket *p = w->other;
+    const int i = p->stream_index, to = w->to[i];
+    av_packet_rescale_ts(p, w->in.container->streams[i]->time_base,
+                         w->out->streams[to]->time_base);
+    space_out(w, p, i, w->out->streams[to]);
+    p->stream_index = to;
+    p->pos = -1;
+    const int r = av_write_frame(w->out, p);
+    if (r < 0) {
+        char what[64];
+        snprintf(what, sizeof what, "track %d cannot be copied", i);
+        return failed(w, r, what, err);
+    }
+    return next_of_others(w, err);
+}
+
+static int film_is_next(const joining *w)
+{
+    const AVPacket *a = w->packet, *b = w->other;
+    if (!a->data || !w->has_other)
+        return a->data != NULL;
+    return av_compare_ts(a->dts, tgi_av_rational(w->j->time_base), b->dts,
+                         w->in.container->streams[b->stream_index]->time_base) <= 0;
+}
+
+static tg_status write_packets(joining *w, tgi_err *err)
+{
+    TGI_TRY(next_of_film(w, err));
+    TGI_TRY(next_of_others(w, err));
+    while (w->packet->data || w->has_other) {
+        if (w->j->cancelled && w->j->cancelled())
+            return tgi_fail(err, TG_E_CANCELLED, "stopped while a film was joined");
+        if (film_is_next(w))
+            TGI_TRY(write_film(w, err));
+        else
+            TGI_TRY(write_other(w, err));
+    }
+    return TG_OK;
+}
+
+/* ---- All of it --------------------------------------------------------------------------- */
+
+static tg_status write_all(joining *w, tgi_err *err)
+{
+    TGI_TRY(open_output(w, err));
+    TGI_TRY(add_film(w, err));
+    TGI_TRY(add_others(w, err));
+    int r = avformat_write_header(w->out, NULL);
+    if (r < 0)
+        return failed(w, r, "a film of these tracks cannot be begun", err);
+    TGI_TRY(write_packets(w, err));
+    r = av_write_trailer(w->out);
+    avio_flush(w->io);
+    return r < 0 || w->io->error < 0
+               ? failed(w, r < 0 ? r : w->io->error, "the film's end", err)
+               : TG_OK;
+}
+
+/* What of the other film's tracks has no place here. */
+static tg_status look(joining *w, tgi_err *err)
+{
+    TGI_TRY(open_output(w, err));
+    w->film = avformat_new_stream(w->out, NULL);
+    if (!w->film)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    w->film->time_base = tgi_av_rational(w->j->time_base);
+    TGI_TRY(tgi_av_encoder_open(w->j->coding, &w->encoder, err));
+    TGI_TRY(tgi_av_encoder_parameters(w->encoder, w->film->codecpar, err));
+    return add_others(w, err);
+}
+
+static tg_status begin(const tgi_av_join *j, tg_status (*what)(joining *w, tgi_err *err),
+                       tgi_err *err)
+{
+    joining w = {.j = j, .in.fd = -1, .packet = av_packet_alloc(), .other = av_packet_alloc()};
+    const tg_status st =
+        w.packet && w.other ? what(&w, err) : tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    tgi_av_encoder_close(&w.encoder);
+    tgi_av_input_close(&w.in);
+    avformat_free_context(w.out);
+    if (w.io)
+        av_freep(&w.io->buffer);
+    avio_context_free(&w.io);
+    av_packet_free(&w.packet);
+    av_packet_free(&w.other);
+    return st;
+}
+
+tg_status tgi_av_join_film(const tgi_av_join *j, tgi_err *err)
+{
+    return begin(j, write_all, err);
+}
+
+tg_status tgi_av_join_look(const tgi_av_join *j, tgi_err *err)
+{
+    return begin(j, look, err);
+}

@@ -1,0 +1,275 @@
+/* film_out.c - see film_out.h. */
+#include "io/film_out.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/size.h"
+#include "io/av/av_open.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Frames of a segment: what follows a key frame, and what a stop costs at most. Where each frame
+ * stands alone, few. */
+#define SEGMENT 48
+#define SEGMENT_ALONE 8
+
+static const struct {
+    const char *suffix, *container;
+    const char *codec; /* where nobody asks for one */
+    int turns;         /* it says how a film is turned for viewing */
+} containers[] = {{"mp4", "mp4", "h264", 1},
+                  {"m4v", "mp4", "h264", 1},
+                  {"mov", "mov", "h264", 1},
+                  {"mkv", "matroska", "h264", 0},
+                  {"webm", "webm", "vp9", 0}};
+
+/* Bytes that an encoder holds for each pixel of a frame of 8 bits, and beside. Measured with
+ * libavcodec 59 at 640 x 360 and 1280 x 720 (docs/explanation/memory.md). `disk`: of a
+ * frame's pixels; what is lossless takes as much as they do at most. */
+static const struct {
+    const char *codec;
+    int alone; /* frames need no other ones */
+    int lossless;
+    int says; /* its own bits say range and matrix, whatever the container says */
+    size_t per_pixel, beside;
+    double disk;
+} codecs[] = {
+    {"h264", 0, 0, 1, 110, (size_t)24 << 20, 0.15},
+    {"hevc", 0, 0, 1, 160, (size_t)48 << 20, 0.15},
+    {"av1", 0, 0, 1, 400, (size_t)96 << 20, 0.1},
+    {"vp9", 0, 0, 1, 120, (size_t)32 << 20, 0.1},
+    {"ffv1", 1, 1, 0, 24, (size_t)16 << 20, 1.1},
+    {"prores", 1, 0, 0, 24, (size_t)16 << 20, 0.5},
+};
+
+static int container_of(const char *path)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    char end[8];
+    if (!dot || strlen(dot + 1) >= sizeof end)
+        return -1;
+    for (size_t i = 0; i <= strlen(dot + 1); i++)
+        end[i] = (char)tolower((unsigned char)dot[1 + i]);
+    for (size_t i = 0; i < sizeof containers / sizeof containers[0]; i++)
+        if (strcmp(containers[i].suffix, end) == 0)
+            return (int)i;
+    return -1;
+}
+
+const char *tgi_film_container(const char *path)
+{
+    const int i = container_of(path);
+    return i < 0 ? NULL : containers[i].container;
+}
+
+static int codec_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
+        if (strcmp(codecs[i].codec, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* ---- How frames are stored --------------------------------------------------------------- */
+
+/* The form in which these pixels would lie if nothing were lost: that of the film that was read,
+ * where it has as many samples of such a type; else plain. */
+static const char *like(const tgi_film_frames *of, int lossless)
+{
+    const tgi_av_form *f = of->from ? &of->from->form : NULL;
+    const int wide = of->dtype == TG_DTYPE_U16;
+    int depth = 0;
+    for (int c = 0; f && c < f->n_components; c++)
+        depth = f->component[c].depth > depth ? f->component[c].depth : depth;
+    if (f &&
+        f->n_components - f->has_alpha ==
+            of->samples - (of->samples == 2 || of->samples == 4) &&
+        (depth > 8) == wide && (f->has_alpha == (of->samples == 2 || of->samples == 4)))
+        return f->name;
+    if (of->samples <= 2)
+        return of->samples == 1 ? (wide ? "gray16le" : "gray") : (wide ? "ya16le" : "ya8");
+    if (!lossless)
+        return wide ? "yuv420p10le" : "yuv420p";
+    return of->samples == 3 ? (wide ? "rgb48le" : "rgb24") : (wide ? "rgba64le" : "rgba");
+}
+
+/* Chroma for two columns, or two rows, of a film with an odd number of them: not every codec takes it. */
+static int halves_odd(const tgi_av_form *f, int64_t width, int64_t height)
+{
+    return !f->is_rgb && ((f->log2_chroma_w && width % 2) || (f->log2_chroma_h && height % 2));
+}
+
+static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
+                             const tgi_film_wish *wish, int lossless, tgi_err *err)
+{
+    tgi_av_form *f = &o->coding.form;
+    const char *want = wish->form ? wish->form : like(of, lossless);
+    TGI_TRY(o->ops->form_for(o->coding.codec, want, f, err));
+    if (wish->form && strcmp(f->name, wish->form) != 0)
+        return tgi_fail(err, TG_E_ARG, "--pix-fmt %s: %s has no such frames; %s is the nearest",
+                        wish->form, o->coding.codec, f->name);
+    if (!wish->form && !lossless && halves_odd(f, of->width, of->height))
+        TGI_TRY(o->ops->form_for(
+            o->coding.codec, of->dtype == TG_DTYPE_U16 ? "yuv444p10le" : "yuv444p", f, err));
+    return TG_OK;
+}
+
+static void set(char *to, size_t cap, const char *text)
+{
+    snprintf(to, cap, "%s", text);
+}
+
+/* What the numbers mean: as in the film that was read where both have colours in the same way. */
+static void choose_tags(tgi_av_form *f, const tgi_film_frames *of)
+{
+    const tgi_av_form *was = of->from ? &of->from->form : NULL;
+    const int chroma = !f->is_rgb && f->n_components > 2;
+    if (was) {
+        set(f->primaries, sizeof f->primaries, was->primaries);
+        set(f->transfer, sizeof f->transfer, was->transfer);
+    }
+    if (was && was->is_rgb == f->is_rgb && (was->n_components > 2) == (f->n_components > 2)) {
+        set(f->range, sizeof f->range, was->range);
+        set(f->matrix, sizeof f->matrix, was->matrix);
+        set(f->chroma_place, sizeof f->chroma_place, was->chroma_place);
+        /* what is assumed of it follows from its height */
+        if (chroma && !f->matrix[0] && (of->from->height >= 720) != (of->height >= 720))
+            set(f->matrix, sizeof f->matrix, of->from->height >= 720 ? "bt709" : "smpte170m");
+        return;
+    }
+    set(f->range, sizeof f->range, chroma ? "tv" : "pc");
+    set(f->matrix, sizeof f->matrix, chroma ? "bt709" : f->is_rgb ? "gbr" : "");
+    set(f->chroma_place, sizeof f->chroma_place, chroma && f->log2_chroma_w ? "left" : "");
+}
+
+/* A MOV says nothing of the range, and of the matrix only beside primaries and transfer. Where the codec
+ * says neither, what a reader would assume is what is written. */
+static void say_all(tgi_film_out *o)
+{
+    static const struct {
+        const char *matrix, *primaries, *transfer;
+    } with[] = {{"bt709", "bt709", "bt709"},
+                {"smpte170m", "smpte170m", "smpte170m"},
+                {"bt470bg", "bt470bg", "smpte170m"},
+                {"bt2020nc", "bt2020", "bt2020-10"},
+                {"smpte240m", "smpte240m", "smpte240m"}};
+    tgi_av_form *f = &o->coding.form;
+    if (f->is_rgb || f->n_components < 3)
+        return;
+    if (strcmp(f->range, "pc") == 0) {
+        set(f->range, sizeof f->range, "tv");
+        snprintf(o->note, sizeof o->note,
+                 "a %s of %s does not say that its range is full: it is limited", o->container,
+                 o->coding.codec);
+    }
+    for (size_t i = 0; i < sizeof with / sizeof with[0]; i++)
+        if (strcmp(with[i].matrix, f->matrix) == 0 && (!f->primaries[0] || !f->transfer[0])) {
+            set(f->primaries, sizeof f->primaries, with[i].primaries);
+            set(f->transfer, sizeof f->transfer, with[i].transfer);
+        }
+}
+
+/* ---- All of it --------------------------------------------------------------------------- */
+
+static tg_status choose_size(tgi_film_out *o, int container, const tgi_film_frames *of,
+                             tgi_err *err)
+{
+    const tgi_av_info *from = of->from;
+    tgi_av_info stored = {.form = o->coding.form};
+    if (from && containers[container].turns) {
+        stored.rotation = from->rotation;
+        stored.flipped = from->flipped;
+    }
+    const int lies = stored.rotation == 90 || stored.rotation == 270;
+    o->coding.width = stored.width = (int)(lies ? of->height : of->width);
+    o->coding.height = stored.height = (int)(lies ? of->width : of->height);
+    o->coding.pixel_aspect = from ? from->pixel_aspect : (tgi_av_ratio){0, 1};
+    TGI_TRY(tgi_film_pixels_make(&stored, &o->pixels, err));
+    o->pixels.dtype = of->dtype;
+    if (from && !containers[container].turns && (from->rotation || from->flipped)) {
+        const int side = from->rotation == 90 || from->rotation == 270;
+        if (side && o->coding.pixel_aspect.num)
+            o->coding.pixel_aspect =
+                (tgi_av_ratio){o->coding.pixel_aspect.den, o->coding.pixel_aspect.num};
+        snprintf(o->note, sizeof o->note,
+                 "a %s does not say how it is turned for viewing: its pixels are turned",
+                 containers[container].suffix);
+    }
+    return TG_OK;
+}
+
+static void choose_rate(tgi_film_out *o, const tgi_film_frames *of)
+{
+    const tgi_av_info *from = of->from;
+    o->time_base = from && from->has_times ? from->time_base : (tgi_av_ratio){0, 1};
+    o->coding.rate = from ? from->rate : (tgi_av_ratio){0, 1};
+    if (!o->coding.rate.num)
+        o->coding.rate = of->rate > 0 ? (tgi_av_ratio){llrint(of->rate * 1000), 1000}
+                                      : (tgi_av_ratio){25, 1};
+    if (!o->time_base.num) /* each frame a tick */
+        o->time_base = (tgi_av_ratio){o->coding.rate.den, o->coding.rate.num};
+}
+
+static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
+{
+    const size_t pixels = tgi_sat_mul((size_t)of->width + 64, (size_t)of->height + 64);
+    const size_t wide = o->coding.form.wide ? 2 : 1;
+    double samples = 0;
+    for (int c = 0; c < o->coding.form.n_components; c++)
+        samples +=
+            !o->coding.form.is_rgb && (c == 1 || c == 2)
+                ? 1.0 / (1 << (o->coding.form.log2_chroma_w + o->coding.form.log2_chroma_h))
+                : 1;
+    o->frame_bytes = tgi_sat_mul(tgi_sat_mul((size_t)of->width, (size_t)of->height),
+                                 (size_t)of->samples * tgi_dtype_size(of->dtype));
+    /* chroma of 4:2:0 is half as much as luma: what was measured */
+    o->bytes = tgi_sat_add(
+        tgi_sat_add(o->frame_bytes, tgi_film_plane_room(&o->pixels)),
+        tgi_sat_add(codecs[codec].beside,
+                    (size_t)((double)tgi_sat_mul(codecs[codec].per_pixel * wide, pixels) *
+                             (samples > 1.5 ? samples / 1.5 : 1))));
+    o->disk = codecs[codec].disk * samples * (double)wide * (double)of->width *
+              (double)of->height * (double)of->frames;
+}
+
+tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
+                            const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err)
+{
+    tgi_film_out *o = out;
+    const int container = container_of(path);
+    *o = (tgi_film_out){.samples = of->samples, .frames = of->frames};
+    TGI_TRY(tgi_av_ops_get(&o->ops, err));
+    o->container = containers[container].container;
+    const char *name = wish->codec ? wish->codec : containers[container].codec;
+    const int codec = codec_of(name);
+    set(o->coding.codec, sizeof o->coding.codec, name);
+    if (of->dtype != TG_DTYPE_U8 && of->dtype != TG_DTYPE_U16)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: a film has pixels of uint8 or uint16, not %s: choose --dtype",
+                        path, tgi_dtype_name(of->dtype));
+    if (of->samples > 4 || of->height > 16384 || of->width > 16384)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: a film has at most 4 samples in 16384 x 16384 pixels", path);
+    if (codec < 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "--codec %s: films are written as h264, hevc, av1, vp9, ffv1 or prores",
+                        name);
+    TGI_TRY(choose_form(o, of, wish, codecs[codec].lossless, err));
+    if (!o->ops->holds(o->container, name))
+        return tgi_fail(err, TG_E_ARG, "%s: a film of codec %s is no %s: write .mkv or .mov",
+                        path, name, o->container);
+    choose_tags(&o->coding.form, of);
+    if (containers[container].turns && !codecs[codec].says)
+        say_all(o);
+    TGI_TRY(choose_size(o, container, of, err));
+    choose_rate(o, of);
+    o->coding.crf = wish->crf;
+    o->coding.speed = wish->speed;
+    o->coding.segment = codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
+    count(o, of, codec);
+    snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames", name,
+             o->coding.form.name, o->container, o->coding.segment);
+    return TG_OK;
+}

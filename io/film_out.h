@@ -1,0 +1,52 @@
+/* film_out.h - what a film will be that is written: container, codec, how its frames are stored, what that
+ * takes. All of it follows from the output's name, its pixels and the film that was read. */
+#ifndef TGI_FILM_OUT_H
+#define TGI_FILM_OUT_H
+
+#include "io/film_pixels.h"
+#include "io/image.h"
+
+/* What the user may say; zero and NULL: nothing. */
+typedef struct tgi_film_wish {
+    const char *codec; /* "h264", ... */
+    const char *form;  /* "yuv420p", ... as ffmpeg spells it */
+    int crf, speed;    /* < 0: nothing */
+} tgi_film_wish;
+
+typedef struct tgi_film_out {
+    const tgi_av_ops *ops;
+    const char *container;  /* as ffmpeg spells it; static */
+    tgi_av_coding coding;   /* what its packets depend on */
+    tgi_film_pixels pixels; /* from the upright picture to what is stored */
+    int samples;            /* of the picture's pixels */
+    int64_t frames;
+    tgi_av_ratio time_base;
+    size_t frame_bytes; /* of the picture */
+    size_t bytes;       /* that encoding takes, the picture and libav's memory included */
+    double disk;        /* bytes of all frames; of what is lossless at most, else a guess */
+    char text[160];     /* in words: "h264 (yuv420p, crf 18) in mp4" */
+    char note[200];     /* what of the film that was read changes; "" nothing */
+} tgi_film_out;
+
+/* The container that the output's name asks for, as ffmpeg spells it; NULL: it names no film. */
+const char *tgi_film_container(const char *path);
+
+/* A film of `frames` upright pictures, height x width pixels of `samples` samples. `from`: the film that
+ * they were made of; NULL: no film. TG_E_ARG: the container does not hold the codec, or the type is none
+ * of films; TG_E_UNSUPPORTED, TG_E_DEVICE: libav does not do it here. */
+typedef struct tgi_film_frames {
+    int64_t frames, height, width;
+    int samples;
+    tg_dtype dtype;
+    const tgi_av_info *from;
+    double rate; /* frames a second, where `from` does not say; 0: nobody knows */
+} tgi_film_frames;
+tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
+                            const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err);
+
+/* Of a source that is a film: what it says of itself, when a frame is shown (k = frames: when the last
+ * is over), and its file; else NULL, TGI_AV_NO_TIME. */
+const tgi_av_info *tgi_film_source_info(const tgi_source *s);
+int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
+
+#endif

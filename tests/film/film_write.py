@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Films that are written, seen by ffprobe and ffmpeg.
+
+    film_write.py TEGULA SOURCE VIDEOS [all]
+
+Each sample goes through a network that hands out what it gets. Times, the packets of the other tracks, rotation,
+the shape of a pixel and the tags of colour are what they were; what the container cannot hold is named. Pixels:
+exact of RGB; luma within one of what goes in where RGB can show it. A run that is killed goes on to the same bytes. `all`: every sample
+and codec. 77: no samples, or no ffprobe and ffmpeg."""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
+sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
+from film_rows import rows_of
+from seeds import model, node, port  # noqa: E402
+
+ALL = "all" in sys.argv[4:]
+WRONG = []
+TAGS = ("sample_aspect_ratio", "color_range", "color_space", "color_transfer", "color_primaries", "width", "height")
+
+
+def expect(good, text):
+    if not good:
+        WRONG.append(text)
+        print("WRONG:", text, flush=True)
+
+
+def run(*words, **more):
+    r = subprocess.run([TEGULA, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False,
+                       env={**os.environ, **more})
+    return r.returncode, r.stdout, r.stderr
+
+
+def sample(name):
+    return os.path.join(FOLDER, name)
+
+
+def network(channels, name="same.onnx"):
+    shape = ["N", channels, "H", "W"]
+    with open(name, "wb") as f:
+        f.write(model([node("Identity", ["x"], ["y"])], [], [port("x", shape)], [port("y", shape)]))
+    return name
+
+
+# ---- What others see -----------------------------------------------------------------------------------------------------
+
+
+def probe(path, *words):
+    r = subprocess.run(["ffprobe", "-v", "error", "-of", "json", *words, path], capture_output=True, text=True, check=False)
+    return json.loads(r.stdout or "{}")
+
+
+def times(path):
+    frames = probe(path, "-select_streams", "V:0", "-show_entries", "frame=best_effort_timestamp_time")["frames"]
+    return [float(f["best_effort_timestamp_time"]) if "best_effort_timestamp_time" in f else None for f in frames]
+
+
+def stream(path):
+    """What the first film's stream says; its rotation."""
+    s = probe(path, "-select_streams", "V:0", "-show_streams")["streams"][0]
+    turned = [d["rotation"] for d in s.get("side_data_list", []) if "rotation" in d]
+    return {k: s[k] for k in TAGS if s.get(k) not in (None, "N/A", "unknown", "1:1")}, (turned or [0])[0]
+
+
+def packets(path):
+    """Of all tracks that are no film: codec, times and hashes."""
+    kinds = {s["index"]: s["codec_name"] for s in probe(path, "-show_streams")["streams"]
+             if s["codec_type"] != "video" and "codec_name" in s}
+    got = {}
+    for p in probe(path, "-show_packets", "-show_data_hash", "md5")["packets"]:
+        if p["stream_index"] in kinds:
+            got.setdefault(p["stream_index"], []).append((p.get("pts_time"), p["data_hash"]))
+    return [(kinds[i], rows) for i, rows in sorted(got.items())]
+
+
+def pixels(path, form):
+    return subprocess.run(["ffmpeg", "-v", "error", "-noautorotate", "-i", path, "-map", "0:V:0", "-f", "rawvideo", "-vsync",
+                           "passthrough", "-pix_fmt", form, "-"], capture_output=True, check=False).stdout
+
+
+# ---- A film becomes a film -----------------------------------------------------------------------------------------------
+
+
+def write(row, out, *words):
+    """The run's messages; None: it failed, which is told."""
+    film = sample(row["file"])
+    code, _, err = run("run", "-m", network(1 if row["pix_fmt"].startswith("gray") else 3), film, "-o", out, "-y", "--normalize",
+                       "none", *words)
+    expect(code == 0, f"{row['file']} to {out}: {code}: {err}")
+    return err if code == 0 else None
+
+
+def times_are_kept(row, out, within):
+    was, is_ = times(sample(row["file"])), times(out)
+    expect(len(was) == len(is_), f"{row['file']} to {out}: {len(is_)} frames of {len(was)}")
+    if None not in was and len(was) == len(is_):
+        off = max(abs(a - b) for a, b in zip(was, is_))
+        expect(off <= within, f"{row['file']} to {out}: a frame is {off} s off")
+
+
+def other_tracks_are_kept(row, out, err, within):
+    was, is_ = packets(sample(row["file"])), packets(out)
+    for codec, rows in was:
+        same = [r for c, r in is_ if c == codec and [h for _, h in r] == [h for _, h in rows]]
+        if not same:
+            expect(re.search(rf"track \d+ \(\w+, {codec}\)", err), f"{row['file']} to {out}: {codec} is missing, and nobody says so")
+            continue
+        off = max([abs(float(a[0]) - float(b[0])) for a, b in zip(rows, same[0]) if a[0] and b[0]] or [0])
+        expect(off <= within or row["file"].endswith(".avi"), f"{row['file']} to {out}: {codec} is {off} s off")
+
+
+def tags_are_kept(row, out, more=()):
+    (was, turned), (is_, turns) = stream(sample(row["file"])), stream(out)
+    expect(turned % 360 == turns % 360, f"{row['file']} to {out}: turned by {turned}, now {turns}")
+    for k in TAGS:
+        same = was.get(k) == is_.get(k) or (k == "color_range" and {was.get(k), is_.get(k)} == {None, "tv"})
+        expect(k in more or same, f"{row['file']} to {out}: {k} was {was.get(k)}, is {is_.get(k)}")
+
+
+def luma_is_kept(row, out):
+    """All but some samples, of colours that RGB does not have."""
+    form = row["pix_fmt"]
+    if form not in ("yuv420p", "yuv422p", "yuv444p", "gray"):
+        return
+    was, is_ = pixels(sample(row["file"]), form), pixels(out, form)
+    w, h = stream(sample(row["file"]))[0]["width"], stream(sample(row["file"]))[0]["height"]
+    share = {"yuv420p": (w + 1) // 2 * ((h + 1) // 2), "yuv422p": (w + 1) // 2 * h, "yuv444p": w * h, "gray": 0}[form]
+    size = w * h + 2 * share
+    expect(len(was) == len(is_), f"{row['file']} to {out}: {len(is_)} bytes of {len(was)}")
+    n = off = 0
+    for at in range(0, len(was), size):
+        a, b = was[at:at + w * h], is_[at:at + w * h]
+        inside = [(x, y) for x, y in zip(a, b) if 24 < x < 220]
+        n += len(inside)
+        off += sum(abs(x - y) > 1 for x, y in inside)
+        if at > 4 * size:
+            break
+    expect(off <= 0.02 * max(n, 1), f"{row['file']} to {out}: {off} of {n} samples of luma differ by more than 1")
+
+
+def without_loss_into_mov(row):
+    err = write(row, "o.mov", "--codec", "ffv1")
+    if err is None:
+        return
+    times_are_kept(row, "o.mov", 0)
+    other_tracks_are_kept(row, "o.mov", err, 0)
+    # FFV1 has no place for tags, and a MOV for those of colour alone
+    tags_are_kept(row, "o.mov", ("color_range", "color_transfer", "color_primaries") + (() if "pc" not in str(stream(
+        sample(row["file"]))[0].get("color_range")) else ("color_space",)))
+    if "full range" not in err and "its range is full" not in err:
+        luma_is_kept(row, "o.mov")
+
+
+def into_mkv(row):
+    turned = stream(sample(row["file"]))[1] != 0
+    err = write(row, "o.mkv", "--codec", "ffv1")
+    if err is None:
+        return
+    times_are_kept(row, "o.mkv", 0.00051)
+    other_tracks_are_kept(row, "o.mkv", err, 0.00051)
+    expect(not turned or "pixels are turned" in err, f"{row['file']} to mkv: turned without a word: {err}")
+    if not turned:
+        tags_are_kept(row, "o.mkv")
+
+
+def encoded(row, codec, out):
+    err = write(row, out, "--codec", codec)
+    if err is None:
+        return
+    s = probe(out, "-select_streams", "V:0", "-show_streams")["streams"][0]
+    expect(s["codec_name"] == codec, f"{out}: {s['codec_name']}, not {codec}")
+    times_are_kept(row, out, 0.00051 if out.endswith(("mkv", "webm")) else 0)
+    if codec in ("h264", "hevc") and not out.endswith("mkv"):
+        tags_are_kept(row, out)
+
+
+def rgb_is_exact():
+    """Frames of RGB into FFV1: the bytes that come out."""
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=61x43:rate=25:duration=1", "-pix_fmt", "bgr0",
+                    "-c:v", "ffv1", "rgb.mkv"], check=True)
+    for out in ("o.mkv", "o.mov"):
+        code, _, err = run("run", "-m", network(3), "rgb.mkv", "-o", out, "-y", "--codec", "ffv1", "--normalize", "none")
+        expect(code == 0 and pixels("rgb.mkv", "rgb24") == pixels(out, "rgb24"), f"RGB to {out}: {code}: {err}")
+
+
+# ---- Stops ---------------------------------------------------------------------------------------------------------------
+
+
+def killed_runs_go_on(row, out, kills, *words):
+    film = sample(row["file"])
+    args = ["run", "-m", network(3), film, "--normalize", "none", *words]
+    began = time.monotonic()
+    expect(run(*args, "-o", "whole" + out, "-y")[0] == 0, "the undisturbed run")
+    seconds, done = time.monotonic() - began, 0
+    with open("whole" + out, "rb") as f:
+        whole = f.read()
+    for k in range(kills):
+        if k % 2: # in the midst of a write
+            done += run(*args, "-o", "killed" + out, TEGULA_FAIL_IO=f"{random.randrange(20, 150)}:kill",
+                        TEGULA_SYNC_TILES="1")[0] == -9
+            continue
+        with subprocess.Popen([TEGULA, *args, "-o", "killed" + out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env={**os.environ, "TEGULA_SYNC_TILES": "1"}) as p:
+            time.sleep(random.uniform(0.02, seconds))
+            p.send_signal(signal.SIGKILL if k % 3 else signal.SIGTERM)
+            done += p.wait() in (-9, 130)
+    code, _, err = run(*args, "-o", "killed" + out)
+    expect(code in (0, 73), f"{out}: the last run: {code}: {err}")
+    with open("killed" + out, "rb") as f:
+        expect(f.read() == whole, f"{out}: other bytes after {done} kills")
+    expect(not [n for n in os.listdir(".") if n.startswith("killed" + out + ".") and not n.endswith(".tegula.json")],
+           f"{out}: something is left: {os.listdir('.')}")
+    print(f"  {out}: {done} stops of {kills}", flush=True)
+
+
+def a_damaged_packet_is_made_again(row):
+    """A bit of OUT.partial behind a kill: the segment is computed again, and the bytes are the same."""
+    film = sample(row["file"])
+    args = ["run", "-m", network(3), film, "--normalize", "none", "--codec", "ffv1"]
+    run(*args, "-o", "whole.mkv", "-y")
+    for at in range(40, 400, 20):
+        code, _, err = run(*args, "-o", "bit.mkv", TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")
+        if os.path.exists("bit.mkv.partial") and os.path.getsize("bit.mkv.partial") > 100000:
+            break
+    size = os.path.getsize("bit.mkv.partial") if os.path.exists("bit.mkv.partial") else 0
+    expect(size > 50000, f"a run killed in its midst: {code}: {err}")
+    with open("bit.mkv.partial", "r+b") as f:
+        f.seek(size * 2 // 3)
+        b = f.read(1)
+        f.seek(-1, 1)
+        f.write(bytes([b[0] ^ 4]))
+    code, _, err = run(*args, "-o", "bit.mkv")
+    with open("bit.mkv", "rb") as a, open("whole.mkv", "rb") as b:
+        expect(code == 0 and a.read() == b.read() and "damaged" in err, f"a damaged packet: {code}: {err}")
+
+
+def what_is_refused():
+    film = sample("realshort.mp4")
+    same = network(3)
+    for out, words, code, says in (("o.mp4", ("--codec", "ffv1"), 64, "no mp4"), ("o.mp4", ("--dtype", "float32"), 64, "--dtype"),
+                                   ("o.mp4", ("--compress", "zstd"), 64, "TIFF"), ("o.mp4", ("--pix-fmt", "yuv411p"), 64, "--pix-fmt"),
+                                   ("o.mp4", ("--ram", "12MiB"), 71, "--ram")):
+        got, _, err = run("run", "-m", same, film, "-o", out, "-y", "--normalize", "none", *words)
+        expect(got == code and says in err, f"{words}: {got}: {err}")
+    got, _, err = run("copy", film, "-o", "o.mp4", "-y")
+    expect(got == 64 and "copy writes no films" in err, f"copy: {got}: {err}")
+
+
+def main():
+    rows = rows_of(FOLDER)
+    if rows is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
+        print("no samples, or no ffprobe and ffmpeg")
+        return 77
+    whole = [r for r in rows if not int(r.get("decode_errors") or 0)]
+    few = ("realshort.mp4", "rot90.mov", "foreman_vp9.webm", "mjpeg_5x3.avi", "unordered_pts.mov")
+    some = whole if ALL else [r for r in whole if r["file"] in few]
+    by = {r["file"]: r for r in rows}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for row in some:
+            without_loss_into_mov(row)
+            into_mkv(row)
+            encoded(row, "h264", "o.mp4")
+        rgb_is_exact()
+        for codec, out in (("hevc", "o.mp4"), ("vp9", "o.webm"), ("prores", "o.mov"), ("av1", "o.mkv")):
+            encoded(by["realshort.mp4"], codec, out)
+        killed_runs_go_on(by["carphone_pristine.mp4"], ".mp4", 40 if ALL else 6)
+        killed_runs_go_on(by["realshort.mp4"], ".mov", 40 if ALL else 6, "--codec", "ffv1")
+        a_damaged_packet_is_made_again(by["carphone_pristine.mp4"])
+        what_is_refused()
+        os.chdir("/")
+    print(f"{len(WRONG)} wrong")
+    return 1 if WRONG else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
