@@ -195,8 +195,8 @@ struct tg_job {
     tgi_graph *graph;
     tgi_source *source;
     const tgi_image_info *info;
-    const char *but;    /* the output, where tgi_leave_out says so */
-    tgi_bad_tiles *bad; /* --on-bad-tile fill; else NULL */
+    const char *but;           /* the output, where tgi_leave_out says so */
+    tgi_bad_tiles *bad;        /* --on-bad-tile fill; else NULL */
     struct tgi_job_film *film; /* job_film.h; NULL: the output is none */
     int film_told;             /* what it will not have was said */
     tgi_mapping map;

@@ -155,6 +155,14 @@ void tgi_flow_close(tgi_flow *f)
     memset(f, 0, sizeof *f);
 }
 
+/* The band of input 0 with which input i, which begins at row `lo`, is first fed. */
+static int64_t first_band(const tgi_flow *f, int i, int64_t lo)
+{
+    const int64_t d0 = tgi_stage_in_dim(f->stage, 0, TGI_STREAM_AXIS);
+    const int64_t d = tgi_stage_in_dim(f->stage, i, TGI_STREAM_AXIS);
+    return tgi_floor_div(i ? lo * d0 : lo, (i ? d : 1) * f->band);
+}
+
 void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band)
 {
     const int n_values = f->stage->net->n_values;
@@ -165,6 +173,11 @@ void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band)
         f->lo[v] = f->end[v] = f->keep[v] = inside[v].lo;
         f->hi[v] = tgi_max(inside[v].lo, inside[v].hi);
     }
+    int64_t first = INT64_MAX;
+    for (int i = 0; i < f->stage->n_loaded; i++)
+        if (i == 0 || !f->stage->in[i].at_once)
+            first = tgi_min(first, first_band(f, i, f->lo[f->stage->in[i].value]));
+    f->at = f->stage->n_loaded ? first * band : 0;
 }
 
 /* Where input i stands when input 0 stands at row r: its proportional share, all at the end, or
@@ -183,11 +196,10 @@ static int64_t share_of_input(const tgi_flow *f, int i, int64_t r)
 
 tgi_range tgi_flow_feed(tgi_flow *f, int i)
 {
-    const int v0 = f->stage->in[0].value, v = f->stage->in[i].value;
-    /* Input 0 is fed first; the others follow where it stands then. */
-    const int64_t next =
-        i == 0 ? (tgi_floor_div(f->end[v0], f->band) + 1) * f->band : f->end[v0];
-    const tgi_range r = {f->end[v], tgi_max(f->end[v], share_of_input(f, i, next))};
+    const int v = f->stage->in[i].value;
+    if (i == 0) /* is fed first; the others follow where it stands then, or would stand */
+        f->at += f->band;
+    const tgi_range r = {f->end[v], tgi_max(f->end[v], share_of_input(f, i, f->at))};
     f->end[v] = r.hi;
     return r;
 }

@@ -41,6 +41,7 @@ tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core
 typedef struct tgi_flow {
     const tgi_stage *stage;
     int64_t band;
+    int64_t at; /* row of input 0 up to which the bands so far go, a multiple of `band` */
     int64_t *lo, *hi, *end, *keep; /* net->n_values each */
     int64_t *step;                 /* rows that a node yielded last, by its first result */
     tgi_range *work;               /* two arrays of n_values for tgi_axis_need */
@@ -48,7 +49,8 @@ typedef struct tgi_flow {
 
 tg_status tgi_flow_open(tgi_flow *f, const tgi_stage *stage, tgi_err *err);
 void tgi_flow_close(tgi_flow *f);
-/* Start a cell whose output 0 covers rows `core`. */
+/* Start a cell whose output 0 covers rows `core`. Bands end at the same rows wherever a cell begins:
+ * one that goes on in the midst of another takes no more of any value in a band than that one does. */
 void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band);
 /* Rows to load into the stage's input i for the next band; advances end. Empty when it has all.
  */

@@ -143,9 +143,10 @@ def upscaler(path, width=16, seed=2):
     return path
 
 
-def normed(path, width=16, norms=3, kernel=7, seed=4):
+def normed(path, width=16, norms=3, kernel=7, seed=4, far=0):
     """Operators that read the whole image: instance norms, and a squeeze-excite before the last one. Its convolutions
-    cost enough that a plan keeps what they make, from one stage to the next."""
+    cost enough that a plan keeps what they make, from one stage to the next. `far`: the last stage also reads the image
+    through a convolution of that many pixels, farther ahead than what was kept."""
     rng = random.Random(seed)
 
     def weights(n):
@@ -174,8 +175,11 @@ def normed(path, width=16, norms=3, kernel=7, seed=4):
         tensors.append(_tensor("n%ds" % k, [width], [1 + w for w in weights(width)]))
         tensors.append(_tensor("n%db" % k, [width], weights(width)))
         at = pointwise("Relu", "r%d" % k, pointwise("InstanceNormalization", "n%d" % k, at, "n%ds" % k, "n%db" % k))
-    nodes.append(_node("Conv", [at, "lastw", "lastb"], "y", _ints("kernel_shape", [3] * 2) + _ints("pads", [1] * 4)))
-    tensors += [_tensor("lastw", [1, width, 3, 3], weights(width * 9)), _tensor("lastb", [1], weights(1))]
+    if far:
+        at = pointwise("Add", "both", at, conv("far", "x", 1, width, far))
+    last = 1 if far else 3
+    nodes.append(_node("Conv", [at, "lastw", "lastb"], "y", _ints("kernel_shape", [last] * 2) + _ints("pads", [last // 2] * 4)))
+    tensors += [_tensor("lastw", [1, width, last, last], weights(width * last ** 2)), _tensor("lastb", [1], weights(1))]
     graph = (b"".join(nodes) + _field(2, "normed") + b"".join(_field(5, t) for t in tensors)
              + _field(11, _value("x", 1)) + _field(12, _value("y", 1)))
     with open(path, "wb") as f:

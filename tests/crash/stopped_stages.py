@@ -224,6 +224,26 @@ def test_looks_go_on(lab, job):
     check(midst, "%s: no run went on in the midst of stage 2" % job.name)
 
 
+def test_far_goes_on(lab):
+    """Two values that a stage streams, one read farther ahead: a run goes on at any row of a cell."""
+    net, image, scratch = normed(lab.path("far.onnx"), far=15), picture(lab.path("far.tif"), 320, 384), lab.path("scratch")
+    args = ["run", "-m", net, image, "--threads", "2", "--exact"]
+    whole = sizes(lab, args)
+    job = Staged(lab, "far", args + ["--ram", "%dKiB" % (0.3 * whole / 1024), "--scratch", scratch])
+    job.learn()
+    midst = 0
+    for part in (0.05, 0.1, 0.15, 0.03, 0.2, 0.08, 0.02, 0.12) * 2:
+        job.killed_in(5, part * job.seconds)
+        r = job.run()
+        check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
+        job.confirm("killed in stage 5")
+        midst += bool(re.search(r"continuing: [1-9]\d* of \d+ tiles done", r.err))
+        job.clean()
+        if midst > 3:
+            return
+    check(midst, "%s: no run went on in the midst of stage 5" % job.name)
+
+
 def left_of(job):
     """What a stopped run left, as (path, bytes)."""
     paths = [job.out + end for end in ENDS] + job.kept()
@@ -346,6 +366,7 @@ def test(lab, rest):
     looks = make_looking(lab)
     test_random(lab, list(jobs.values()) + looks, kills)
     test_looks_go_on(lab, looks[1])
+    test_far_goes_on(lab)
     test_goes_on(lab, jobs)
     test_another_job(lab, jobs["disk"])
     test_discarded(lab, jobs["disk"])

@@ -512,6 +512,46 @@ static int check_graph(uint64_t seed, int is_line)
     return spatial;
 }
 
+/* ---- Several inputs ---------------------------------------------------------------------- */
+
+/* Two inputs that meet, each behind convolutions of its own: one reads farther ahead than the other, so
+ * which rows of them a band takes differs. What a band takes at most is the same wherever a cell begins. */
+static void check_pair(uint64_t seed)
+{
+    draft d = {.seed = seed, .spatial = 2};
+    tgi_err e = {0};
+    tgi_net *net = NULL;
+    tgi_stages *stages = NULL;
+    const int64_t dims[4] = {-1, 4, -1, -1};
+    CHECK_OK(tgi_graph_new(&d.g, &e), e);
+    int ends[2];
+    for (int i = 0; i < 2; i++) {
+        const int in = new_value(&d);
+        CHECK_OK(tgi_graph_add_input(d.g, in, 4, dims, &e), e);
+        keep(&d, in, 4, 0);
+        for (int64_t n = tg_rand_in(&d.seed, 0, 4); n > 0; n--) {
+            d.log2[d.n - 1] = -2; /* no strides: they meet at one size */
+            add_conv(&d, d.n - 1);
+        }
+        ends[i] = d.n - 1;
+    }
+    const int src[2] = {d.value[ends[0]], d.value[ends[1]]};
+    int out;
+    axis_attrs *a = add(&d, "Concat", 2, src, &out);
+    a->axis = 1;
+    CHECK_OK(tgi_graph_add_output(d.g, out, &e), e);
+    d.g->opset = 17;
+    finish(d.g);
+    const tgi_desc one = {TG_DTYPE_F32, 4, {1, 4, 96, 20}}, in[2] = {one, one};
+    CHECK_OK(tgi_net_new(d.g, tgi_backend_for(TGI_ISA_PORTABLE), in, 0, &net, &e), e);
+    CHECK_OK(tgi_stages_new(net, &stages, &e), e);
+    for (int64_t band = 1; stages && band <= 64; band = 2 * band + band % 3)
+        check_flow_counts(&stages->one, (tgi_range){0, 96}, band);
+    tgi_stages_free(&stages);
+    tgi_net_free(&net);
+    tgi_graph_free(&d.g);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 20261121;
@@ -523,6 +563,7 @@ int main(int argc, char **argv)
            (unsigned long long)seed, count);
     for (int i = 0; i < count; i++) {
         const int before = tg_failures;
+        check_pair(seed + (uint64_t)i);
         volumes += check_graph(seed + (uint64_t)i * 7919, 0) == 3;
         check_graph(seed + (uint64_t)i * 7919, 1);
         if (tg_failures > before)
