@@ -63,9 +63,10 @@ static void lay_tiles(tgi_verify_picture *p, const tgi_net *net)
     const tgi_graph *g = p->job->graph;
     for (int a = 0; a < 2; a++) {
         p->dim[a] = net->shapes.desc[net->in[0]].dim[2 + a];
-        const int64_t side = tgi_graph_fixed_extent(g, 1 + a)
-                                 ? p->dim[a]
-                                 : tgi_graph_extent(g, 1 + a, TILE + 2 * OVERLAP);
+        const int64_t side =
+            tgi_graph_fixed_extent(g, 1 + a)
+                ? p->dim[a]
+                : tgi_graph_extent(g, 1 + a, TILE + 2 * tgi_max(OVERLAP, g->divisor[1 + a]));
         p->window[a] = tgi_min(side, p->dim[a]);
         p->at[a] = (p->dim[a] - tgi_min(p->dim[a], SIDE)) / 2;
     }

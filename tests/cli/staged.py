@@ -51,6 +51,13 @@ def skip():
                   node("Add", ["d", "e"], ["y"])], [w0, w1, w2, w3, floats("one", [CHANNELS])], GREY)
 
 
+def coarse():
+    """Blocks of 56 pixels, each of which is computed alone: tiles of others that keep in step with them are the whole."""
+    pool = node("MaxPool", ["x"], ["p"], kernel_shape=[56, 56], strides=[56, 56])
+    up = node("ConvTranspose", ["p", "w"], ["u"], kernel_shape=[56, 56], strides=[56, 56])
+    return model([pool, up, node("Add", ["u", "x"], ["y"])], [floats("w", [1, 1, 56, 56])], GREY)
+
+
 def again():
     """What is cheap is made again in later stages, from the image."""
     a, w0 = conv("w0", "x", "a", 1, CHANNELS)
@@ -289,6 +296,13 @@ def a_picture_shows_the_seams_of_others():
     expect(r.returncode != 0 and "give -y to overwrite it" in r.stderr, f"{r.returncode}: {r.stderr}")
 
 
+def tiles_of_others_keep_in_step_with_the_network():
+    """Their windows cover what is taken from them, however coarse the network's steps are."""
+    r = run("verify", "-m", "coarse.onnx", "blocks.tif", "--picture", "blocks.png")
+    expect(r.returncode == 0, r.stderr)
+    expect(r.returncode or max(middle_differences("blocks.png")) <= 1, f"tiles differ: {middle_differences('blocks.png')}")
+
+
 def an_image_that_comes_in_late_is_read():
     words = ["-m", "skip.onnx", "low.tif", "--tile", "128x128", "--threads", "2", "--exact"]
     peak = plan(*words, "--ram", "2GiB")["peak_bytes"]
@@ -328,12 +342,13 @@ def write(name, data):
 
 
 def prepare():
-    for made in (norms, excite, attention, look, twice, skip, again, deep):
+    for made in (norms, excite, attention, look, twice, skip, again, deep, coarse):
         write(made.__name__ + ".onnx", made())
     write("tall.tif", repeated(1024, 64))
     write("wide.tif", repeated(512, 512))
     write("noise.tif", noise(64))
     write("speckle.tif", noise(512))
+    write("blocks.tif", noise(1120))
     write("square.tif", repeated(64, 64))
     write("strip.tif", repeated(384, 384))
     write("low.tif", repeated(256, 64))
@@ -345,6 +360,6 @@ main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_say
                info_says_what_needs_all_pixels, queries_stream_past_keys_and_values,
                keys_and_values_come_from_the_disk_in_pieces, each_node_looks_at_its_own_pieces,
                verify_compares_stages_with_the_whole,
-               a_picture_shows_the_seams_of_others, an_image_that_comes_in_late_is_read,
+               a_picture_shows_the_seams_of_others, tiles_of_others_keep_in_step_with_the_network, an_image_that_comes_in_late_is_read,
                each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
                too_small_a_disk_is_said_at_second_zero])
