@@ -61,7 +61,7 @@ static atomic_flag asked_to_stop = ATOMIC_FLAG_INIT; /* two threads may get a si
 
 static void on_signal(int sig)
 {
-    static const char note[] = "\ntegula: stopping; the same command continues later "
+    static const char note[] = "\ntegula: stopping "
                                "(once more to stop at once)\n";
     if (atomic_flag_test_and_set(&asked_to_stop)) {
         signal(sig, SIG_DFL);

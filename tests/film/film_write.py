@@ -93,10 +93,15 @@ def pixels(path, form):
 def write(row, out, *words):
     """The run's messages; None: it failed, which is told."""
     film = sample(row["file"])
-    code, _, err = run("run", "-m", network(1 if row["pix_fmt"].startswith("gray") else 3), film, "-o", out, "-y", "--normalize",
-                       "none", *words)
+    code, said, err = run("run", "-m", network(1 if row["pix_fmt"].startswith("gray") else 3), film, "-o", out, "-y", "--normalize",
+                          "none", "--json", *words)
     expect(code == 0, f"{row['file']} to {out}: {code}: {err}")
-    return err if code == 0 else None
+    if code:
+        return None
+    d = json.loads(said.strip().splitlines()[-1])
+    expect(d["measured_peak_bytes"] <= d["predicted_peak_bytes"],
+           f"{row['file']} to {out}: {d['measured_peak_bytes']} bytes measured, {d['predicted_peak_bytes']} planned")
+    return err
 
 
 def times_are_kept(row, out, within):
