@@ -203,8 +203,9 @@ static tg_status choose_size(tgi_film_out *o, int container, const tgi_film_fram
 static void choose_rate(tgi_film_out *o, const tgi_film_frames *of)
 {
     const tgi_av_info *from = of->from;
-    o->time_base = from && from->has_times ? from->time_base : (tgi_av_ratio){0, 1};
-    o->coding.rate = from ? from->rate : (tgi_av_ratio){0, 1};
+    const int asked = of->asked.num > 0;
+    o->time_base = from && from->has_times && !asked ? from->time_base : (tgi_av_ratio){0, 1};
+    o->coding.rate = asked ? of->asked : from ? from->rate : (tgi_av_ratio){0, 1};
     if (!o->coding.rate.num)
         o->coding.rate = of->rate > 0 ? (tgi_av_ratio){llrint(of->rate * 1000), 1000}
                                       : (tgi_av_ratio){25, 1};

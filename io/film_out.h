@@ -39,7 +39,8 @@ typedef struct tgi_film_frames {
     int samples;
     tg_dtype dtype;
     const tgi_av_info *from;
-    double rate; /* frames a second, where `from` does not say; 0: nobody knows */
+    tgi_av_ratio asked; /* frames a second, whatever `from` says; 0, 1: as it says */
+    double rate;        /* frames a second, where `from` does not say; 0: nobody knows */
 } tgi_film_frames;
 tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err);

@@ -10,11 +10,45 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int tgi_job_wants_film(const tg_job *job)
 {
     return tgi_film_container(job->set.output) != NULL;
+}
+
+tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (!from || from->interlaced != 1 || tgi_opts_choice(job->opts, TGI_OPT_INTERLACED) == 1)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_UNSUPPORTED,
+        "%s: interlaced: a frame has the rows of two moments, which a network takes for "
+        "one. Make frames of them, `ffmpeg -i %s -vf bwdif -c:v ffv1 -c:a copy "
+        "OUT.mkv`, or give --interlaced as-is",
+        job->set.input, job->set.input);
+}
+
+/* "25", "29.97", "30000/1001". TG_E_ARG. */
+static tg_status read_rate(const char *text, tgi_av_ratio *out, tgi_err *err)
+{
+    char *end = NULL;
+    double by = 1;
+    const double n = text ? strtod(text, &end) : 0;
+    *out = (tgi_av_ratio){0, 1};
+    if (!text)
+        return TG_OK;
+    if (end != text && *end == '/')
+        by = strtod(end + 1, &end);
+    if (end == text || *end || !(n > 0) || !(by >= 1) || !(n / by >= 0.001) ||
+        !(n / by <= 10000) || n > 1e9 || by > 1e9)
+        return tgi_fail(err, TG_E_ARG, "--fps %s: frames a second, as 25, 29.97 or 30000/1001",
+                        text);
+    *out = by == 1 ? (tgi_av_ratio){llrint(n * 1000), 1000}
+                   : (tgi_av_ratio){llrint(n), llrint(by)};
+    return TG_OK;
 }
 
 /* Planes of the output that are the colours of one frame, and samples of a pixel in each. */
@@ -99,7 +133,7 @@ static int64_t time_of(void *user, int64_t k)
     const tg_job *job = ((const joining *)user)->job;
     const int64_t n = job->film->out.frames;
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    if (!from || !from->has_times)
+    if (!from || !from->has_times || tgi_opts_str(job->opts, TGI_OPT_FPS))
         return k; /* each frame a tick */
     return k < n ? tgi_film_source_time(job->source, plane_of(job, k))
                  : tgi_film_source_time(job->source, plane_of(job, n - 1) + 1);
@@ -115,7 +149,8 @@ static void dropped(void *user, const char *what)
 static int is_whole(const tg_job *job)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    return from && !job->map.planes.n && from->frames == job->film->out.frames;
+    return from && !job->map.planes.n && from->frames == job->film->out.frames &&
+           !tgi_opts_str(job->opts, TGI_OPT_FPS);
 }
 
 static tgi_av_join join_of(const joining *w, int fd)
@@ -146,8 +181,10 @@ static tg_status tell(tg_job *job, tgi_err *err)
     if (job->film->out.note[0])
         tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
     if (!j.from && tgi_film_source_info(job->source))
-        tgi_job_warn(job, "%s: only some frames of %s: its other tracks are left out",
-                     job->set.output, job->set.input);
+        tgi_job_warn(job, "%s: %s of %s: its other tracks are left out", job->set.output,
+                     tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times"
+                                                          : "only some frames",
+                     job->set.input);
     return job->film->out.ops->join_look(&j, err);
 }
 
@@ -170,6 +207,8 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
     if (!job->film)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     const double every = job->info->meta.time_increment;
+    tgi_av_ratio asked;
+    TGI_TRY(read_rate(tgi_opts_str(job->opts, TGI_OPT_FPS), &asked, err));
     const tgi_film_frames frames = {.frames = frames_of(job),
                                     .height = m->out_extent[1],
                                     .width = m->out_extent[2],
@@ -177,6 +216,7 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
                                                (m->out_samples ? (int)m->out_channels : 1),
                                     .dtype = job->set.dtype,
                                     .from = tgi_film_source_info(job->source),
+                                    .asked = asked,
                                     .rate = every > 0 ? 1 / every : 0};
     const tgi_film_wish wish = wish_of(job);
     TGI_TRY(tgi_film_out_make(job->set.output, &frames, &wish, &job->film->out, err));

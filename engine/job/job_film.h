@@ -13,6 +13,8 @@ typedef struct tgi_job_film {
 
 /* 1: the output's name is that of a film. */
 int tgi_job_wants_film(const tg_job *job);
+/* TG_E_UNSUPPORTED: the film that is read is interlaced, and --interlaced does not say how to take it. */
+tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err);
 /* Make job->film anew, of the mapping and the settings, if the output is a film. TG_E_ARG: these
  * planes are no frames. */
 tg_status tgi_job_film_make(tg_job *job, tgi_err *err);

@@ -185,6 +185,7 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     job->source_bytes = tgi_mem_held() - before;
     TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);
+    TGI_TRY(tgi_job_film_check_input(job, err));
     if (job->info->note[0])
         tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
     if (job->info->meta.left_behind[0])

@@ -39,6 +39,7 @@ typedef struct run {
     tg_trace memory; /* of the library's pool: a debug line after each step */
     char *fingerprint;
     int start_over; /* nothing to go on from, or another job's and -y was given */
+    int found;      /* the journal had something, if only a part of a segment of a film */
     int settled;    /* all was there: only what the end leaves was to be done */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
 } run;
@@ -294,7 +295,7 @@ static int wants(void *user, int64_t item)
 static tg_status repair(run *r, tgi_err *err)
 {
     int64_t damaged;
-    if (!r->tiles_before)
+    if (!r->found)
         return TG_OK;
     TGI_TRY(tgi_commit_flush(r->commit, err));
     r->all.t_check = tgi_seconds();
@@ -384,6 +385,7 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (st != TG_OK)
         return st;
     TGI_TRY(open_tiles(r, err));
+    r->found = tgi_journal_appended(r->journal) > 0;
     r->tiles_before = r->tiles.appended(r->tiles.user);
     tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model);
     return TG_OK;

@@ -334,6 +334,8 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT, "a film without a frame that can be decoded");
     f->info.width = f->frame->width;
     f->info.height = f->frame->height;
+    if (f->frame->interlaced_frame) /* a raw stream has no header that says it */
+        f->info.interlaced = 1;
     TGI_TRY(take_form(f, err));
     return begin(f,
                  err); /* the form is that of all frames, but this one may be asked for again */

@@ -94,7 +94,7 @@ def write(row, out, *words):
     """The run's messages; None: it failed, which is told."""
     film = sample(row["file"])
     code, said, err = run("run", "-m", network(1 if row["pix_fmt"].startswith("gray") else 3), film, "-o", out, "-y", "--normalize",
-                          "none", "--json", *words)
+                          "none", "--json", "--interlaced", "as-is", *words)
     expect(code == 0, f"{row['file']} to {out}: {code}: {err}")
     if code:
         return None
@@ -197,6 +197,23 @@ def rgb_is_exact():
         expect(code == 0 and pixels("rgb.mkv", "rgb24") == pixels(out, "rgb24"), f"RGB to {out}: {code}: {err}")
 
 
+def a_rate_that_is_asked_for():
+    """Of a film and of pictures; sound does not go with other times, which is said."""
+    code, _, err = run("run", "-m", network(3), sample("realshort.mp4"), "-o", "o.mp4", "-y", "--normalize", "none", "--fps", "30000/1001")
+    got = times("o.mp4")
+    expect(code == 0 and all(abs(t - k * 1001 / 30000) < 1e-5 for k, t in enumerate(got)), f"--fps: {code}: {got[:4]}")
+    expect(not packets("o.mp4") and "other tracks are left out" in err, f"--fps: {packets('o.mp4')}: {err}")
+    for k in range(5):
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=64x48", "-vf", f"trim=start_frame={k}",
+                        "-frames:v", "1", f"shot_{k:03}.png"], check=True)
+    code, _, err = run("run", "-m", network(3), "shot_%03d.png", "-o", "o.mkv", "-y", "--normalize", "none", "--codec", "ffv1", "--fps", "12.5")
+    expect(code == 0 and [round(t, 3) for t in times("o.mkv")] == [0, 0.08, 0.16, 0.24, 0.32], f"pictures: {code}: {err}")
+    made = pixels("o.mkv", "rgb24")
+    want = b"".join(pixels(f"shot_{k:03}.png", "rgb24") for k in range(5))
+    expect(made == want, "pictures: other pixels")
+    expect(run("run", "-m", network(3), "shot_%03d.png", "-o", "o.mkv", "-y", "--fps", "0")[0] == 64, "--fps 0")
+
+
 # ---- Stops ---------------------------------------------------------------------------------------------------------------
 
 
@@ -209,7 +226,11 @@ def killed_runs_go_on(row, out, kills, *words):
     with open("whole" + out, "rb") as f:
         whole = f.read()
     for k in range(kills):
-        if k % 2: # in the midst of a write
+        if os.path.exists("killed" + out):  # it came to its end: once more
+            with open("killed" + out, "rb") as f:
+                expect(f.read() == whole, f"{out}: other bytes after {done} stops")
+            os.unlink("killed" + out)
+        if k % 2:  # in the midst of a write
             done += run(*args, "-o", "killed" + out, TEGULA_FAIL_IO=f"{random.randrange(20, 150)}:kill",
                         TEGULA_SYNC_TILES="1")[0] == -9
             continue
@@ -225,6 +246,26 @@ def killed_runs_go_on(row, out, kills, *words):
     expect(not [n for n in os.listdir(".") if n.startswith("killed" + out + ".") and not n.endswith(".tegula.json")],
            f"{out}: something is left: {os.listdir('.')}")
     print(f"  {out}: {done} stops of {kills}", flush=True)
+
+
+def any_moment_will_do(row):
+    """Killed at one operation on files after the other, from the journal's first byte on."""
+    args = ["run", "-m", network(3), sample(row["file"]), "--normalize", "none", "--codec", "ffv1"]
+    run(*args, "-o", "whole.mov", "-y")
+    with open("whole.mov", "rb") as f:
+        whole = f.read()
+    stops = 0
+    for at in range(1, 400, 2 if ALL else 9):
+        stops += run(*args, "-o", "any.mov", TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")[0] == -9
+        code, _, err = run(*args, "-o", "any.mov")
+        expect(code in (0, 73), f"killed at operation {at}: {code}: {err}")
+        with open("any.mov", "rb") as f:
+            expect(f.read() == whole, f"killed at operation {at}: other bytes")
+        os.unlink("any.mov")
+        if not stops or at > 12 * stops:
+            break
+    expect(stops > 3, f"{stops} stops")
+    print(f"  any moment: {stops} stops", flush=True)
 
 
 def a_damaged_packet_is_made_again(row):
@@ -256,6 +297,8 @@ def what_is_refused():
                                    ("o.mp4", ("--ram", "12MiB"), 71, "--ram")):
         got, _, err = run("run", "-m", same, film, "-o", out, "-y", "--normalize", "none", *words)
         expect(got == code and says in err, f"{words}: {got}: {err}")
+    got, _, err = run("run", "-m", same, sample("interlaced_mbaff.264"), "-o", "o.mp4", "-y", "--normalize", "none")
+    expect(got == 65 and "-vf bwdif" in err, f"interlaced: {got}: {err}")
     got, _, err = run("copy", film, "-o", "o.mp4", "-y")
     expect(got == 64 and "copy writes no films" in err, f"copy: {got}: {err}")
 
@@ -276,10 +319,12 @@ def main():
             into_mkv(row)
             encoded(row, "h264", "o.mp4")
         rgb_is_exact()
+        a_rate_that_is_asked_for()
         for codec, out in (("hevc", "o.mp4"), ("vp9", "o.webm"), ("prores", "o.mov"), ("av1", "o.mkv")):
             encoded(by["realshort.mp4"], codec, out)
         killed_runs_go_on(by["carphone_pristine.mp4"], ".mp4", 40 if ALL else 6)
         killed_runs_go_on(by["realshort.mp4"], ".mov", 40 if ALL else 6, "--codec", "ffv1")
+        any_moment_will_do(by["rot0.mov"] if ALL else by["unordered_pts.mov"])
         a_damaged_packet_is_made_again(by["carphone_pristine.mp4"])
         what_is_refused()
         os.chdir("/")
