@@ -117,9 +117,10 @@ TGI_OPT(
     "frames a second of the film that is written (default: the times of the film that was "
     "read, else "
     "its time increment, else 25); the other tracks of a film that was read do not go with it")
-TGI_OPT(INTERLACED, "interlaced", NULL, "refuse|as-is", "refuse", TGI_SET_, RULE_CHOICE, 0, 0,
+TGI_OPT(INTERLACED, "interlaced", NULL, "refuse|as-is", NULL, TGI_SET_, RULE_CHOICE, 0, 0,
         "refuse|as-is", 1,
-        "a film whose frames have the rows of two moments: as-is takes them for one")
+        "a film whose frames have the rows of two moments: as-is takes them for one (default: "
+        "refuse)")
 TGI_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy preset", RULE_CHOICE, 0,
         0, "none|mean|nearest", 1,
         "also write smaller levels of a TIFF output, each half the one above it: means of 2x2 "

@@ -55,7 +55,7 @@ typedef struct tgi_av_info {
     tgi_av_ratio time_base; /* seconds of a tick */
     tgi_av_ratio rate;      /* frames a second, mean; */
     tgi_av_ratio pixel_aspect;
-    int interlaced;          /* what header or first frame say: 1 interlaced, 0 progressive, -1 nothing */
+    int interlaced; /* what header or first frame say: 1 interlaced, 0 progressive, -1 nothing */
     int64_t declared_frames; /* what the header says; 0: nothing */
     int64_t end;             /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;           /* of all kinds */
