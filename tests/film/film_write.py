@@ -147,7 +147,7 @@ def luma_is_kept(row, out):
         inside = [(x, y) for x, y in zip(a, b) if 24 < x < 220]
         n += len(inside)
         off += sum(abs(x - y) > 1 for x, y in inside)
-        if at > 4 * size:
+        if at > size:
             break
     expect(off <= 0.02 * max(n, 1), f"{row['file']} to {out}: {off} of {n} samples of luma differ by more than 1")
 
