@@ -25,7 +25,8 @@ static tgi_av_form planar(int n, int depth, int w, int h)
 /* Components side by side in one plane, component c at offset[c]. */
 static tgi_av_form packed(int n, const int *offset, int step)
 {
-    tgi_av_form f = {.n_components = n, .n_planes = 1, .is_rgb = n > 2, .has_alpha = n == 4};
+    tgi_av_form f = {
+        .n_components = n, .n_planes = 1, .is_rgb = n > 2, .has_alpha = n % 2 == 0};
     for (int c = 0; c < n; c++)
         f.component[c] = (tgi_av_component){.step = step, .offset = offset[c], .depth = 8};
     return f;
@@ -166,6 +167,90 @@ static int64_t seen_at(const stored *s, int64_t y, int64_t x)
                                      : y * w + x;
 }
 
+/* ---- And the way back ---------------------------------------------------------------------- */
+
+static double pixel(const stored *s, const tgi_film_pixels *p, const void *image, int k,
+                    int64_t y, int64_t x)
+{
+    const int64_t at =
+        seen_at(s, tgi_clamp(y, 0, s->info.height - 1), tgi_clamp(x, 0, s->info.width - 1)) *
+            p->samples +
+        k;
+    return p->dtype == TG_DTYPE_U8 ? ((const uint8_t *)image)[at] / 255.0
+                                   : ((const uint16_t *)image)[at] / 65535.0;
+}
+
+static double luma_of(const stored *s, const tgi_film_pixels *p, const meaning *m,
+                      const void *image, int64_t y, int64_t x)
+{
+    return m->red * pixel(s, p, image, 0, y, x) + m->blue * pixel(s, p, image, 2, y, x) +
+           (1 - m->red - m->blue) * pixel(s, p, image, 1, y, x);
+}
+
+/* How much of sample i, the first of which lies at `place`, pixel k counts. */
+static double share_of(int64_t i, int64_t k, int log2, double place)
+{
+    const int64_t n = 1 << log2;
+    const double far = fabs((double)k - ((double)(i * n) + place));
+    if (place == 0 || place == (double)(n - 1))
+        return far < (double)n ? ((double)n - far) / (double)(n * n) : 0;
+    return far < (double)n / 2 ? 1.0 / (double)n : 0;
+}
+
+static double colour_of(const stored *s, const tgi_film_pixels *p, const meaning *m,
+                        const void *image, int c, int64_t i, int64_t j)
+{
+    const int lw = s->info.form.log2_chroma_w, lh = s->info.form.log2_chroma_h;
+    double sum = 0;
+    for (int64_t y = (i << lh) - 8; y < (i << lh) + 16; y++)
+        for (int64_t x = (j << lw) - 8; x < (j << lw) + 16; x++) {
+            const double part = share_of(i, y, lh, m->at_y) * share_of(j, x, lw, m->at_x);
+            if (part > 0)
+                sum +=
+                    part *
+                    (pixel(s, p, image, c == 1 ? 2 : 0, y, x) - luma_of(s, p, m, image, y, x)) /
+                    (2 * (1 - (c == 1 ? m->blue : m->red)));
+        }
+    return sum;
+}
+
+/* Where as_number leads from. */
+static double element_of(const stored *s, const meaning *m, int c, double v)
+{
+    const double black = as_number(s, m, c, 0), step = as_number(s, m, c, 1) - black;
+    return fmin(fmax((v - black) / step, 0), ldexp(1, s->info.form.component[c].depth) - 1);
+}
+
+static void check_back(const stored *s, const meaning *m, const tgi_film_pixels *p,
+                       const void *image)
+{
+    stored made;
+    tgi_av_blank blank = {{0}, {0}};
+    draw(&made, &s->info.form, s->info.width, s->info.height);
+    for (int i = 0; i < s->info.form.n_planes; i++) {
+        blank.plane[i] = made.bytes[i];
+        blank.pitch[i] = made.frame.pitch[i];
+    }
+    void *room = malloc(tgi_film_plane_room(p));
+    tgi_film_planes(p, p->samples, image, &blank, room);
+    double worst = 0;
+    for (int c = 0; c < s->info.form.n_components; c++)
+        for (int64_t y = 0; y < lines(s, c); y++)
+            for (int64_t x = 0; x < columns(s, c); x++) {
+                const double v = chroma(&s->info.form, c) ? colour_of(s, p, m, image, c, y, x)
+                                 : c == 0 && chroma(&s->info.form, 1)
+                                     ? luma_of(s, p, m, image, y, x)
+                                     : pixel(s, p, image, c, y, x);
+                worst =
+                    fmax(worst, fabs(element_of(s, m, c, v) - (double)element(&made, c, y, x)));
+            }
+    CHECK(worst <= (p->dtype == TG_DTYPE_U8 ? 0.5 + 0.001 : 0.5 + 0.06));
+    if (worst > 0.6)
+        printf("back off by %g\n", worst);
+    erase(&made);
+    free(room);
+}
+
 static void check(stored *s, const meaning *m)
 {
     tgi_film_pixels p;
@@ -190,6 +275,7 @@ static void check(stored *s, const meaning *m)
     CHECK(worst <= (most > 255 ? 0.5 + 0.06 : 0.5 + 0.001));
     if (worst > 0.6)
         printf("off by %g\n", worst);
+    check_back(s, m, &p, image);
     free(room);
     free(image);
 }
