@@ -363,6 +363,20 @@ static tg_status write_film(joining *w, tgi_err *err)
     return next_of_film(w, err);
 }
 
+/* Matroska keeps apart by how much sound begins early: its demuxer takes that off the times, and its muxer
+ * does not put it back. */
+static void begin_early(const joining *w, AVPacket *p, const AVStream *to)
+{
+    const AVCodecParameters *c = to->codecpar;
+    if (c->initial_padding <= 0 || c->sample_rate <= 0 ||
+        (strcmp(w->j->container, "matroska") != 0 && strcmp(w->j->container, "webm") != 0))
+        return;
+    const int64_t by =
+        av_rescale_q(c->initial_padding, (AVRational){1, c->sample_rate}, to->time_base);
+    p->pts += by;
+    p->dts += by;
+}
+
 /* No packet is decoded at the time of the one before. In an AVI several frames of sound have one time;
  * each begins where the other ends. */
 static void space_out(joining *w, AVPacket *p, int i, AVStream *to)
@@ -387,6 +401,7 @@ static tg_status write_other(joining *w, tgi_err *err)
     const int i = p->stream_index, to = w->to[i];
     av_packet_rescale_ts(p, w->in.container->streams[i]->time_base,
                          w->out->streams[to]->time_base);
+    begin_early(w, p, w->out->streams[to]);
     space_out(w, p, i, w->out->streams[to]);
     p->stream_index = to;
     p->pos = -1;
