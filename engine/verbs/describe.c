@@ -7,6 +7,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "engine/plan/stage.h"
+#include "engine/verbs/describe_film.h"
 #include "io/npy.h"
 #include "kernels/reduce.h"
 
@@ -186,6 +187,7 @@ static tg_status describe_image(const char *path, tgi_jw *w, tgi_err *err)
     tgi_source *s = NULL;
     TGI_TRY(tgi_source_open(path, &opts, &s, err));
     put_image(w, s->ops->info(s));
+    tgi_describe_film(w, s);
     tgi_source_close(&s);
     return TG_OK;
 }

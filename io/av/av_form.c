@@ -8,7 +8,8 @@
 
 void tgi_av_name(char *to, size_t cap, const char *name)
 {
-    snprintf(to, cap, "%s", name && strcmp(name, "unknown") != 0 ? name : "");
+    const int says = name && strcmp(name, "unknown") != 0 && strcmp(name, "unspecified") != 0;
+    snprintf(to, cap, "%s", says ? name : "");
 }
 
 tg_status tgi_av_form_of(enum AVPixelFormat format, tgi_av_form *o, tgi_err *err)

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """Each member that `tegula info --json` writes stands in docs/reference/json.md, in its section `info`.
 
-    members.py [DESCRIBE.c JSON.md]
+    members.py [DESCRIBE.c JSON.md]      without them the files of the house
 
-The members are the literals in the calls that write JSON in engine/verbs/describe.c. A call whose name is neither a
+The members are the literals in the calls that write JSON in engine/verbs/describe*.c. A call whose name is neither a
 literal nor known here fails, so no member is left out unseen."""
 import os
 import re
 import sys
 
 ROOT = os.environ.get("TG_LINT_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SOURCE = os.path.join(ROOT, "engine", "verbs", "describe.c")
+SOURCES = [os.path.join(ROOT, "engine", "verbs", n) for n in ("describe.c", "describe_film.c")]
 PAGE = os.path.join(ROOT, "docs", "reference", "json.md")
-CALL = r"\b(?:tgi_jw_(?:begin|bool|int|uint|num|str)|put_ints|put_ports)\(&?w, (\"\w+\"|[^,;)]+)"
+CALL = r"\b(?:tgi_jw_(?:begin|bool|int|uint|num|str)|put_ints|put_ports|put_text|put_ratio)\(&?w, (\"\w+\"|[^,;)]+)"
 NAMED = {"NULL": (),  # an element of an array
-         "key": (),  # handed through by put_ints and put_ports
+         "key": (),  # handed through by put_ints and the like
          "g->plain[i]->name": (),  # an operator of the model
          "axis[i]": ("z", "y", "x")}
 ELSEWHERE = ("whole_image_only", "stages", "stage_cuts")  # tgi_stages_json writes them
@@ -23,7 +23,7 @@ ELSEWHERE = ("whole_image_only", "stages", "stage_cuts")  # tgi_stages_json writ
 def members(source):
     """(names, problems) of a file in C."""
     names, problems = set(ELSEWHERE), []
-    body = re.sub(r"static void put_(?:ints|ports)\([^)]*\)", "", source)
+    body = re.sub(r"static void put_(?:ints|ports|text|ratio)\([^)]*\)", "", source)
     for said in re.findall(CALL, body):
         if said.startswith('"'):
             names.add(said.strip('"'))
@@ -39,13 +39,17 @@ def section(page):
 
 
 def main():
-    source, page = sys.argv[1:3] if len(sys.argv) > 2 else (SOURCE, PAGE)
-    with open(source, encoding="utf-8") as f:
-        names, problems = members(f.read())
+    sources, page = ([sys.argv[1]], sys.argv[2]) if len(sys.argv) > 2 else (SOURCES, PAGE)
+    names, problems = set(), []
+    for source in sources:
+        with open(source, encoding="utf-8") as f:
+            found, more = members(f.read())
+        names |= found
+        problems += more
     with open(page, encoding="utf-8") as f:
         told = set(re.findall(r"`(\w+)`", section(f.read())))
     if not {"kind", "series_list", "halo", "number"} <= names or len(names) < 50:
-        problems.append(f"only {len(names)} members were found in {source}")
+        problems.append(f"only {len(names)} members were found in {sources}")
     problems += [f"docs/reference/json.md, info: `{n}` is missing" for n in sorted(names - told)]
     problems += [f"docs/reference/json.md, info: `{n}` is written by nothing" for n in sorted(told - names - {"plan"})]
     print("\n".join(problems + [f"members: {len(names)} checked, {len(problems)} problems"]))
