@@ -198,6 +198,7 @@ static const char *folder_opens_in(const char *path)
 
 const char *cli_opens_in(const char *path)
 {
+    static const char *const films[] = {".mp4", ".m4v", ".mov", ".mkv", ".webm"};
     const char *dot = strrchr(path, '.');
     const size_t n = strlen(path);
     if ((n && path[n - 1] == '/') || is_folder(path))
@@ -208,5 +209,8 @@ const char *cli_opens_in(const char *path)
         return "open with Fiji, QuPath, napari or tifffile";
     if (!dot || strchr(dot, '/'))
         return "a TIFF: open with Fiji, QuPath, napari or tifffile";
+    for (size_t i = 0; i < sizeof films / sizeof films[0]; i++)
+        if (strcmp(dot, films[i]) == 0)
+            return "play it with mpv, VLC or ffplay";
     return "open with any image viewer";
 }

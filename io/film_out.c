@@ -15,6 +15,9 @@
 #define SEGMENT 48
 #define SEGMENT_ALONE 8
 
+/* That a muxer of MP4 keeps of each packet, in a table that doubles. */
+#define PACKET_BYTES ((size_t)144)
+
 static const struct {
     const char *suffix, *container;
     const char *codec; /* where nobody asks for one */
@@ -88,7 +91,7 @@ static const char *like(const tgi_film_frames *of, int lossless)
             of->samples - (of->samples == 2 || of->samples == 4) &&
         (depth > 8) == wide && (f->has_alpha == (of->samples == 2 || of->samples == 4)))
         return f->name;
-    if (of->samples <= 2)
+    if (of->samples <= 2 && lossless)
         return of->samples == 1 ? (wide ? "gray16le" : "gray") : (wide ? "ya16le" : "ya8");
     if (!lossless)
         return wide ? "yuv420p10le" : "yuv420p";
@@ -106,19 +109,40 @@ static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
 {
     tgi_av_form *f = &o->coding.form;
     const char *want = wish->form ? wish->form : like(of, lossless);
-    TGI_TRY(o->ops->form_for(o->coding.codec, want, f, err));
+    const tg_status st = o->ops->form_for(o->coding.codec, want, f, err);
+    if (st != TG_OK)
+        return wish->form ? tgi_fail(err, TG_E_ARG, "--pix-fmt %s: no such frames", wish->form)
+                          : st;
     if (wish->form && strcmp(f->name, wish->form) != 0)
         return tgi_fail(err, TG_E_ARG, "--pix-fmt %s: %s has no such frames; %s is the nearest",
                         wish->form, o->coding.codec, f->name);
-    if (!wish->form && !lossless && halves_odd(f, of->width, of->height))
+    if (!wish->form && !lossless && halves_odd(f, of->width, of->height)) {
         TGI_TRY(o->ops->form_for(
             o->coding.codec, of->dtype == TG_DTYPE_U16 ? "yuv444p10le" : "yuv444p", f, err));
+        snprintf(o->note, sizeof o->note,
+                 "an odd number of rows or columns: stored as %s, which not every player takes",
+                 f->name);
+    }
+    if ((of->samples == 2 || of->samples == 4) &&
+        (!f->has_alpha || strcmp(o->coding.codec, "vp9") == 0))
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "films of codec %s have no alpha, and the pictures do: write a .mov with "
+            "--codec prores or a .mkv with --codec ffv1, or let the network give three "
+            "channels",
+            o->coding.codec);
     return TG_OK;
 }
 
 static void set(char *to, size_t cap, const char *text)
 {
     snprintf(to, cap, "%s", text);
+}
+
+/* These forms of ffmpeg's say their range by their names. */
+static int says_full(const tgi_av_form *f)
+{
+    return strncmp(f->name, "yuvj", 4) == 0;
 }
 
 /* What the numbers mean: as in the film that was read where both have colours in the same way. */
@@ -200,6 +224,17 @@ static tg_status choose_size(tgi_film_out *o, int container, const tgi_film_fram
     return TG_OK;
 }
 
+/* Frames a second as a fraction of numbers that containers hold; 25 where nobody knows. */
+static tgi_av_ratio rate_of(double rate)
+{
+    const double every = rate > 0 ? 1 / rate : 0;
+    if (every >= 1e-4 && every < 2000)
+        return (tgi_av_ratio){1000000, llrint(every * 1e6)};
+    if (every >= 2000 && every < 2e6)
+        return (tgi_av_ratio){1000, llrint(every * 1000)};
+    return (tgi_av_ratio){25, 1};
+}
+
 static void choose_rate(tgi_film_out *o, const tgi_film_frames *of)
 {
     const tgi_av_info *from = of->from;
@@ -207,8 +242,7 @@ static void choose_rate(tgi_film_out *o, const tgi_film_frames *of)
     o->time_base = from && from->has_times && !asked ? from->time_base : (tgi_av_ratio){0, 1};
     o->coding.rate = asked ? of->asked : from ? from->rate : (tgi_av_ratio){0, 1};
     if (!o->coding.rate.num)
-        o->coding.rate = of->rate > 0 ? (tgi_av_ratio){llrint(of->rate * 1000), 1000}
-                                      : (tgi_av_ratio){25, 1};
+        o->coding.rate = rate_of(of->rate);
     if (!o->time_base.num) /* each frame a tick */
         o->time_base = (tgi_av_ratio){o->coding.rate.den, o->coding.rate.num};
 }
@@ -232,6 +266,12 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
         tgi_sat_add(o->frame_bytes, tgi_film_plane_room(&o->pixels)),
         tgi_sat_add(codecs[codec].beside,
                     (size_t)((double)tgi_sat_mul(codecs[codec].per_pixel, pixels) * more)));
+    if (strcmp(o->container, "mp4") == 0 ||
+        strcmp(o->container, "mov") == 0) /* tables of packets */
+        o->bytes = tgi_sat_add(
+            o->bytes,
+            tgi_sat_mul(PACKET_BYTES,
+                        (size_t)(of->frames + (of->from ? of->from->other_packets : 0))));
     o->disk = codecs[codec].disk * samples * (double)wide * (double)of->width *
               (double)of->height * (double)of->frames;
 }
@@ -258,11 +298,17 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         return tgi_fail(err, TG_E_ARG,
                         "--codec %s: films are written as h264, hevc, av1, vp9, ffv1 or prores",
                         name);
+    if (wish->crf > (strcmp(name, "vp9") == 0 || strcmp(name, "av1") == 0 ? 63 : 51) ||
+        (wish->crf >= 0 && codecs[codec].alone))
+        return tgi_fail(err, TG_E_ARG, "--crf %d: %s %s", wish->crf, name,
+                        codecs[codec].alone ? "has no such setting" : "has 0 to 51");
     TGI_TRY(choose_form(o, of, wish, codecs[codec].lossless, err));
     if (!o->ops->holds(o->container, name))
         return tgi_fail(err, TG_E_ARG, "%s: a film of codec %s is no %s: write .mkv or .mov",
                         path, name, o->container);
     choose_tags(&o->coding.form, of);
+    if (says_full(&o->coding.form))
+        set(o->coding.form.range, sizeof o->coding.form.range, "pc");
     if (containers[container].turns && !codecs[codec].says)
         say_all(o);
     TGI_TRY(choose_size(o, container, of, err));

@@ -167,7 +167,7 @@ static void fill_info(film *f)
 
 static tg_status check_declared(const tgi_av_info *a, tgi_err *err)
 {
-    if (a->declared_frames <= a->frames)
+    if (a->declared_frames <= a->frames + a->hidden)
         return TG_OK;
     return tgi_fail(err, TG_E_FORMAT,
                     "the film's header declares %lld frames, %lld are there: it is cut",

@@ -64,7 +64,7 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
 {
     const tgi_mapping *m = &job->map;
     const int64_t n = planes_of_frame(job) * (m->out_samples ? m->out_channels : 1);
-    if (n > 4)
+    if (n > 4 || ((n == 2 || n == 4) && !(job->info->meta.alpha && job->info->samples == n)))
         return tgi_fail(
             err, TG_E_ARG,
             "%s: a frame has grey or RGB, the network gives %lld channels: write .tif",
@@ -128,6 +128,26 @@ static int64_t plane_of(const tg_job *job, int64_t k)
     return tgi_mapping_plane(m, item, k % depth, &sample);
 }
 
+/* All frames of a film, in their order. */
+static int is_whole(const tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    return from && !job->map.planes.n && from->frames == job->film->out.frames &&
+           !tgi_opts_str(job->opts, TGI_OPT_FPS);
+}
+
+/* When the film begins: as the one that was read, but for some of its frames alone, and where its times
+ * count from when a station went on air. */
+static int64_t origin_of(const tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (!from || !from->has_times || tgi_opts_str(job->opts, TGI_OPT_FPS))
+        return 0;
+    const int on_air =
+        strcmp(from->container, "mpegts") == 0 || strcmp(from->container, "mpeg") == 0;
+    return on_air || !is_whole(job) ? tgi_film_source_time(job->source, plane_of(job, 0)) : 0;
+}
+
 static int64_t time_of(void *user, int64_t k)
 {
     const tg_job *job = ((const joining *)user)->job;
@@ -135,22 +155,15 @@ static int64_t time_of(void *user, int64_t k)
     const tgi_av_info *from = tgi_film_source_info(job->source);
     if (!from || !from->has_times || tgi_opts_str(job->opts, TGI_OPT_FPS))
         return k; /* each frame a tick */
-    return k < n ? tgi_film_source_time(job->source, plane_of(job, k))
-                 : tgi_film_source_time(job->source, plane_of(job, n - 1) + 1);
+    return (k < n ? tgi_film_source_time(job->source, plane_of(job, k))
+                  : tgi_film_source_time(job->source, plane_of(job, n - 1) + 1)) -
+           origin_of(job);
 }
 
 static void dropped(void *user, const char *what)
 {
     tg_job *job = ((const joining *)user)->job;
     tgi_job_warn(job, "%s: %s: it is left out", job->set.output, what);
-}
-
-/* All frames of a film, in their order. */
-static int is_whole(const tg_job *job)
-{
-    const tgi_av_info *from = tgi_film_source_info(job->source);
-    return from && !job->map.planes.n && from->frames == job->film->out.frames &&
-           !tgi_opts_str(job->opts, TGI_OPT_FPS);
 }
 
 static tgi_av_join join_of(const joining *w, int fd)
@@ -164,6 +177,7 @@ static tgi_av_join join_of(const joining *w, int fd)
                          .frames = f->frames,
                          .delay = w->delay,
                          .time_base = f->time_base,
+                         .origin = origin_of(job),
                          .rotation = f->pixels.rotation,
                          .flipped = f->pixels.flipped,
                          .user = (void *)(uintptr_t)w,
@@ -185,6 +199,13 @@ static tg_status tell(tg_job *job, tgi_err *err)
                      tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times"
                                                           : "only some frames",
                      job->set.input);
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (from && from->light)
+        tgi_job_warn(
+            job,
+            "%s: what frames of %s tell a display of their light (HDR mastering display, "
+            "light levels) is left out",
+            job->set.output, job->set.input);
     return job->film->out.ops->join_look(&j, err);
 }
 
@@ -258,6 +279,11 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
                            : tgi_fail(err, TG_E_NOMEM, "%s: no memory for a frame", made);
     if (st == TG_OK)
         st = join(w, to.fd, err);
+    if (st == TG_E_NO_SPACE || st == TG_E_IO) {
+        const tgi_err why = *err;
+        st = tgi_fail(err, st, "%.200s: %.200s: make room, then run the same command again",
+                      made, why.text);
+    }
     if (st == TG_OK)
         st = tgi_part_sync(&to, err);
     to.keep = st == TG_OK; /* the journal gives it its name */

@@ -57,8 +57,11 @@ typedef struct tgi_av_info {
     tgi_av_ratio pixel_aspect;
     int interlaced; /* what header or first frame say: 1 interlaced, 0 progressive, -1 nothing */
     int64_t declared_frames; /* what the header says; 0: nothing */
-    int64_t end;             /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
-    int n_streams;           /* of all kinds */
+    int light;      /* frames tell a display of their light (HDR); the container does not */
+    int64_t hidden; /* frames that the film has and does not show (edit lists) */
+    int64_t other_packets; /* of the other tracks */
+    int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
+    int n_streams;         /* of all kinds */
     tgi_av_form form;
 } tgi_av_info;
 
@@ -118,6 +121,8 @@ typedef struct tgi_av_join {
     int64_t frames;
     int delay; /* places by which a packet comes after that of its frame's number, at most */
     tgi_av_ratio time_base; /* of `time` */
+    int64_t
+        origin; /* taken off the times of the other tracks, in ticks of time_base; off `time`, too */
     int rotation,
         flipped; /* for viewing, as in tgi_av_info; only where the container says it */
     void *user;

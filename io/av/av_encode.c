@@ -157,7 +157,7 @@ static tg_status open_codec(tgi_av_encoder *e, const AVCodec *codec, tgi_err *er
     tg_status st = set_options(e, number_of(e->c.codec), &options, err);
     const int r = st == TG_OK ? avcodec_open2(c, codec, &options) : 0;
     if (r < 0)
-        st = tgi_fail(err, r == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_UNSUPPORTED,
+        st = tgi_fail(err, r == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_ARG,
                       "the encoder %s does not take %d x %d %s", codec->name, e->c.width,
                       e->c.height, e->c.form.name);
     else if (st == TG_OK && av_dict_count(options))

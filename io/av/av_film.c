@@ -153,8 +153,10 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
         f->room = room;
     }
     const AVPacket *p = f->packet;
-    if (p->flags & AV_PKT_FLAG_DISCARD)
+    if (p->flags & AV_PKT_FLAG_DISCARD) {
+        f->info.hidden++;
         return TG_OK;
+    }
     if (p->pts != AV_NOPTS_VALUE && (f->n_packets == 0 || p->pts >= f->last)) {
         f->last = p->pts;
         f->last_for = p->duration;
@@ -171,7 +173,9 @@ static tg_status read_packets(tgi_av_film *f, tgi_err *err)
             return f->in.read_error || tgi_av_input_cancelled(&f->in)
                        ? tgi_av_failed(&f->in, r, "the film's data", err)
                        : TG_OK;
-        const tg_status st = f->packet->stream_index == f->stream ? note_packet(f, err) : TG_OK;
+        const int ours = f->packet->stream_index == f->stream;
+        const tg_status st = ours ? note_packet(f, err) : TG_OK;
+        f->info.other_packets += !ours;
         av_packet_unref(f->packet);
         TGI_TRY(st);
     }
@@ -278,7 +282,9 @@ static void take_rotation(tgi_av_film *f)
     if (f->info.flipped)
         av_display_matrix_flip(m, 1, 0);
     const double left = av_display_rotation_get(m); /* counterclockwise */
-    f->info.rotation = isnan(left) ? 0 : (int)(((lround(-left / 90) % 4) + 4) % 4) * 90;
+    const int turns = isnan(left) ? 0 : (int)(((lround(-left / 90) % 4) + 4) % 4);
+    /* The matrix mirrors what is turned already: the same as mirrored first, then turned the other way. */
+    f->info.rotation = 90 * (f->info.flipped ? (4 - turns) % 4 : turns);
 }
 
 static void take_header(tgi_av_film *f)
@@ -324,6 +330,8 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     int there;
     TGI_TRY(begin(f, err));
     take_header(f);
+    for (unsigned i = 0; i < f->in.container->nb_streams; i++)
+        f->in.container->streams[i]->discard = AVDISCARD_DEFAULT; /* all are counted */
     TGI_TRY(read_packets(f, err));
     TGI_TRY(sort_times(f, err));
     TGI_TRY(count_frames(f, err));
@@ -334,6 +342,12 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT, "a film without a frame that can be decoded");
     f->info.width = f->frame->width;
     f->info.height = f->frame->height;
+    const AVStream *s = f->in.container->streams[f->stream];
+    f->info.light =
+        (av_frame_get_side_data(f->frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA) &&
+         !av_stream_get_side_data(s, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, NULL)) ||
+        (av_frame_get_side_data(f->frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL) &&
+         !av_stream_get_side_data(s, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, NULL));
     if (f->frame->interlaced_frame) /* a raw stream has no header that says it */
         f->info.interlaced = 1;
     TGI_TRY(take_form(f, err));

@@ -105,7 +105,8 @@ static tg_status turn(AVStream *s, int rotation, int flipped, tgi_err *err)
         (int32_t *)(void *)av_stream_new_side_data(s, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof *m);
     if (!m)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-    av_display_rotation_set(m, rotation);
+    av_display_rotation_set(m, flipped ? -rotation
+                                       : rotation); /* it is mirrored behind the turn */
     if (flipped)
         av_display_matrix_flip(m, 1, 0);
     return TG_OK;
@@ -135,6 +136,8 @@ static tg_status add_film(joining *w, tgi_err *err)
         (p->extradata && memcmp(first.header, p->extradata, first.header_bytes) != 0))
         return tgi_fail(err, TG_E_CHANGED,
                         "what encodes the film is not what began it: give -y to start over");
+    if (p->codec_id == AV_CODEC_ID_HEVC && strcmp(j->container, "matroska") != 0)
+        p->codec_tag = MKTAG('h', 'v', 'c', '1'); /* what everybody plays */
     w->film->time_base = tgi_av_rational(j->time_base);
     w->film->avg_frame_rate = w->film->r_frame_rate = tgi_av_rational(j->coding->rate);
     w->film->sample_aspect_ratio = p->sample_aspect_ratio;
@@ -181,7 +184,8 @@ static int takes(const joining *w, const AVStream *track)
     AVStream *a = r < 0 ? NULL : avformat_new_stream(o, NULL),
              *b = a ? avformat_new_stream(o, NULL) : NULL;
     if (b && avcodec_parameters_copy(a->codecpar, w->film->codecpar) >= 0 &&
-        avcodec_parameters_copy(b->codecpar, track->codecpar) >= 0) {
+        avcodec_parameters_copy(b->codecpar, track->codecpar) >= 0 &&
+        av_dict_copy(&b->metadata, track->metadata, 0) >= 0) {
         a->time_base = w->film->time_base;
         b->time_base = track->time_base;
         b->codecpar->codec_tag = tag_for(o->oformat, track->codecpar);
@@ -197,6 +201,14 @@ static int takes(const joining *w, const AVStream *track)
     return b && r >= 0;
 }
 
+/* Chapters and the clock of a MOV are tracks of their own there, which its muxer makes again. */
+static int is_of_the_container(const joining *w, const AVStream *s)
+{
+    return s->codecpar->codec_type == AVMEDIA_TYPE_DATA &&
+           (s->codecpar->codec_tag == MKTAG('t', 'm', 'c', 'd') ||
+            (s->codecpar->codec_id == AV_CODEC_ID_BIN_DATA && w->in.container->nb_chapters));
+}
+
 static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_err *err)
 {
     char why[120];
@@ -204,10 +216,11 @@ static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_er
     const int cover = (from->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
     *index = -1;
     if (avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1 ||
-        (cover && strcmp(f->name, "mp4") != 0 && strcmp(f->name, "mov") != 0) ||
-        !takes(w, from)) {
-        snprintf(why, sizeof why, "%s does not hold it", w->j->container);
-        leave_out(w, from, why);
+        (cover && strcmp(f->name, "mp4") != 0) || !takes(w, from)) {
+        snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
+                 cover ? " as a cover" : "");
+        if (!is_of_the_container(w, from))
+            leave_out(w, from, why);
         return TG_OK;
     }
     AVStream *s = avformat_new_stream(w->out, NULL);
@@ -252,6 +265,24 @@ static tg_status copy_words(joining *w, tgi_err *err)
     return TG_OK;
 }
 
+/* Of the film itself: words, and what a display is told of its light. */
+static tg_status copy_film(joining *w, const AVStream *from, tgi_err *err)
+{
+    if (av_dict_copy(&w->film->metadata, from->metadata, 0) < 0)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    for (int i = 0; i < from->nb_side_data; i++) {
+        const AVPacketSideData *d = &from->side_data[i];
+        if (d->type != AV_PKT_DATA_MASTERING_DISPLAY_METADATA &&
+            d->type != AV_PKT_DATA_CONTENT_LIGHT_LEVEL)
+            continue;
+        uint8_t *room = av_stream_new_side_data(w->film, d->type, d->size);
+        if (!room)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+        memcpy(room, d->data, d->size);
+    }
+    return TG_OK;
+}
+
 static tg_status add_others(joining *w, tgi_err *err)
 {
     if (!w->j->from)
@@ -266,8 +297,8 @@ static tg_status add_others(joining *w, tgi_err *err)
         w->last[i] = w->written[i] = AV_NOPTS_VALUE;
         if ((int)i != film)
             TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
-        else if (av_dict_copy(&w->film->metadata, c->streams[i]->metadata, 0) < 0)
-            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+        else
+            TGI_TRY(copy_film(w, c->streams[i], err));
         c->streams[i]->discard = w->to[i] < 0 ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
     }
     av_dict_set(&w->film->metadata, "encoder", NULL, 0);
@@ -399,6 +430,10 @@ static tg_status write_other(joining *w, tgi_err *err)
 {
     AVPacket *p = w->other;
     const int i = p->stream_index, to = w->to[i];
+    const int64_t off = av_rescale_q(w->j->origin, tgi_av_rational(w->j->time_base),
+                                     w->in.container->streams[i]->time_base);
+    p->pts -= off;
+    p->dts -= off;
     av_packet_rescale_ts(p, w->in.container->streams[i]->time_base,
                          w->out->streams[to]->time_base);
     begin_early(w, p, w->out->streams[to]);
@@ -419,7 +454,7 @@ static int film_is_next(const joining *w)
     const AVPacket *a = w->packet, *b = w->other;
     if (!a->data || !w->has_other)
         return a->data != NULL;
-    return av_compare_ts(a->dts, tgi_av_rational(w->j->time_base), b->dts,
+    return av_compare_ts(a->dts + w->j->origin, tgi_av_rational(w->j->time_base), b->dts,
                          w->in.container->streams[b->stream_index]->time_base) <= 0;
 }
 
@@ -429,7 +464,8 @@ static tg_status write_packets(joining *w, tgi_err *err)
     TGI_TRY(next_of_others(w, err));
     while (w->packet->data || w->has_other) {
         if (w->j->cancelled && w->j->cancelled())
-            return tgi_fail(err, TG_E_CANCELLED, "stopped while a film was joined");
+            return tgi_fail(err, TG_E_CANCELLED,
+                            "stopped while the film was made; the same command goes on");
         if (film_is_next(w))
             TGI_TRY(write_film(w, err));
         else

@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -215,6 +216,40 @@ def a_rate_that_is_asked_for():
     expect(run("run", "-m", network(3), "shot_%03d.png", "-o", "o.mkv", "-y", "--fps", "0")[0] == 64, "--fps 0")
 
 
+def what_is_not_shown_is_no_damage():
+    """A film cut by copying packets has frames in front that its edit list hides; one from the air begins at any time."""
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-ss", "1.03", "-i", sample("bikes.mp4"), "-t", "1", "-c", "copy", "cut.mp4"], check=True)
+    code, _, err = run("run", "-m", network(3), "cut.mp4", "-o", "o.mp4", "-y", "--normalize", "none")
+    expect(code == 0, f"a film that hides frames: {code}: {err}")
+    same = code or max(abs(a - b) for a, b in zip(times("cut.mp4"), times("o.mp4"))) < 0.0011
+    expect(same, f"a film that hides frames: {times('cut.mp4')[:3]}, {times('o.mp4')[:3]}")
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", sample("realshort.mp4"), "-c", "copy", "-output_ts_offset", "40000", "air.ts"], check=True)
+    code, _, err = run("run", "-m", network(3), "air.ts", "-o", "o.mp4", "-y", "--normalize", "none")
+    expect(code == 0 and times("o.mp4")[0] < 1 and len(times("o.mp4")) == 36, f"from the air: {code}: {err}")
+    late = max(abs(a - times("air.ts")[0] - b) for a, b in zip(times("air.ts"), times("o.mp4")))
+    expect(late < 0.0011, f"from the air: {late} s off")
+    code, _, err = run("run", "-m", network(3), sample("bikes.mp4"), "-o", "o.mp4", "-y", "--normalize", "none", "--planes", "50-59")
+    expect(code == 0 and times("o.mp4")[0] == 0 and len(times("o.mp4")) == 10, f"some frames: {code}: {err}")
+
+
+def pictures_hours_apart():
+    """Of a stack by its time increment, however long; ImageJ's finterval."""
+    head = b"ImageJ=1.53k\nimages=3\nframes=3\nfinterval=%s\nunit=pixel\nloop=false\n\0"
+    for every in (b"0.7", b"90", b"3600"):
+        body, text = bytes(range(48)) * 3, head % every
+        entries = [(256, 4, 1, 8), (257, 4, 1, 6), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (270, 2, len(text), 200),
+                   (273, 4, 1, 8), (277, 3, 1, 1), (278, 4, 1, 6), (279, 4, 1, 48)]
+        data = b"II*\0" + struct.pack("<I", 500) + body
+        data = data.ljust(200, b"\0") + text
+        data = data.ljust(500, b"\0") + struct.pack("<H", len(entries))
+        data += b"".join(struct.pack("<HHII", *e) for e in entries) + b"\0\0\0\0"
+        with open("stack.tif", "wb") as f:
+            f.write(data)
+        code, _, err = run("run", "-m", network(1), "stack.tif", "-o", "o.mov", "-y", "--normalize", "none", "--codec", "ffv1")
+        want = [k * float(every) for k in range(3)]
+        expect(code == 0 and times("o.mov") == want, f"every {every} s: {code}: {times('o.mov') if code == 0 else err}")
+
+
 # ---- Stops ---------------------------------------------------------------------------------------------------------------
 
 
@@ -295,7 +330,9 @@ def what_is_refused():
     same = network(3)
     for out, words, code, says in (("o.mp4", ("--codec", "ffv1"), 64, "no mp4"), ("o.mp4", ("--dtype", "float32"), 64, "--dtype"),
                                    ("o.mp4", ("--compress", "zstd"), 64, "TIFF"), ("o.mp4", ("--pix-fmt", "yuv411p"), 64, "--pix-fmt"),
-                                   ("o.mp4", ("--ram", "12MiB"), 71, "--ram")):
+                                   ("o.mp4", ("--ram", "12MiB"), 71, "--ram"),
+                                   ("o.mp4", ("--crf", "60"), 64, "--crf"), ("o.mkv", ("--codec", "ffv1", "--crf", "3"), 64, "--crf"),
+                                   ("o.mp4", ("--pix-fmt", "nonsense"), 64, "nonsense")):
         got, _, err = run("run", "-m", same, film, "-o", out, "-y", "--normalize", "none", *words)
         expect(got == code and says in err, f"{words}: {got}: {err}")
     got, _, err = run("run", "-m", same, sample("interlaced_mbaff.264"), "-o", "o.mp4", "-y", "--normalize", "none")
@@ -321,6 +358,8 @@ def main():
             encoded(row, "h264", "o.mp4")
         rgb_is_exact()
         a_rate_that_is_asked_for()
+        what_is_not_shown_is_no_damage()
+        pictures_hours_apart()
         for codec, out in (("hevc", "o.mp4"), ("vp9", "o.webm"), ("prores", "o.mov"), ("av1", "o.mkv")):
             encoded(by["realshort.mp4"], codec, out)
         killed_runs_go_on(by["carphone_pristine.mp4"], ".mp4", 40 if ALL else 6)
