@@ -235,7 +235,7 @@ static tgi_av_ratio rate_of(double rate)
     return (tgi_av_ratio){25, 1};
 }
 
-static void choose_rate(tgi_film_out *o, const tgi_film_frames *of)
+static tg_status choose_rate(tgi_film_out *o, const tgi_film_frames *of, tgi_err *err)
 {
     const tgi_av_info *from = of->from;
     const int asked = of->asked.num > 0;
@@ -245,6 +245,14 @@ static void choose_rate(tgi_film_out *o, const tgi_film_frames *of)
         o->coding.rate = rate_of(of->rate);
     if (!o->time_base.num) /* each frame a tick */
         o->time_base = (tgi_av_ratio){o->coding.rate.den, o->coding.rate.num};
+    if (o->coding.rate.num > 1000 * o->coding.rate.den &&
+        (strcmp(o->container, "matroska") == 0 || strcmp(o->container, "webm") == 0))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%lld frames a second: %s has times in milliseconds: write .mov or .mp4, or "
+            "give another --fps",
+            (long long)(o->coding.rate.num / o->coding.rate.den), o->container);
+    return TG_OK;
 }
 
 static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
@@ -312,7 +320,7 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     if (containers[container].turns && !codecs[codec].says)
         say_all(o);
     TGI_TRY(choose_size(o, container, of, err));
-    choose_rate(o, of);
+    TGI_TRY(choose_rate(o, of, err));
     o->coding.crf = wish->crf;
     o->coding.speed = wish->speed;
     o->coding.segment = codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;

@@ -24,7 +24,7 @@ typedef struct tgi_film_out {
     size_t frame_bytes; /* of the picture */
     size_t bytes;       /* that encoding takes, the picture and libav's memory included */
     double disk;        /* bytes of all frames; of what is lossless at most, else a guess */
-    char text[160];     /* in words: "h264 (yuv420p, crf 18) in mp4" */
+    char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
     char note[200];     /* what of the film that was read changes; "" nothing */
 } tgi_film_out;
 
@@ -46,7 +46,7 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err);
 
 /* Of a source that is a film: what it says of itself, when a frame is shown (k = frames: when the last
- * is over), and its file; else NULL, TGI_AV_NO_TIME. */
+ * is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
 

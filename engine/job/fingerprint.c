@@ -180,8 +180,9 @@ static void add_output(tgi_lines *t, const tg_job *job)
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
     tgi_lines_add(t, "pyramid", "%d", (int)tgi_opts_pyramid(job->opts));
     if (job->film)
-        tgi_lines_add(t, "film", "%s crf=%d, %s", job->film->out.text,
-                      job->film->out.coding.crf, job->film->out.ops->version());
+        tgi_lines_add(t, "film", "%s crf=%d rate=%lld/%lld, %s", job->film->out.text,
+                      job->film->out.coding.crf, (long long)job->film->out.coding.rate.num,
+                      (long long)job->film->out.coding.rate.den, job->film->out.ops->version());
     if (job->set.writer)
         tgi_lines_add(t, "format", "%s", job->set.writer->name);
     tgi_lines_add(t, "on_bad_tile", "%s", job->bad ? "fill" : "stop");

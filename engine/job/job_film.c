@@ -40,10 +40,10 @@ static tg_status read_rate(const char *text, tgi_av_ratio *out, tgi_err *err)
     *out = (tgi_av_ratio){0, 1};
     if (!text)
         return TG_OK;
-    if (end != text && *end == '/')
+    if (end != text && *end == '/' && n == floor(n))
         by = strtod(end + 1, &end);
-    if (end == text || *end || !(n > 0) || !(by >= 1) || !(n / by >= 0.001) ||
-        !(n / by <= 10000) || n > 1e9 || by > 1e9)
+    if (end == text || *end || !(n > 0) || !(by >= 1) || by != floor(by) ||
+        !(n / by >= 0.001) || !(n / by <= 10000) || n > 1e9 || by > 1e9)
         return tgi_fail(err, TG_E_ARG, "--fps %s: frames a second, as 25, 29.97 or 30000/1001",
                         text);
     *out = by == 1 ? (tgi_av_ratio){llrint(n * 1000), 1000}
@@ -80,6 +80,9 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
                         "%s: the network makes %lld frames of %lld, and nothing says when they "
                         "are shown: write .tif",
                         job->set.output, (long long)m->out_extent[0], (long long)m->extent[0]);
+    if (job->set.writer)
+        return tgi_fail(err, TG_E_ARG, "--format imagej is a TIFF, and %s is a film",
+                        job->set.output);
     if (job->set.compress.kind != TGI_COMPRESS_NONE || tgi_opts_pyramid(job->opts))
         return tgi_fail(err, TG_E_ARG, "%s: --compress and --pyramid are for TIFF",
                         job->set.output);
@@ -90,6 +93,19 @@ static int64_t frames_of(const tg_job *job)
 {
     const tgi_mapping *m = &job->map;
     return m->n_items * m->out_extent[0] / (m->loops_samples ? m->loop[m->n_loop - 1].size : 1);
+}
+
+/* A network over volumes makes all frames of a cell before the next cell. */
+tg_status tgi_job_film_check(const tg_job *job, tgi_err *err)
+{
+    const tgi_tiling *t = &job->plan.choice.tiling;
+    if (!job->film || job->map.spatial != 3 || (t->n_cut[1] <= 1 && t->n_cut[2] <= 1))
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_UNSUPPORTED,
+        "%s: the network takes volumes, and the plan cuts frames, whose parts would come "
+        "apart: leave out --tile, give more --ram, or write .tif",
+        job->set.output);
 }
 
 static tgi_film_wish wish_of(const tg_job *job)
@@ -183,6 +199,7 @@ static tgi_av_join join_of(const joining *w, int fd)
                          .user = (void *)(uintptr_t)w,
                          .packet = packet,
                          .time = time_of,
+                         .dropped = dropped,
                          .cancelled = tgi_cancel_signal};
 }
 
@@ -190,8 +207,7 @@ static tgi_av_join join_of(const joining *w, int fd)
 static tg_status tell(tg_job *job, tgi_err *err)
 {
     const joining w = {.job = job};
-    tgi_av_join j = join_of(&w, -1);
-    j.dropped = dropped;
+    const tgi_av_join j = join_of(&w, -1);
     if (job->film->out.note[0])
         tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
     if (!j.from && tgi_film_source_info(job->source))

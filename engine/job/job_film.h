@@ -19,11 +19,13 @@ tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err);
  * planes are no frames. */
 tg_status tgi_job_film_make(tg_job *job, tgi_err *err);
 void tgi_job_film_free(tg_job *job);
+/* TG_E_UNSUPPORTED: as it is planned, frames do not come one after the other. */
+tg_status tgi_job_film_check(const tg_job *job, tgi_err *err);
 /* The layout that the journal of the job's output has. */
 const tgi_sink_layout *tgi_job_stored(const tg_job *job);
 /* Make the film out of the packets: before tgi_journal_finish. */
 tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
-/* Memory that this takes beside tgi_film_out.bytes, which are free by then. */
+/* Memory that encoding takes; joining takes less, and comes when the encoders are gone. */
 size_t tgi_job_film_bytes(const tg_job *job);
 
 #endif

@@ -39,7 +39,7 @@ typedef struct run {
     tg_trace memory; /* of the library's pool: a debug line after each step */
     char *fingerprint;
     int start_over; /* nothing to go on from, or another job's and -y was given */
-    int found;      /* the journal had something, if only a part of a segment of a film */
+    int64_t found;  /* the journal had something, if only a part of a segment of a film */
     int settled;    /* all was there: only what the end leaves was to be done */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
 } run;
@@ -300,14 +300,16 @@ static tg_status repair(run *r, tgi_err *err)
     TGI_TRY(tgi_commit_flush(r->commit, err));
     r->all.t_check = tgi_seconds();
     TGI_TRY(tgi_journal_recheck(r->journal, reread_tick, r, &damaged, err));
-    r->repairs = damaged && r->film ? tgi_film_tiles_look_again(r->film) : damaged;
+    r->repairs = damaged && r->film
+                     ? tgi_min(tgi_film_tiles_look_again(r->film), r->tiles_before)
+                     : damaged;
     if (!damaged)
         return TG_OK;
     tgi_job_warn(
         r->all.job,
         "%s.partial: %lld of the %lld tiles that the interrupted run left were damaged "
         "and are computed again",
-        r->all.job->set.output, (long long)r->repairs, (long long)r->tiles_before);
+        r->all.job->set.output, (long long)damaged, (long long)r->found);
     return tgi_pass_walk(&r->all.pass, err);
 }
 
@@ -385,7 +387,7 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (st != TG_OK)
         return st;
     TGI_TRY(open_tiles(r, err));
-    r->found = tgi_journal_appended(r->journal) > 0;
+    r->found = tgi_journal_appended(r->journal);
     r->tiles_before = r->tiles.appended(r->tiles.user);
     tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model);
     return TG_OK;

@@ -567,6 +567,7 @@ static tg_status check_output(tg_job *job, tgi_err *err)
 {
     tgi_image_meta meta;
     tgi_mapping_meta(&job->map, job->info, &meta);
+    TGI_TRY(tgi_job_film_check(job, err));
     return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
 }
 

@@ -26,6 +26,8 @@
 #include <time.h>
 
 #define STACK_BYTES (256u * 1024u)
+#define COMMITTER_BYTES                                                                        \
+    (1024u * 1024u) /* of a film it runs an encoder, of which 172 KiB were seen */
 #define MAX_ENCODERS 64
 
 typedef enum cell_state { FREE, FILLING, QUEUED, ENCODING, READY } cell_state;
@@ -251,9 +253,9 @@ static void *committer_main(void *arg)
     return NULL;
 }
 
-static tg_status start(pthread_t *t, void *(*fn)(void *), void *arg, tgi_err *err)
+static tg_status start(pthread_t *t, size_t stack, void *(*fn)(void *), void *arg, tgi_err *err)
 {
-    const int e = tgi_thread_start(t, STACK_BYTES, fn, arg);
+    const int e = tgi_thread_start(t, stack, fn, arg);
     return e ? tgi_fail(err, TG_E_NOMEM, "no memory for a writer's thread: %s", strerror(e))
              : TG_OK;
 }
@@ -263,10 +265,10 @@ static tg_status start(pthread_t *t, void *(*fn)(void *), void *arg, tgi_err *er
 static tg_status start_threads(tgi_commit *c, tgi_err *err)
 {
     for (int i = 0; i < c->n_encoders; i++) {
-        TGI_TRY(start(&c->encoders[i].thread, encoder_main, &c->encoders[i], err));
+        TGI_TRY(start(&c->encoders[i].thread, STACK_BYTES, encoder_main, &c->encoders[i], err));
         c->started_encoders++;
     }
-    TGI_TRY(start(&c->committer, committer_main, c, err));
+    TGI_TRY(start(&c->committer, COMMITTER_BYTES, committer_main, c, err));
     c->started_committer = 1;
     return TG_OK;
 }

@@ -23,7 +23,7 @@ typedef struct tgi_commit tgi_commit;
 
 /* Bytes of memory a window takes, encoder state included (64-byte aligned block). */
 size_t tgi_commit_bytes(const tgi_sink_layout *layout, int window, int encoders);
-/* Threads it starts (256 KiB stacks): the committer, and the encoders when compressing. */
+/* Threads it starts (stacks of 256 KiB, the committer's of 1 MiB): the committer, and the encoders when compressing. */
 int tgi_commit_threads(const tgi_sink_layout *layout, int encoders);
 
 typedef struct tgi_commit_opts {

@@ -14,9 +14,9 @@ struct tgi_film_tiles {
     const tgi_film_out *film;
     const tgi_sink_layout *layout;
     tgi_journal *packets;
-    int64_t planes;     /* of a frame, each of layout->samples channels */
-    int64_t tiles;      /* of a frame */
-    int64_t n_segments; /* */
+    int64_t planes; /* of a frame, each of layout->samples channels */
+    int64_t tiles;  /* of a frame */
+    int64_t n_segments;
     atomic_uchar *done; /* segments whose packets are all there */
     char *picture;      /* the frame that is being put together */
     int64_t frame, got; /* its number, and tiles of it; -1: none */

@@ -36,10 +36,11 @@ static tg_status no_journal(const looking *l, tg_output_status *out, tgi_err *er
     char partial[PATH_MAX + 16];
     snprintf(partial, sizeof partial, "%s.partial", l->output);
     if (stat(partial, &st) == 0)
-        return tgi_fail(err, TG_E_NOT_FOUND,
-                        "%s is being written, or was when its run was stopped: arrays have no "
-                        "journal to look at",
-                        l->output);
+        return tgi_fail(
+            err, TG_E_NOT_FOUND,
+            "%s.partial is there and no journal to look at: arrays, which keep none, are "
+            "being written, or were when their run was stopped",
+            l->output);
     if (stat(l->output, &st) != 0)
         return tgi_fail(err, TG_E_NOT_FOUND,
                         "%s: there is no such output, finished or not: is the name that of -o?",

@@ -27,11 +27,14 @@ typedef struct joining {
     int write_error; /* errno of the file */
     tgi_av_encoder *encoder;
     AVStream *film;
-    tgi_av_input in;                /* of the other tracks; closed: there are none */
-    int to[64];                     /* stream of `out` for each of its; -1: left out */
-    AVPacket *packet, *other;       /* the next of each */
-    int64_t next;                   /* number of `packet` in the order of decoding */
-    int has_other;                  /* `other` is there */
+    tgi_av_input in;          /* of the other tracks; closed: there are none */
+    int to[64];               /* stream of `out` for each of its; -1: left out */
+    AVPacket *packet, *other; /* the next of each */
+    int64_t next;             /* number of `packet` in the order of decoding */
+    int known;                /* tracks of the other film when it was opened */
+    int telling;              /* what is left out is told */
+    int late;                 /* a track came to light behind the header, which was told */
+    int has_other;            /* `other` is there */
     int64_t last[64], last_for[64]; /* time of decoding of each track's last packet, */
     int64_t written[64];            /* and as it was written */
 } joining;
@@ -151,7 +154,7 @@ static void leave_out(const joining *w, const AVStream *s, const char *why)
     const char *kind = av_get_media_type_string(s->codecpar->codec_type);
     snprintf(text, sizeof text, "track %d (%s, %s): %s", s->index, kind ? kind : "unknown",
              avcodec_get_name(s->codecpar->codec_id), why);
-    if (w->j->dropped)
+    if (w->telling && w->j->dropped)
         w->j->dropped(w->j->user, text);
 }
 
@@ -292,9 +295,12 @@ static tg_status add_others(joining *w, tgi_err *err)
     TGI_TRY(tgi_av_input_begin(&w->in, err));
     const AVFormatContext *c = w->in.container;
     const int film = tgi_av_first_video(c);
-    for (unsigned i = 0; i < c->nb_streams && i < 64; i++) {
+    for (int i = 0; i < 64; i++) { /* some demuxers find tracks while they read */
         w->to[i] = -1;
         w->last[i] = w->written[i] = AV_NOPTS_VALUE;
+    }
+    w->known = (int)c->nb_streams;
+    for (unsigned i = 0; i < c->nb_streams && i < 64; i++) {
         if ((int)i != film)
             TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
         else
@@ -371,6 +377,11 @@ static tg_status next_of_others(joining *w, tgi_err *err)
                        ? tgi_av_failed(&w->in, r, "the film's other tracks", err)
                        : TG_OK;
         const int i = w->other->stream_index;
+        if (i >= w->known && !w->late && w->j->dropped)
+            w->j->dropped(
+                w->j->user,
+                "a track that begins later than the others is not seen in the header");
+        w->late |= i >= w->known;
         if (i < 0 || i >= 64 || w->to[i] < 0)
             continue;
         complete_times(w, w->other);
@@ -495,6 +506,7 @@ static tg_status write_all(joining *w, tgi_err *err)
 /* What of the other film's tracks has no place here. */
 static tg_status look(joining *w, tgi_err *err)
 {
+    w->telling = 1;
     TGI_TRY(open_output(w, err));
     w->film = avformat_new_stream(w->out, NULL);
     if (!w->film)

@@ -332,7 +332,9 @@ def what_is_refused():
                                    ("o.mp4", ("--compress", "zstd"), 64, "TIFF"), ("o.mp4", ("--pix-fmt", "yuv411p"), 64, "--pix-fmt"),
                                    ("o.mp4", ("--ram", "12MiB"), 71, "--ram"),
                                    ("o.mp4", ("--crf", "60"), 64, "--crf"), ("o.mkv", ("--codec", "ffv1", "--crf", "3"), 64, "--crf"),
-                                   ("o.mp4", ("--pix-fmt", "nonsense"), 64, "nonsense")):
+                                   ("o.mp4", ("--pix-fmt", "nonsense"), 64, "nonsense"),
+                                   ("o.mkv", ("--fps", "5000"), 64, "milliseconds"), ("o.mp4", ("--format", "imagej"), 64, "is a film"),
+                                   ("o.mp4", ("--fps", "25.5/2"), 64, "--fps")):
         got, _, err = run("run", "-m", same, film, "-o", out, "-y", "--normalize", "none", *words)
         expect(got == code and says in err, f"{words}: {got}: {err}")
     got, _, err = run("run", "-m", same, sample("interlaced_mbaff.264"), "-o", "o.mp4", "-y", "--normalize", "none")
