@@ -218,8 +218,8 @@ def test(lab, rest):
     plane = array(lab.path("plane.npy"), (4096, 4096))
     stack = lab.path("stack")
     os.mkdir(stack)
-    for k in range(3):
-        picture(os.path.join(stack, "p%d.tif" % k), 300, 200, seed=k)
+    for k in range(12):  # so many that a fast machine is still at it when it is held
+        picture(os.path.join(stack, "p%02d.tif" % k), 300, 200, seed=k)
     run = ["run", "-m", net, "--threads", "1", "--tile", "128x128", "--ram", "64MiB"]
 
     whole = Case(lab, "run", run, image, ".tif")
@@ -249,7 +249,7 @@ def test(lab, rest):
     arrays.refused(overwritten, late=True)
     Case(lab, "image-to-array", run[:5], image, ".npy").refused(overwritten, late=True)
 
-    member = os.path.join(stack, "p2.tif")
+    member = os.path.join(stack, "p11.tif")
     files = Case(lab, "stack", run, stack, ".tif", member)
     files.refused(overwritten, late=True)
 
