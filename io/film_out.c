@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,20 @@ static const struct {
     {"ffv1", 1, 1, 0, 175, (size_t)16 << 20, 1.1},
     {"prores", 1, 0, 0, 24, (size_t)16 << 20, 0.5},
 };
+
+/* One more thing that changes. */
+static void note(tgi_film_out *o, const char *fmt, ...) TGI_PRINTF(2, 3);
+static void note(tgi_film_out *o, const char *fmt, ...)
+{
+    va_list args;
+    size_t n = strlen(o->note);
+    if (n)
+        n += (size_t)snprintf(o->note + n, sizeof o->note - n, "; ");
+    va_start(args, fmt);
+    if (n < sizeof o->note)
+        vsnprintf(o->note + n, sizeof o->note - n, fmt, args);
+    va_end(args);
+}
 
 static int container_of(const char *path)
 {
@@ -105,7 +120,7 @@ static int halves_odd(const tgi_av_form *f, int64_t width, int64_t height)
 }
 
 static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
-                             const tgi_film_wish *wish, int lossless, tgi_err *err)
+                             const tgi_film_wish *wish, int lossless, int turns, tgi_err *err)
 {
     tgi_av_form *f = &o->coding.form;
     const char *want = wish->form ? wish->form : like(of, lossless);
@@ -116,12 +131,13 @@ static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
     if (wish->form && strcmp(f->name, wish->form) != 0)
         return tgi_fail(err, TG_E_ARG, "--pix-fmt %s: %s has no such frames; %s is the nearest",
                         wish->form, o->coding.codec, f->name);
-    if (!wish->form && !lossless && halves_odd(f, of->width, of->height)) {
+    const int lies = of->from && turns && of->from->rotation % 180; /* stored on its side */
+    if (!wish->form && !lossless &&
+        halves_odd(f, lies ? of->height : of->width, lies ? of->width : of->height)) {
         TGI_TRY(o->ops->form_for(
             o->coding.codec, of->dtype == TG_DTYPE_U16 ? "yuv444p10le" : "yuv444p", f, err));
-        snprintf(o->note, sizeof o->note,
-                 "an odd number of rows or columns: stored as %s, which not every player takes",
-                 f->name);
+        note(o, "an odd number of rows or columns: stored as %s, which not every player takes",
+             f->name);
     }
     if ((of->samples == 2 || of->samples == 4) &&
         (!f->has_alpha || strcmp(o->coding.codec, "vp9") == 0))
@@ -184,9 +200,8 @@ static void say_all(tgi_film_out *o)
         return;
     if (strcmp(f->range, "pc") == 0) {
         set(f->range, sizeof f->range, "tv");
-        snprintf(o->note, sizeof o->note,
-                 "a %s of %s does not say that its range is full: it is limited", o->container,
-                 o->coding.codec);
+        note(o, "a %s of %s does not say that its range is full: it is limited", o->container,
+             o->coding.codec);
     }
     for (size_t i = 0; i < sizeof with / sizeof with[0]; i++)
         if (strcmp(with[i].matrix, f->matrix) == 0 && (!f->primaries[0] || !f->transfer[0])) {
@@ -217,9 +232,8 @@ static tg_status choose_size(tgi_film_out *o, int container, const tgi_film_fram
         if (side && o->coding.pixel_aspect.num)
             o->coding.pixel_aspect =
                 (tgi_av_ratio){o->coding.pixel_aspect.den, o->coding.pixel_aspect.num};
-        snprintf(o->note, sizeof o->note,
-                 "a %s does not say how it is turned for viewing: its pixels are turned",
-                 containers[container].suffix);
+        note(o, "a %s does not say how it is turned for viewing: its pixels are turned",
+             containers[container].suffix);
     }
     return TG_OK;
 }
@@ -271,7 +285,7 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
      * room that the worst of any form takes. */
     const double more = codecs[codec].lossless ? 1 : (double)wide * fmax(samples / 1.5, 1);
     o->bytes = tgi_sat_add(
-        tgi_sat_add(o->frame_bytes, tgi_film_plane_room(&o->pixels)),
+        tgi_sat_add(o->frame_bytes, tgi_film_row_room(&o->pixels)),
         tgi_sat_add(codecs[codec].beside,
                     (size_t)((double)tgi_sat_mul(codecs[codec].per_pixel, pixels) * more)));
     if (strcmp(o->container, "mp4") == 0 ||
@@ -310,7 +324,7 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         (wish->crf >= 0 && codecs[codec].alone))
         return tgi_fail(err, TG_E_ARG, "--crf %d: %s %s", wish->crf, name,
                         codecs[codec].alone ? "has no such setting" : "has 0 to 51");
-    TGI_TRY(choose_form(o, of, wish, codecs[codec].lossless, err));
+    TGI_TRY(choose_form(o, of, wish, codecs[codec].lossless, containers[container].turns, err));
     if (!o->ops->holds(o->container, name))
         return tgi_fail(err, TG_E_ARG, "%s: a film of codec %s is no %s: write .mkv or .mov",
                         path, name, o->container);
@@ -322,7 +336,6 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     TGI_TRY(choose_size(o, container, of, err));
     TGI_TRY(choose_rate(o, of, err));
     o->coding.crf = wish->crf;
-    o->coding.speed = wish->speed;
     o->coding.segment = codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
     snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames", name,

@@ -10,7 +10,7 @@
 typedef struct tgi_film_wish {
     const char *codec; /* "h264", ... */
     const char *form;  /* "yuv420p", ... as ffmpeg spells it */
-    int crf, speed;    /* < 0: nothing */
+    int crf;           /* < 0: nothing */
 } tgi_film_wish;
 
 typedef struct tgi_film_out {
@@ -25,7 +25,7 @@ typedef struct tgi_film_out {
     size_t bytes;       /* that encoding takes, the picture and libav's memory included */
     double disk;        /* bytes of all frames; of what is lossless at most, else a guess */
     char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
-    char note[200];     /* what of the film that was read changes; "" nothing */
+    char note[320];     /* what of the film that was read changes; "" nothing */
 } tgi_film_out;
 
 /* The container that the output's name asks for, as ffmpeg spells it; NULL: it names no film. */

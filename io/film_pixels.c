@@ -23,7 +23,7 @@ static void assume(tgi_film_pixels *p, const char *what)
     snprintf(p->assumed + n, sizeof p->assumed - n, "%s%s", n ? ", " : "", what);
 }
 
-static int has_chroma(const tgi_film_pixels *p)
+int tgi_film_has_chroma(const tgi_film_pixels *p)
 {
     return !p->form.is_rgb && p->form.n_components > 2;
 }
@@ -31,7 +31,7 @@ static int has_chroma(const tgi_film_pixels *p)
 static tg_status take_matrix(tgi_film_pixels *p, tgi_err *err)
 {
     const char *name = p->form.matrix;
-    if (!has_chroma(p))
+    if (!tgi_film_has_chroma(p))
         return TG_OK;
     if (!name[0]) {
         name = p->height >= 720 ? "bt709" : "smpte170m";
@@ -56,7 +56,7 @@ static tg_status take_matrix(tgi_film_pixels *p, tgi_err *err)
 static void take_ranges(tgi_film_pixels *p)
 {
     int limited = strcmp(p->form.range, "tv") == 0;
-    if (!p->form.range[0] && has_chroma(p)) {
+    if (!p->form.range[0] && tgi_film_has_chroma(p)) {
         limited = 1;
         assume(p, "limited range");
     }
@@ -65,7 +65,7 @@ static void take_ranges(tgi_film_pixels *p)
     for (int c = 0; c < p->form.n_components; c++) {
         const int depth = p->form.component[c].depth;
         const int alpha = p->form.has_alpha && c == p->form.n_components - 1;
-        const int chroma = has_chroma(p) && !alpha && c > 0;
+        const int chroma = tgi_film_has_chroma(p) && !alpha && c > 0;
         const float all = (float)((1 << depth) - 1), unit = (float)(1 << depth) / 256;
         p->black[c] = chroma ? (float)(1 << (depth - 1)) : limited && !alpha ? 16 * unit : 0;
         p->to_one[c] = 1 / (!limited || alpha ? all : (chroma ? 224 : 219) * unit);
@@ -77,7 +77,7 @@ static void take_places(tgi_film_pixels *p)
 {
     const char *at = p->form.chroma_place;
     const int down = p->form.log2_chroma_h;
-    if (!at[0] && has_chroma(p) && (p->form.log2_chroma_w || down))
+    if (!at[0] && tgi_film_has_chroma(p) && (p->form.log2_chroma_w || down))
         assume(p, "chroma on the left");
     const int middle_x =
         strcmp(at, "center") == 0 || strcmp(at, "top") == 0 || strcmp(at, "bottom") == 0;
@@ -112,19 +112,19 @@ tg_status tgi_film_pixels_make(const tgi_av_info *i, tgi_film_pixels *out, tgi_e
 
 /* ---- A row ------------------------------------------------------------------------------- */
 
-static int64_t chroma_width(const tgi_film_pixels *p)
+int64_t tgi_film_chroma_width(const tgi_film_pixels *p)
 {
     return -((-p->width) >> p->form.log2_chroma_w);
 }
 
-static int64_t chroma_height(const tgi_film_pixels *p)
+int64_t tgi_film_chroma_height(const tgi_film_pixels *p)
 {
     return -((-p->height) >> p->form.log2_chroma_h);
 }
 
 static int is_smaller(const tgi_film_pixels *p, int c)
 {
-    return has_chroma(p) && (c == 1 || c == 2);
+    return tgi_film_has_chroma(p) && (c == 1 || c == 2);
 }
 
 /* n elements of component c in row y, as numbers whose black is 0 and white 1. */
@@ -160,8 +160,8 @@ static between place(int64_t i, int log2, float first, int64_t n)
 static void load_chroma(const tgi_film_pixels *p, const tgi_av_frame *f, int c, int64_t y,
                         float *to, float *rows)
 {
-    const int64_t n = chroma_width(p);
-    const between v = place(y, p->form.log2_chroma_h, p->place_y, chroma_height(p));
+    const int64_t n = tgi_film_chroma_width(p);
+    const between v = place(y, p->form.log2_chroma_h, p->place_y, tgi_film_chroma_height(p));
     float *above = rows, *below = rows + n;
     load(p, f, c, v.a, n, above);
     if (v.b != v.a && v.part > 0) {
@@ -181,7 +181,7 @@ static void load_chroma(const tgi_film_pixels *p, const tgi_av_frame *f, int c, 
 
 size_t tgi_film_row_room(const tgi_film_pixels *p)
 {
-    return (size_t)(4 * p->width + 2 * chroma_width(p)) * sizeof(float);
+    return (size_t)(4 * p->width + 2 * tgi_film_chroma_width(p)) * sizeof(float);
 }
 
 /* Y, U, V become R, G, B in place. */
@@ -236,7 +236,7 @@ void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, vo
             load_chroma(p, f, c, y, v[c], rows);
         else
             load(p, f, c, y, p->width, v[c]);
-    if (has_chroma(p))
+    if (tgi_film_has_chroma(p))
         to_rgb(p, v);
     int64_t step;
     const int64_t first = tgi_film_upright(p, y, &step), s = p->samples;

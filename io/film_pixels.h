@@ -38,7 +38,12 @@ typedef struct tgi_film_pixels {
 /* TG_E_UNSUPPORTED: a matrix that is none of three numbers each. */
 tg_status tgi_film_pixels_make(const tgi_av_info *i, tgi_film_pixels *out, tgi_err *err);
 
-/* Bytes of `room` that converting a row needs, 16-byte aligned. */
+/* Its components are Y, U, V (and alpha), not grey or R, G, B; columns and rows of U and V. */
+int tgi_film_has_chroma(const tgi_film_pixels *p);
+int64_t tgi_film_chroma_width(const tgi_film_pixels *p);
+int64_t tgi_film_chroma_height(const tgi_film_pixels *p);
+
+/* Bytes of `room` that converting needs, either way, 16-byte aligned. */
 size_t tgi_film_row_room(const tgi_film_pixels *p);
 
 /* Row y of the frame as it is stored, into the upright picture at `image`: `samples` side by side,
@@ -49,8 +54,7 @@ void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, vo
 /* The other way: the upright picture at `image` becomes the frame. Grey has no colour, and alpha that
  * is not there hides nothing. Chroma of fewer samples than luma is the mean of the pixels that it lies
  * amidst; where it lies on one, that counts most and the others less, the farther the less
- * (film_planes.c). `room`: tgi_film_plane_room bytes. */
-size_t tgi_film_plane_room(const tgi_film_pixels *p);
+ * (film_planes.c). `room`: tgi_film_row_room bytes. */
 void tgi_film_planes(const tgi_film_pixels *p, int samples, const void *image,
                      const tgi_av_blank *to, void *room);
 

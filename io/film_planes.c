@@ -19,21 +19,6 @@ typedef struct making {
     float *chroma[2]; /* a row of it, being summed */
 } making;
 
-static int64_t chroma_width(const tgi_film_pixels *p)
-{
-    return -((-p->width) >> p->form.log2_chroma_w);
-}
-
-size_t tgi_film_plane_room(const tgi_film_pixels *p)
-{
-    return (size_t)(4 * p->width + 2 * chroma_width(p)) * sizeof(float);
-}
-
-static int has_chroma(const tgi_film_pixels *p)
-{
-    return !p->form.is_rgb && p->form.n_components > 2;
-}
-
 /* Row y of the frame out of the picture, as numbers from 0 to 1. */
 static void load_row(const making *m, int64_t y)
 {
@@ -150,7 +135,7 @@ static share share_of(int64_t i, int log2, float place)
 static void add_across(const making *m, float weight, const float *from, float *to)
 {
     const tgi_film_pixels *p = m->p;
-    const int64_t n = chroma_width(p), last = p->width - 1;
+    const int64_t n = tgi_film_chroma_width(p), last = p->width - 1;
     for (int64_t i = 0; i < n; i++) {
         const share s = share_of(i, p->form.log2_chroma_w, p->place_x);
         float sum = 0;
@@ -164,7 +149,7 @@ static void add_across(const making *m, float weight, const float *from, float *
 static void store_chroma(const making *m, int64_t i)
 {
     const tgi_film_pixels *p = m->p;
-    const int64_t n = chroma_width(p);
+    const int64_t n = tgi_film_chroma_width(p);
     const share s = share_of(i, p->form.log2_chroma_h, p->place_y);
     for (int c = 0; c < 2; c++)
         memset(m->chroma[c], 0, (size_t)n * sizeof(float));
@@ -203,18 +188,18 @@ void tgi_film_planes(const tgi_film_pixels *p, int samples, const void *image,
     for (int c = 0; c < 4; c++)
         m.v[c] = (float *)room + c * p->width;
     for (int c = 0; c < 2; c++)
-        m.chroma[c] = (float *)room + 4 * p->width + c * chroma_width(p);
-    const int64_t rows = -((-p->height) >> p->form.log2_chroma_h);
+        m.chroma[c] = (float *)room + 4 * p->width + c * tgi_film_chroma_width(p);
+    const int64_t rows = tgi_film_chroma_height(p);
     for (int64_t y = 0; y < p->height; y++) {
         load_row(&m, y);
         store_alpha(&m, y);
-        if (has_chroma(p))
+        if (tgi_film_has_chroma(p))
             store_luma(&m, y);
         else if (has_colours(&m) && !p->form.is_rgb)
             store_grey(&m, y);
         else
             store_plain(&m, y);
     }
-    for (int64_t i = 0; has_chroma(p) && i < rows; i++)
+    for (int64_t i = 0; tgi_film_has_chroma(p) && i < rows; i++)
         store_chroma(&m, i);
 }

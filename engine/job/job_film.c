@@ -114,8 +114,7 @@ static tgi_film_wish wish_of(const tg_job *job)
     const char *codec = tgi_opts_str(o, TGI_OPT_CODEC);
     return (tgi_film_wish){.codec = codec && strcmp(codec, "auto") != 0 ? codec : NULL,
                            .form = tgi_opts_str(o, TGI_OPT_PIX_FMT),
-                           .crf = (int)tgi_opts_int(o, TGI_OPT_CRF, -1),
-                           .speed = -1};
+                           .crf = (int)tgi_opts_int(o, TGI_OPT_CRF, -1)};
 }
 
 /* ---- The file ---------------------------------------------------------------------------- */

@@ -167,7 +167,7 @@ tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *l
     f->packet_room = packet_room(film);
     f->done = tgi_calloc(TGI_TAG_IO, (size_t)f->n_segments, sizeof *f->done);
     f->picture = tgi_malloc(TGI_TAG_IO, film->frame_bytes);
-    f->room = tgi_malloc(TGI_TAG_IO, tgi_film_plane_room(&film->pixels));
+    f->room = tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&film->pixels));
     f->packet = tgi_malloc(TGI_TAG_IO, f->packet_room);
     if (!f->done || !f->picture || !f->room || !f->packet) {
         tgi_film_tiles_close(&f);

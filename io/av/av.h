@@ -89,7 +89,6 @@ typedef struct tgi_av_coding {
     int width, height; /* as stored */
     tgi_av_ratio rate, pixel_aspect;
     int crf;     /* of codecs that have it; < 0: the codec's usual one */
-    int speed;   /* of codecs that have it, 0 (slowest) to 9; < 0: the usual one */
     int segment; /* frames for one encoder at most */
 } tgi_av_coding;
 

@@ -8,10 +8,7 @@
 #include "io/av/av_inside.h"
 
 #include <libavformat/avformat.h>
-#include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define THREADS 2 /* x264 gives the bits of one, x265 those of three */
@@ -25,21 +22,19 @@ struct tgi_av_encoder {
 
 /* ---- The codecs -------------------------------------------------------------------------- */
 
-/* What libavcodec's encoders are told beside what all are: "name=value" in a row. */
+/* What libavcodec's encoders are told beside what all are: "name=value" in a row, apart by spaces. */
 static const struct {
     const char *name, *encoder, *options;
-    const char *speed; /* the option for it */
-    int crf;           /* the usual one; -1: it has none */
+    int crf; /* the usual one; -1: it has none */
 } codecs[] = {
-    {"h264", "libx264", "rc-lookahead=10:x264-params=sync-lookahead=0:bf=2", "preset", 18},
+    {"h264", "libx264", "rc-lookahead=10 x264-params=sync-lookahead=0:bf=2", 18},
     {"hevc", "libx265",
-     "x265-params=log-level=none:frame-threads=1:pools=2:rc-lookahead=12:open-gop=0", "preset",
-     20},
-    {"av1", "libaom-av1", "b=0:cpu-used=6:row-mt=1:lag-in-frames=12", NULL, 30},
+     "x265-params=log-level=none:frame-threads=1:pools=2:rc-lookahead=12:open-gop=0", 20},
+    {"av1", "libaom-av1", "b=0 cpu-used=6 row-mt=1 lag-in-frames=12", 30},
     {"vp9", "libvpx-vp9",
-     "b=0:deadline=good:cpu-used=3:row-mt=1:lag-in-frames=8:auto-alt-ref=0", NULL, 28},
-    {"ffv1", "ffv1", "level=3:slices=4:slicecrc=1", NULL, -1},
-    {"prores", "prores_ks", "vendor=apl0", NULL, -1},
+     "b=0 deadline=good cpu-used=3 row-mt=1 lag-in-frames=8 auto-alt-ref=0", 28},
+    {"ffv1", "ffv1", "level=3 slices=4 slicecrc=1", -1},
+    {"prores", "prores_ks", "vendor=apl0", -1},
 };
 
 static int number_of(const char *codec)
@@ -111,31 +106,11 @@ static tg_status failed(int code, const char *what, tgi_err *err)
 }
 
 /* The options of the table, and those that were asked for. */
-static tg_status set_options(tgi_av_encoder *e, int i, AVDictionary **o, tgi_err *err)
+static tg_status set_options(const tgi_av_encoder *e, int i, AVDictionary **o, tgi_err *err)
 {
-    static const char *const speeds[] = {"veryslow", "slower",    "slow",
-                                         "medium",   "fast",      "faster",
-                                         "veryfast", "superfast", "ultrafast"};
-    int r = 0;
-    const int crf = e->c.crf >= 0 ? e->c.crf : codecs[i].crf, speed = e->c.speed;
-    char list[256];
-    snprintf(list, sizeof list, "%s", codecs[i].options);
-    for (char *rest = NULL, *one = strtok_r(list, ":", &rest); one && r >= 0;
-         one = strtok_r(NULL, ":", &rest)) {
-        char *value = strchr(one, '=');
-        *value++ = 0;
-        if (strstr(one, "-params")) { /* and all that follows is its value */
-            if (*rest)
-                value[strlen(value)] = ':';
-            r = av_dict_set(o, one, value, 0);
-            break;
-        }
-        r = av_dict_set(o, one, value, 0);
-    }
+    int r = av_dict_parse_string(o, codecs[i].options, "=", " ", 0);
     if (r >= 0 && codecs[i].crf >= 0)
-        r = av_dict_set_int(o, "crf", crf, 0);
-    if (r >= 0 && codecs[i].speed && speed >= 0)
-        r = av_dict_set(o, "preset", speeds[speed > 8 ? 8 : speed], 0);
+        r = av_dict_set_int(o, "crf", e->c.crf >= 0 ? e->c.crf : codecs[i].crf, 0);
     return r < 0 ? failed(r, "an encoder's options", err) : TG_OK;
 }
 

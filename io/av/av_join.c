@@ -244,14 +244,17 @@ static tg_status copy_chapters(joining *w, tgi_err *err)
     const AVFormatContext *from = w->in.container;
     for (unsigned i = 0; i < from->nb_chapters; i++) {
         AVChapter *c = av_mallocz(sizeof *c);
-        if (!c || av_dict_copy(&c->metadata, from->chapters[i]->metadata, 0) < 0)
+        const int r =
+            c ? av_dynarray_add_nofree(&w->out->chapters, (int *)&w->out->nb_chapters, c)
+              : AVERROR(ENOMEM);
+        if (r < 0)
+            av_free(c);
+        if (r < 0 || av_dict_copy(&c->metadata, from->chapters[i]->metadata, 0) < 0)
             return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
         c->id = from->chapters[i]->id;
         c->time_base = from->chapters[i]->time_base;
         c->start = from->chapters[i]->start;
         c->end = from->chapters[i]->end;
-        if (av_dynarray_add_nofree(&w->out->chapters, (int *)&w->out->nb_chapters, c) < 0)
-            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     }
     return TG_OK;
 }

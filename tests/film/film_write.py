@@ -5,8 +5,8 @@
 
 Each sample goes through a network that hands out what it gets. Times, the packets of the other tracks, rotation,
 the shape of a pixel and the tags of colour are what they were; what the container cannot hold is named. Pixels:
-exact of RGB; luma within one of what goes in where RGB can show it (tests/unit/test_film_pixels.c has the conversion). A run that is killed goes on to the same bytes. `all`: every sample
-and codec. 77: no samples, or no ffprobe and ffmpeg."""
+exact of RGB; luma within one of what goes in where RGB can show it (tests/unit/test_film_pixels.c has the conversion). A
+run that is killed goes on to the same bytes. `all`: every sample and codec. 77: no samples, or no ffprobe and ffmpeg."""
 import json
 import os
 import random
@@ -19,30 +19,12 @@ import sys
 import tempfile
 import time
 
-TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
-sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
+from film_help import FOLDER, TEGULA, WRONG, expect, run, sample
 from film_rows import rows_of
 from seeds import model, node, port  # noqa: E402
 
 ALL = "all" in sys.argv[4:]
-WRONG = []
 TAGS = ("sample_aspect_ratio", "color_range", "color_space", "color_transfer", "color_primaries", "width", "height")
-
-
-def expect(good, text):
-    if not good:
-        WRONG.append(text)
-        print("WRONG:", text, flush=True)
-
-
-def run(*words, **more):
-    r = subprocess.run([TEGULA, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False,
-                       env={**os.environ, **more})
-    return r.returncode, r.stdout, r.stderr
-
-
-def sample(name):
-    return os.path.join(FOLDER, name)
 
 
 def network(channels, name="same.onnx"):

@@ -8,33 +8,12 @@ import json
 import os
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 
-TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
-sys.path.insert(0, os.path.join(SOURCE, "tests", "gallery"))
-sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
+from film_help import FOLDER, WRONG, expect, run, sample
 from film_rows import rows_of
 from seeds import blk, model, node, num, port  # noqa: E402
-
-WRONG = []
-
-
-def expect(good, text):
-    if not good:
-        WRONG.append(text)
-        print("WRONG:", text, flush=True)
-
-
-def run(*words, **more):
-    r = subprocess.run([TEGULA, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False,
-                       env={**os.environ, **more})
-    return r.returncode, r.stdout, r.stderr
-
-
-def sample(name):
-    return os.path.join(FOLDER, name)
 
 
 def bytes_of(name):

@@ -231,7 +231,7 @@ static void check_back(const stored *s, const meaning *m, const tgi_film_pixels 
         blank.plane[i] = made.bytes[i];
         blank.pitch[i] = made.frame.pitch[i];
     }
-    void *room = malloc(tgi_film_plane_room(p));
+    void *room = malloc(tgi_film_row_room(p));
     tgi_film_planes(p, p->samples, image, &blank, room);
     double worst = 0;
     for (int c = 0; c < s->info.form.n_components; c++)
