@@ -339,7 +339,8 @@ static tg_status plan_device(verify *v, tgi_err *err)
  * with is in float32, whatever the precision there. */
 static tg_status plan(verify *v, tg_job *job, tgi_err *err)
 {
-    *v = (verify){.job = job, .bf16 = job->set.bf16};
+    v->job = job;
+    v->bf16 = job->set.bf16;
     if (!job->dev.chosen || job->dev.ops) {
         TGI_TRY(tgi_job_device_leave(job, NULL, err));
         job->dev.chosen = 0;
@@ -448,12 +449,33 @@ static void close_all(verify *v)
     leave_device(v);
 }
 
+/* Ten KiB, not on the stack: a command gets along with 64. */
+static tg_status make(verify **v, tg_job *job, tgi_err *err)
+{
+    *v = tgi_calloc(TGI_TAG_MISC, 1, sizeof **v);
+    if (!*v)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to verify with");
+    const tg_status st = plan(*v, job, err);
+    if (st != TG_OK) {
+        tgi_free(*v);
+        *v = NULL;
+    }
+    return st;
+}
+
+static void drop(verify **v)
+{
+    close_all(*v);
+    tgi_free(*v);
+    *v = NULL;
+}
+
 tg_status tgi_job_verify_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
-    verify v;
-    TGI_TRY(plan(&v, job, err));
-    const tg_status st = check_whole(&v, bytes, err);
-    close_all(&v);
+    verify *v;
+    TGI_TRY(make(&v, job, err));
+    const tg_status st = check_whole(v, bytes, err);
+    drop(&v);
     return st;
 }
 
@@ -497,29 +519,29 @@ static void summarise(const tg_job *job, tg_verify_result *out)
 
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
 {
-    verify v;
+    verify *v;
     uint64_t peak = 0;
     const size_t size = out->size;
     tgi_job_learn_drop(job); /* of a run that failed */
     TGI_TRY(tgi_job_sides_look(job, err));
-    TGI_TRY(plan(&v, job, err));
+    TGI_TRY(make(&v, job, err));
     memset(out, 0, sizeof *out);
     out->size = size;
-    tg_status st = check_whole(&v, &peak, err);
+    tg_status st = check_whole(v, &peak, err);
     if (st == TG_OK)
-        st = tgi_job_tracker_open(job, 0, &v.tracker, err);
+        st = tgi_job_tracker_open(job, 0, &v->tracker, err);
     if (st == TG_OK)
-        st = tgi_reserve_open(tgi_verify_room(job->plan.net), &v.reserve, err);
+        st = tgi_reserve_open(tgi_verify_room(job->plan.net), &v->reserve, err);
     if (st == TG_OK)
-        st = tgi_verify_take(v.reserve, job->plan.net, &v.values, err);
+        st = tgi_verify_take(v->reserve, job->plan.net, &v->values, err);
     if (st == TG_OK)
-        st = three_passes(&v, out, err);
+        st = three_passes(v, out, err);
     if (st == TG_OK)
-        st = device_passes(&v, out, err);
+        st = device_passes(v, out, err);
     if (st == TG_OK && job->source)
         st = tgi_input_unchanged(tgi_source_held, job->source, err);
     if (st == TG_OK)
         summarise(job, out);
-    close_all(&v);
+    drop(&v);
     return st;
 }
