@@ -69,21 +69,31 @@ static inline void flow_walk_plainly(tgi_flow *f, tgi_range core, int64_t band, 
         flow_feed_plainly(f, n);
 }
 
-/* A cell that begins later, as one does in which a run goes on, takes no more of anything at once. */
-static inline void check_later_begins(const tgi_stage *stage, tgi_flow *f, tgi_range core,
+/* A part of a cell, as a run that goes on has it, or one that makes damaged tiles again, takes no more of anything
+ * at once. */
+static inline void check_part_of_cell(const tgi_stage *stage, tgi_flow *f, tgi_range part,
                                       int64_t band, const flow_counted *whole)
 {
+    flow_counted some = flow_counted_open(stage);
+    flow_walk_plainly(f, part, band, &some);
+    for (int v = 0; v < stage->net->n_values; v++) {
+        CHECK(some.c.fed[v] <= whole->c.fed[v]);
+        CHECK(some.c.ring[v] <= whole->c.ring[v]);
+    }
+    for (int k = 0; k < stage->n_nodes; k++)
+        CHECK(some.c.band_rows[k] <= whole->c.band_rows[k]);
+    flow_counted_close(&some);
+}
+
+static inline void check_parts(const tgi_stage *stage, tgi_flow *f, tgi_range core,
+                               int64_t band, const flow_counted *whole)
+{
     const int64_t rows = tgi_range_len(core), by = tgi_max(1, rows / 7);
-    for (int64_t lo = core.lo + 1; lo < core.hi; lo += by) {
-        flow_counted part = flow_counted_open(stage);
-        flow_walk_plainly(f, (tgi_range){lo, core.hi}, band, &part);
-        for (int v = 0; v < stage->net->n_values; v++) {
-            CHECK(part.c.fed[v] <= whole->c.fed[v]);
-            CHECK(part.c.ring[v] <= whole->c.ring[v]);
-        }
-        for (int k = 0; k < stage->n_nodes; k++)
-            CHECK(part.c.band_rows[k] <= whole->c.band_rows[k]);
-        flow_counted_close(&part);
+    for (int64_t at = core.lo + 1; at < core.hi; at += by) {
+        check_part_of_cell(stage, f, (tgi_range){at, core.hi}, band, whole);
+        check_part_of_cell(stage, f, (tgi_range){core.lo, at}, band, whole);
+        check_part_of_cell(stage, f, (tgi_range){at, tgi_min(at + by / 2 + 1, core.hi)}, band,
+                           whole);
     }
 }
 
@@ -96,7 +106,7 @@ static inline void check_flow_counts(const tgi_stage *stage, tgi_range core, int
     CHECK_OK(tgi_flow_open(&f, stage, &e), e);
     flow_walk_plainly(&f, core, band, &plain);
     CHECK_OK(tgi_flow_simulate(&f, core, band, &counted.c, &counted.bands, &e), e);
-    check_later_begins(stage, &f, core, band, &plain);
+    check_parts(stage, &f, core, band, &plain);
     tgi_flow_close(&f);
     CHECK_EQ(counted.bands, plain.bands);
     CHECK_EQ(counted.cost.calls, plain.cost.calls);

@@ -257,8 +257,10 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
     }
     if (p->sets)
         tgi_job_affine(job, &p->sets[tgi_mapping_stats_of(&job->map, p->item)], &in, &p->out);
-    if (p->end.turn && t->stage->out[0].port == 0)
-        core[0] = p->end.turn(p->end.user, p->item, core, at_out, p->out);
+    if (p->end.turn && t->stage->out[0].port == 0) {
+        const tgi_range rows = p->end.turn(p->end.user, p->item, core, at_out, p->out);
+        core[0] = tgi_stage_hands_on(t->stage) ? core[0] : rows; /* tiles that are there stay */
+    }
     if (tgi_range_empty(core[0]))
         return TG_OK;
     if (p->loader) {

@@ -165,6 +165,22 @@ static tg_status begin_anew(tgi_pass *p, tgi_err *err)
     return s->fd >= 0 ? tgi_kept_mark(s->fd, s->owner.kept, r->id, err) : TG_OK;
 }
 
+/* Could this plan have written the record down? Its checksum tells of damage, not of who wrote it. */
+static int is_possible(const tgi_pass *p)
+{
+    const tgi_stage_state *s = &p->stages.state;
+    const tgi_stage_record *r = &s->now;
+    const tgi_staged *plan = p->stages.plan;
+    if (r->item < 0 || r->item >= p->job->ends->items(p->job) || r->stage < 0 ||
+        r->stage > plan->n || r->cell < 0 || r->band < 0 ||
+        (r->stage < plan->n && r->cell > plan->tiling[r->stage].cells))
+        return 0;
+    for (int o = 0; o < s->n_done; o++)
+        if (s->done[o] < NO_ROWS)
+            return 0;
+    return 1;
+}
+
 tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tgi_err *err)
 {
     tgi_stage_state *s = &p->stages.state;
@@ -179,9 +195,9 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tg
     TGI_TRY(tgi_stage_log_open(output, &s->owner, record_bytes(p), &s->log, err));
     const int n = list_parts(p, part);
     TGI_TRY(tgi_stage_log_read(s->log, part, n, &found, err));
-    const int ours = found && s->now.plan == plan_check(p->stages.plan);
+    const int ours = found && s->now.plan == plan_check(p->stages.plan) && is_possible(p);
     TGI_TRY(open_kept(p, ours, err));
-    if (found && !s->goes_on && s->now.stage > 0)
+    if (found && !s->goes_on && s->now.stage > 0 && s->now.stage < s->now.stages)
         tgi_job_warn(p->job,
                      "stopped in stage %d of %d; %s, so the stages begin with the first again",
                      s->now.stage + 1, s->now.stages,
@@ -390,6 +406,9 @@ tg_status tgi_stage_state_item(tgi_pass *p, int *stage, int64_t *cell, tgi_err *
         if (!same_tiling(&s->now, t) || hands_out_tiles(t->stage))
             forget_stage(p);
         TGI_TRY(compare_sums(p, &equal, err));
+        tgi_err why = {0};
+        if (equal && s->now.band > 0) /* states that are none: each later run would end there */
+            equal = tgi_gathering_resume(&p->stages.gathering, s->now.stage, &why) == TG_OK;
         if (!equal)
             tgi_job_warn(p->job,
                          "%s: what was kept between stages is damaged; the stages begin "

@@ -150,11 +150,19 @@ static void release(const walk *w, int i)
     }
 }
 
+static int is_all_fed(const walk *w)
+{
+    const tgi_stage *stage = w->f->stage;
+    for (int i = 0; i < stage->n_loaded; i++)
+        if (w->f->end[stage->in[i].value] < w->f->hi[stage->in[i].value])
+            return 0;
+    return 1;
+}
+
 /* Who reads ahead may read what no band waits for any more. */
 static void feed_rest(const walk *w)
 {
-    const int v = w->f->stage->n_loaded ? w->f->stage->in[0].value : -1;
-    while (v >= 0 && w->f->end[v] < w->f->hi[v])
+    while (!is_all_fed(w))
         feed_band(w);
 }
 

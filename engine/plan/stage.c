@@ -302,15 +302,19 @@ void tgi_stages_forget(tgi_stages *s)
     }
 }
 
-/* A stage that hands other values on computes all of them, and of the output what is not wanted,
- * too. */
-static void fit_stage(tgi_stage *s, const tgi_fit fit[3])
+int tgi_stage_hands_on(const tgi_stage *s)
 {
-    if (s->n_out == 0 || s->out[0].port != 0)
-        return;
     for (int o = 0; o < s->n_out; o++)
         if (s->out[o].port < 0)
-            return;
+            return 1;
+    return 0;
+}
+
+/* A stage that hands other values on computes of the output what is not wanted, too. */
+static void fit_stage(tgi_stage *s, const tgi_fit fit[3])
+{
+    if (s->n_out == 0 || s->out[0].port != 0 || tgi_stage_hands_on(s))
+        return;
     for (int a = 0; a < s->net->rank - TGI_STREAM_AXIS; a++)
         s->fit[a] = fit[a + 5 - s->net->rank];
 }

@@ -99,6 +99,8 @@ void tgi_stages_spare_no_more(tgi_stages *s);
 size_t tgi_stages_held(const tgi_stages *s);
 /* Back to what it was before a plan: no table of its stages, no sparing cut. */
 void tgi_stages_forget(tgi_stages *s);
+/* 1: it hands other values on to later stages, and for these computes all rows of its cells. */
+int tgi_stage_hands_on(const tgi_stage *s);
 /* Which value lives from when to when in a stage of the cut, filled in when the stage is cut into
  * cells: a table of all values of the net for each of thousands of stages would be gigabytes
  * that nobody looks at. */

@@ -180,15 +180,15 @@ void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band)
     f->at = f->stage->n_loaded ? first * band : 0;
 }
 
-/* Where input i stands when input 0 stands at row r: its proportional share, all at the end, or
- * where it is loaded at once. */
+/* Where input i stands in the band up to row r of input 0: its proportional share, also where input 0 ends
+ * before, or where it is loaded at once. So a part of a cell is fed no more in any band than the cell. */
 static int64_t share_of_input(const tgi_flow *f, int i, int64_t r)
 {
-    const int v0 = f->stage->in[0].value, v = f->stage->in[i].value;
+    const int v = f->stage->in[i].value;
     if (f->stage->in[i].at_once)
         return f->hi[v];
-    if (i == 0 || r >= f->hi[v0])
-        return i == 0 ? tgi_min(r, f->hi[v0]) : f->hi[v];
+    if (i == 0)
+        return tgi_min(r, f->hi[v]);
     const int64_t d0 = tgi_stage_in_dim(f->stage, 0, TGI_STREAM_AXIS);
     const int64_t d = tgi_stage_in_dim(f->stage, i, TGI_STREAM_AXIS);
     return tgi_clamp(tgi_ceil_div(r * d, d0), f->end[v], f->hi[v]);
@@ -197,7 +197,7 @@ static int64_t share_of_input(const tgi_flow *f, int i, int64_t r)
 tgi_range tgi_flow_feed(tgi_flow *f, int i)
 {
     const int v = f->stage->in[i].value;
-    if (i == 0) /* is fed first; the others follow where it stands then, or would stand */
+    if (i == 0) /* is fed first; the others follow where it would stand then */
         f->at += f->band;
     const tgi_range r = {f->end[v], tgi_max(f->end[v], share_of_input(f, i, f->at))};
     f->end[v] = r.hi;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,12 +152,20 @@ static void tell_tiles(const looking *l, tg_output_status *out)
     out->seconds_left = (double)tgi_max(0, left) / out->tiles_per_second;
 }
 
+/* Its checksum tells of damage, not of who wrote it. */
+static int is_possible(const tgi_stage_record *r)
+{
+    return r->items > 0 && r->item >= 0 && r->item < r->items && r->stages > 0 && r->at >= 0 &&
+           r->at < r->stages && r->at_cell >= 0 && r->at_cell <= r->at_cells && r->rows >= 0 &&
+           isfinite(r->item_work) && r->item_work > 0 && isfinite(r->left) && isfinite(r->did);
+}
+
 /* A record of the run that is at hand; one of an earlier run says nothing about this one. */
 static void tell_stages(const looking *l, tg_output_status *out)
 {
     tgi_stage_record r;
     if (!l->introduced || !tgi_stage_log_look(l->output, NULL, &r, sizeof r) ||
-        r.process != l->about.process || r.written < l->about.began || !(r.item_work > 0))
+        r.process != l->about.process || r.written < l->about.began || !is_possible(&r))
         return;
     const int64_t after = tgi_max(0, r.items - r.item - 1);
     const double left = r.left + (double)after * r.item_work;

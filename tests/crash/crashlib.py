@@ -187,6 +187,34 @@ def normed(path, width=16, norms=3, kernel=7, seed=4, far=0):
     return path
 
 
+def two_outputs(path, width=16, seed=6):
+    """The first output comes of the stage that gathers the means which the second one needs."""
+    rng = random.Random(seed)
+    nodes, tensors = [], []
+
+    def conv(name, src, inside, outside, kernel):
+        for end, dims in (("w", [outside, inside, kernel, kernel]), ("b", [outside])):
+            n = outside * (inside * kernel ** 2 if end == "w" else 1)
+            tensors.append(_tensor(name + end, dims, [rng.uniform(-0.3, 0.3) for _ in range(n)]))
+        nodes.append(_node("Conv", [src, name + "w", name + "b"], name,
+                           _ints("kernel_shape", [kernel] * 2) + _ints("pads", [kernel // 2] * 4)))
+        return name
+
+    a = conv("a", "x", 1, width, 7)
+    tensors.extend(_tensor("n" + end, [width], [rng.uniform(0.5, 1) for _ in range(width)]) for end in "sb")
+    nodes.append(_node("InstanceNormalization", [a, "ns", "nb"], "n"))
+    d = conv("d", "n", width, width, 7)
+    conv("y", d, width, 1, 1)
+    nodes.append(_node("GlobalAveragePool", [d], "g"))
+    nodes.append(_node("Mul", [d, conv("c", "g", width, width, 1)], "m"))
+    conv("z", "m", width, 1, 1)
+    graph = (b"".join(nodes) + _field(2, "two_outputs") + b"".join(_field(5, t) for t in tensors)
+             + _field(11, _value("x", 1)) + _field(12, _value("y", 1)) + _field(12, _value("z", 1)))
+    with open(path, "wb") as f:
+        f.write(_field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13)))
+    return path
+
+
 def looking(path, width=64, patch=4, seed=5):
     """Patches of pixels as tokens, each of which looks at all others; their image again."""
     rng = random.Random(seed)

@@ -6,11 +6,12 @@ After damage of OUT.stages or of the file of kept values a run ends with the rig
 never ends in 0 with others. A stranger's file in their places stays as it is."""
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "attack"))
-from crashlib import check, main  # noqa: E402
+from crashlib import check, crc32c, main  # noqa: E402
 from stopped_run import damaged_tiles  # noqa: E402
 from stopped_stages import Staged, make, plan, stores  # noqa: E402
 
@@ -242,6 +243,45 @@ def test_filled(lab, job):
     filled.ends("its list is gone, -y", ["-y"])
 
 
+# ---- Forged ---------------------------------------------------------------------------------
+
+FRONT, PLACE = 4096, 64  # engine/out/stage_log.c; numbers of a record: job/stage_state.h
+NUMBER = {"item": (16, "<q"), "stage": (32, "<i"), "cell": (40, "<q"), "band": (80, "<q")}
+
+
+def forge(data, name, value):
+    """The file with that number in each of its records, and checksums that fit."""
+    data = bytearray(data)
+    size, = struct.unpack_from("<Q", data, 24)
+    at, form = NUMBER[name]
+    for k in range(2):
+        place = FRONT + k * ((PLACE + size + 4095) // 4096 * 4096)
+        record = place + PLACE
+        struct.pack_into(form, data, record + at, value)
+        struct.pack_into("<I", data, place + 16, crc32c(data[record:record + size]))
+        struct.pack_into("<I", data, place + 20, crc32c(data[place:place + 20]))
+    return bytes(data)
+
+
+def test_forged(lab, job):
+    """A record that no run wrote down, though its checksums fit: another begin, or none; no crash, no other bytes."""
+    tried = 0
+    for name, values in (("stage", (-1000000, -1, 77, 2147483647)), ("cell", (-5, 1 << 40, -(1 << 62))),
+                         ("item", (-1, 9, 1 << 62)), ("band", (-3, 1 << 60))):
+        for value in values:
+            job.killed_in(3, 0.05 * job.seconds)
+            path = job.out + ".stages"
+            write(path, forge(read(path), name, value))
+            looked = lab.run(["status", job.out])
+            check(looked.code >= 0, "%s %d: status: %s" % (name, value, looked))
+            r = job.run()
+            check(r.code == 0, "%s %d: %s" % (name, value, r))
+            job.confirm("%s %d" % (name, value))
+            job.clean()
+            tried += 1
+    print("%d forged records" % tried)
+
+
 # ---- Room -----------------------------------------------------------------------------------
 
 def test_full(lab, job):
@@ -378,6 +418,7 @@ def test(lab, rest):
     test_spelled(lab, disk)
     test_copied(lab, disk)
     test_filled(lab, disk)
+    test_forged(lab, disk)
     test_full(lab, disk)
     test_full_disk(lab, disk)
     test_two(lab, disk)
