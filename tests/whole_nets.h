@@ -362,6 +362,24 @@ static void draw(drawn *d, uint64_t seed)
     n.volumes += spatial == 3;
 }
 
+/* Of joined values the narrow one last, which alone is copied; a later stage reads the numbers of an earlier
+ * reduction once more. */
+static void draw_joined(drawn *d, uint64_t seed)
+{
+    *d = (drawn){.seed = seed * 0x9e3779b97f4a7c15ull | 1, .ext = {136, 400}};
+    const int64_t wide = 8 * tg_rand_in(&d->seed, 1, 2), narrow = tg_rand_in(&d->seed, 1, 3);
+    const char *const pool = tg_rand_in(&d->seed, 0, 1) ? "GlobalMaxPool" : "GlobalAveragePool";
+    char a[16], c[16], joined[16];
+    d->in_c = narrow;
+    d->m = made_begin(2, narrow, d->ext);
+    d->m.seed = seed | 1;
+    now(a, conv(d, "x", narrow, wide, 0));
+    now(c, two(d, "Sub", a, one(d, pool, a)));
+    now(joined, made_concat(&d->m, 1, c, "x"));
+    now(d->x, two(d, "Add", joined, one(d, "GlobalAveragePool", joined)));
+    d->c = wide + narrow;
+}
+
 static void output_of(drawn *d, const char *name)
 {
     static const int64_t open[5] = {0};

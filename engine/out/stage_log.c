@@ -151,11 +151,20 @@ static int is_kept_of(const char *path, const char *output)
            strcmp(path, want) == 0;
 }
 
+/* It begins as ours does, or is empty: a run was killed before it wrote the mark. */
+static int is_ours(const char *path, const char *mark, size_t n)
+{
+    struct stat st;
+    const int empty =
+        lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_size == 0;
+    return empty || tgi_file_begins(path, mark, n);
+}
+
 static void remove_kept(const char *path, const char *output)
 {
     tgi_err none = {0};
     if (path[0] && is_kept_of(path, output) &&
-        tgi_file_begins(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+        is_ours(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
         (void)tgi_file_unlink(path, &none);
 }
 
@@ -298,7 +307,7 @@ tg_status tgi_stage_log_discard(const char *output, tgi_err *err)
         remove_kept(f.owner.kept, output);
         close(fd);
     }
-    if (tgi_file_begins(path, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK - 1)) {
+    if (is_ours(path, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK - 1)) {
         st = tgi_file_unlink(path, err);
         if (st == TG_OK)
             st = tgi_file_sync_dir(path, err);

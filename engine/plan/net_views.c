@@ -149,7 +149,9 @@ static void remove_node(pass *p, int at)
 static void copy_one_part(tgi_net *net, int at, int odd_value)
 {
     tgi_net_node *n = &net->nodes[at];
+    const int v = n->node->dst[0];
     n->src[0] = n->dst[0] = net->shapes.desc[odd_value];
+    net->shapes.desc[v] = net->values[v].ext = net->shapes.desc[odd_value];
     n->consts[0] = NULL;
     n->ctx.n_src = n->n_operands = 1;
     n->operand[0] = (tgi_net_operand){.n_seg = 1, .value = {odd_value}};

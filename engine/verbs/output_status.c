@@ -156,8 +156,9 @@ static void tell_tiles(const looking *l, tg_output_status *out)
 static int is_possible(const tgi_stage_record *r)
 {
     return r->items > 0 && r->item >= 0 && r->item < r->items && r->stages > 0 && r->at >= 0 &&
-           r->at < r->stages && r->at_cell >= 0 && r->at_cell <= r->at_cells && r->rows >= 0 &&
-           isfinite(r->item_work) && r->item_work > 0 && isfinite(r->left) && isfinite(r->did);
+           r->at < r->stages && r->at_cell >= 0 && r->at_cells > 0 &&
+           r->at_cell <= r->at_cells && r->rows >= 0 && isfinite(r->item_work) &&
+           r->item_work > 0 && isfinite(r->left) && isfinite(r->did);
 }
 
 /* A record of the run that is at hand; one of an earlier run says nothing about this one. */

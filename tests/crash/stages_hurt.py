@@ -282,6 +282,24 @@ def test_forged(lab, job):
     print("%d forged records" % tried)
 
 
+def test_empty(lab, job):
+    """Killed before the mark is in them: the run that does not use the files removes them, too."""
+    seen = 0
+    for k in range(8, 32):
+        if job.run({"TEGULA_FAIL_IO": "%d:kill" % k}).code != -9:
+            continue
+        seen += sum(os.path.getsize(p) == 0 for p in [job.out + ".stages"] + job.kept() if os.path.exists(p))
+        args = list(job.args[:-1])
+        at = args.index("--scratch")
+        del args[at:at + 2]
+        args[args.index("--ram") + 1] = "2GiB"
+        r = lab.run(args + ["-o", job.out], job.env)
+        check(r.code == 0, "operation %d: in one pass: %s" % (k, r))
+        check(not job.kept() and not os.path.exists(job.out + ".stages"), "operation %d: left %s, .stages" % (k, job.kept()))
+        job.clean()
+    check(seen, "no file was empty")
+
+
 # ---- Room -----------------------------------------------------------------------------------
 
 def test_full(lab, job):
@@ -419,6 +437,7 @@ def test(lab, rest):
     test_copied(lab, disk)
     test_filled(lab, disk)
     test_forged(lab, disk)
+    test_empty(lab, disk)
     test_full(lab, disk)
     test_full_disk(lab, disk)
     test_two(lab, disk)

@@ -329,19 +329,15 @@ static void check_budgets(drawn *d, const tg_array *in, const outcome *want, out
     }
 }
 
-static void check_network(uint64_t seed)
+static void check_drawn(drawn *d, const whole *held)
 {
-    static drawn d;
     outcome want = {0}, got = {0};
-    draw(&d, seed);
-    const int hold = (int)tg_rand_in(&d.seed, 0, 1) || !d.second[0];
-    const whole *held = hold ? &d.whole[tg_rand_in(&d.seed, 0, d.n_whole - 1)] : NULL;
-    write_model(&d, held, in_folder("net.onnx"));
-    tg_array in = {.size = sizeof in, .dtype = TG_DTYPE_F32, .rank = d.m.spatial + 2};
-    in.shape[0] = tg_rand_in(&d.seed, 0, 3) ? 1 : 2; /* samples: each by itself */
-    in.shape[1] = d.in_c;
-    memcpy(in.shape + 2, d.ext, (size_t)d.m.spatial * sizeof *d.ext);
-    float *x = draw_input(&d, d.ext, d.in_c, in.shape[0]);
+    write_model(d, held, in_folder("net.onnx"));
+    tg_array in = {.size = sizeof in, .dtype = TG_DTYPE_F32, .rank = d->m.spatial + 2};
+    in.shape[0] = tg_rand_in(&d->seed, 0, 3) ? 1 : 2; /* samples: each by itself */
+    in.shape[1] = d->in_c;
+    memcpy(in.shape + 2, d->ext, (size_t)d->m.spatial * sizeof *d->ext);
+    float *x = draw_input(d, d->ext, d->in_c, in.shape[0]);
     in.data = x;
     tg_status st = make_outcome(&in, &want);
     if (st == TG_OK)
@@ -355,12 +351,27 @@ static void check_network(uint64_t seed)
         CHECK(!want.staged);
         check_finite(&want);
         if (held)
-            check_held(held, d.m.spatial, x, &want);
-        check_budgets(&d, &in, &want, &got);
+            check_held(held, d->m.spatial, x, &want);
+        check_budgets(d, &in, &want, &got);
     }
     drop(&want);
     drop(&got);
     free(x);
+}
+
+static void check_network(uint64_t seed)
+{
+    static drawn d;
+    draw(&d, seed);
+    const int hold = (int)tg_rand_in(&d.seed, 0, 1) || !d.second[0];
+    check_drawn(&d, hold ? &d.whole[tg_rand_in(&d.seed, 0, d.n_whole - 1)] : NULL);
+}
+
+static void check_joined(uint64_t seed)
+{
+    static drawn d;
+    draw_joined(&d, seed);
+    check_drawn(&d, NULL);
 }
 
 static void check_seed(uint64_t seed)
@@ -387,6 +398,8 @@ int main(int argc, char **argv)
         check_seed(found[i]);
     for (int i = 0; i < count; i++)
         check_seed(seed + (uint64_t)i);
+    for (int i = 0; i < 1 + count / 6; i++)
+        check_joined(seed + (uint64_t)i);
     help_close();
     tg_env_back(&poison);
     printf(
