@@ -49,5 +49,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
  * is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
+/* The film's own number of its frame 0; 1: not all of the film's frames are read. */
+int64_t tgi_film_source_first(const tgi_source *s);
+int tgi_film_source_is_part(const tgi_source *s);
 
 #endif

@@ -8,6 +8,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
+#include "io/film_cut.h"
 #include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/io_formats.h"
@@ -29,6 +30,8 @@ typedef struct film {
     tgi_source base;
     const tgi_av_ops *ops;
     tgi_av_film *film;
+    tgi_av_info said; /* of the frames that are read */
+    int64_t first;    /* of them, in the film */
     tgi_film_pixels pixels;
     tgi_image_info info;
     tgi_held held;
@@ -93,9 +96,8 @@ static void drop_kept(film *f)
 
 static size_t all_bytes(const film *f, int frames)
 {
-    return tgi_sat_add(
-        tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes)),
-        tgi_sat_add(decoder_bytes(f->ops->info(f->film)), tgi_film_row_room(&f->pixels)));
+    return tgi_sat_add(tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes)),
+                       tgi_sat_add(decoder_bytes(&f->said), tgi_film_row_room(&f->pixels)));
 }
 
 static tg_status keep_frames(film *f, int n, tgi_err *err)
@@ -126,7 +128,7 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
 
 static void fill_info(film *f)
 {
-    const tgi_av_info *a = f->ops->info(f->film);
+    const tgi_av_info *a = &f->said;
     tgi_image_info *i = &f->info;
     i->format = "film";
     snprintf(i->flavor, sizeof i->flavor, "%.*s", (int)strcspn(a->container, ","),
@@ -174,6 +176,18 @@ static tg_status check_declared(const tgi_av_info *a, tgi_err *err)
                     (long long)a->declared_frames, (long long)a->frames);
 }
 
+/* What is told of a part is told of its frames. */
+static tg_status cut(film *f, const tgi_film_cut *c, tgi_err *err)
+{
+    int64_t until;
+    f->said = *f->ops->info(f->film);
+    TGI_TRY(tgi_film_cut_find(c, &f->said, f->ops->time, f->film, &f->first, &until, err));
+    if (until < f->said.frames)
+        f->said.end = f->ops->time(f->film, until);
+    f->said.frames = until - f->first;
+    return TG_OK;
+}
+
 static void film_close(tgi_source **base)
 {
     film *f = (film *)*base;
@@ -203,7 +217,8 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     f->info.file_bytes = (uint64_t)f->held.was.size;
     TGI_TRY(f->ops->open(path, &how, &f->film, err));
     TGI_TRY(check_declared(f->ops->info(f->film), err));
-    TGI_TRY(tgi_film_pixels_make(f->ops->info(f->film), &f->pixels, err));
+    TGI_TRY(cut(f, &o->cut, err));
+    TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
     f->frame_bytes = (size_t)f->pixels.wide * (size_t)f->pixels.high *
                      (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype);
     fill_info(f);
@@ -244,7 +259,8 @@ static tg_status concealed(film *f, int64_t k, char *pixels, tgi_err *err)
                               .x1 = f->info.width,
                               .reason = "parts of the frame are damaged"};
     if (!f->on_bad)
-        return tgi_fail(err, TG_E_FORMAT, "frame %lld: parts of it are damaged", (long long)k);
+        return tgi_fail(err, TG_E_FORMAT, "frame %lld: parts of it are damaged",
+                        (long long)(f->first + k));
     TGI_TRY(f->on_bad(f->on_bad_arg, &r, err));
     memset(pixels, 0, f->frame_bytes);
     return TG_OK;
@@ -253,7 +269,7 @@ static tg_status concealed(film *f, int64_t k, char *pixels, tgi_err *err)
 static tg_status make_frame(film *f, int64_t k, char *pixels, tgi_err *err)
 {
     tgi_av_frame got;
-    TGI_TRY(f->ops->frame(f->film, k, &got, err));
+    TGI_TRY(f->ops->frame(f->film, f->first + k, &got, err));
     f->decoded += f->frame_bytes;
     if (got.concealed)
         return concealed(f, k, pixels, err);
@@ -397,7 +413,7 @@ static int film_probe(const uint8_t *head, size_t n, const char *path)
 const tgi_av_info *tgi_film_source_info(const tgi_source *s)
 {
     const film *f = (const film *)s;
-    return s && s->ops == &tgi_film_source_ops ? f->ops->info(f->film) : NULL;
+    return s && s->ops == &tgi_film_source_ops ? &f->said : NULL;
 }
 
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
@@ -406,7 +422,18 @@ int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
     const tgi_av_info *i = tgi_film_source_info(s);
     if (!i || !i->has_times)
         return TGI_AV_NO_TIME;
-    return k >= i->frames ? i->end : f->ops->time(f->film, k);
+    return k >= i->frames ? i->end : f->ops->time(f->film, f->first + k);
+}
+
+int64_t tgi_film_source_first(const tgi_source *s)
+{
+    return tgi_film_source_info(s) ? ((const film *)s)->first : 0;
+}
+
+int tgi_film_source_is_part(const tgi_source *s)
+{
+    const film *f = (const film *)s;
+    return tgi_film_source_info(s) && f->said.frames < f->ops->info(f->film)->frames;
 }
 
 static int film_held(const tgi_source *s, int64_t i, tgi_held *out)

@@ -119,12 +119,18 @@ enum tgi_surplus {
     TGI_SURPLUS_BEHIND = 2,
 };
 
+/* Which frames of a film: numbers "120:480", or times "1:30"; NULL: not said. */
+typedef struct tgi_film_cut {
+    const char *frames, *start, *end;
+} tgi_film_cut;
+
 typedef struct tgi_open_opts {
     int series;         /* which image of the file, 0 = the first */
     int level;          /* resolution level, 0 = full */
     int threads;        /* readers at the same time: handles are opened for each (>= 1) */
     const char *axes;   /* override of the axes of the planes ("TZCYX"), or NULL */
     const char *key[3]; /* of a set of files: regular expressions for z, c, t, or NULL */
+    tgi_film_cut cut;   /* of a film alone, else TG_E_ARG */
     const char *but;    /* of a folder or a pattern: this file is none of its files; or NULL */
     int *but_found;     /* set to 1 when it was there; or NULL */
     int pages;          /* 1: plain pages, whatever the description says (files of a set) */

@@ -87,14 +87,27 @@ static tg_status keep_path(const char *path, tgi_source **s, tgi_err *err)
     return tgi_fail(err, TG_E_NOMEM, "no memory for the name %s", path);
 }
 
+/* What chooses frames of a film is of no other source. */
+static tg_status check_cut(const tgi_open_opts *o, const tgi_source_ops *ops, tgi_err *err)
+{
+    if (!o || ops == &tgi_film_source_ops || (!o->cut.frames && !o->cut.start && !o->cut.end))
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG, "--%s is for films; --planes chooses images of a stack",
+                    o->cut.frames  ? "frames"
+                    : o->cut.start ? "start"
+                                   : "end");
+}
+
 tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err)
 {
     const tgi_open_opts defaults = {.threads = 1};
     uint8_t head[160];
     tgi_rfile f;
-    if (!(opts && opts->member) && tgi_source_is_set(path))
+    if (!(opts && opts->member) && tgi_source_is_set(path)) {
+        TGI_TRY(check_cut(opts, NULL, err));
         return tgi_file_set_open(path, opts ? opts : &defaults, out, err);
+    }
     if (opts && !opts->member && (opts->key[0] || opts->key[1] || opts->key[2]))
         return tgi_fail(err, TG_E_ARG,
                         "%s is one file: --z, --c and --t are about the names of many", path);
@@ -105,6 +118,8 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->probe(head, n, path)) {
             st = tgi_untrusted_check(formats[i]->fuzzed, formats[i]->format, err);
+            if (st == TG_OK)
+                st = check_cut(opts, formats[i], err);
             if (st == TG_OK)
                 st = formats[i]->open(path, opts ? opts : &defaults, out, err);
             if (st == TG_OK)

@@ -138,17 +138,19 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
     tgi_machine_here(c->machine);
     c->budget = tgi_machine_budget(c->machine, c->opts, NULL);
-    tgi_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-                       .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
-                       .threads = 1,
-                       .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
-                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
-                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
-                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-                       .decode_budget = tgi_decode_budget(c->budget),
-                       .spare = c->spare,
-                       .cancelled = tgi_cancel_signal,
-                       .surplus = &c->surplus};
+    tgi_open_opts o = {
+        .series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
+        .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
+        .threads = 1,
+        .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
+        .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z), tgi_opts_str(c->opts, TGI_OPT_KEY_C),
+                tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
+        .cut = {tgi_opts_str(c->opts, TGI_OPT_FRAMES), tgi_opts_str(c->opts, TGI_OPT_START),
+                tgi_opts_str(c->opts, TGI_OPT_END)},
+        .decode_budget = tgi_decode_budget(c->budget),
+        .spare = c->spare,
+        .cancelled = tgi_cancel_signal,
+        .surplus = &c->surplus};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);

@@ -123,6 +123,14 @@ void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o)
         const char *v = tgi_opts_str(o, text[i].opt);
         tgi_lines_add(t, text[i].key, "%s", v ? v : text[i].unset);
     }
+    static const tgi_opt cut[] = {TGI_OPT_FRAMES, TGI_OPT_START, TGI_OPT_END};
+    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++)
+        if (tgi_opts_str(o, cut[i]))
+            tgi_lines_add(t,
+                          i == 0   ? "frames"
+                          : i == 1 ? "start"
+                                   : "end",
+                          "%s", tgi_opts_str(o, cut[i]));
     tgi_lines_add(t, "series", "%lld level=%lld", (long long)tgi_opts_int(o, TGI_OPT_SERIES, 0),
                   (long long)tgi_opts_int(o, TGI_OPT_LEVEL, 0));
 }

@@ -160,7 +160,9 @@ static int64_t origin_of(const tg_job *job)
         return 0;
     const int on_air =
         strcmp(from->container, "mpegts") == 0 || strcmp(from->container, "mpeg") == 0;
-    return on_air || !is_whole(job) ? tgi_film_source_time(job->source, plane_of(job, 0)) : 0;
+    return on_air || !is_whole(job) || tgi_film_source_is_part(job->source)
+               ? tgi_film_source_time(job->source, plane_of(job, 0))
+               : 0;
 }
 
 static int64_t time_of(void *user, int64_t k)
@@ -185,6 +187,7 @@ static tgi_av_join join_of(const joining *w, int fd)
 {
     const tg_job *job = w->job;
     const tgi_film_out *f = &job->film->out;
+    const int part = is_whole(job) && tgi_film_source_is_part(job->source);
     return (tgi_av_join){.fd = fd,
                          .container = f->container,
                          .coding = &f->coding,
@@ -193,6 +196,8 @@ static tgi_av_join join_of(const joining *w, int fd)
                          .delay = w->delay,
                          .time_base = f->time_base,
                          .origin = origin_of(job),
+                         .begin = part ? tgi_film_source_time(job->source, 0) : 0,
+                         .until = part ? tgi_film_source_time(job->source, f->frames) : 0,
                          .rotation = f->pixels.rotation,
                          .flipped = f->pixels.flipped,
                          .user = (void *)(uintptr_t)w,

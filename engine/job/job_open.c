@@ -154,6 +154,8 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
         .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
+        .cut = {tgi_opts_str(job->opts, TGI_OPT_FRAMES), tgi_opts_str(job->opts, TGI_OPT_START),
+                tgi_opts_str(job->opts, TGI_OPT_END)},
         .but = job->but,
         .but_found = &among,
         .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),

@@ -54,6 +54,16 @@ TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy", RULE_PLAN
         "channels together, these images of several channels): 0,2,5-9 or 10- (default: "
         "all)")
 TGI_OPT(
+    FRAMES, "frames", NULL, "A:B", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL, 2,
+    "only these frames of a film, numbered from 0, B not among them; sound and subtitles of "
+    "that time go with them (default: all)")
+TGI_OPT(
+    START, "start", NULL, "TIME", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL, 2,
+    "only frames of a film that are shown then or later, from its first frame on: 90, 1:30 or "
+    "00:01:30.04")
+TGI_OPT(END, "end", NULL, "TIME", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL, 2,
+        "only frames of a film that are shown before then")
+TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
 TGI_OPT(

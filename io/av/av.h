@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 2u /* rises with any change of this header */
+#define TGI_AV_ABI 3u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -122,6 +122,9 @@ typedef struct tgi_av_join {
     tgi_av_ratio time_base; /* of `time` */
     int64_t
         origin; /* taken off the times of the other tracks, in ticks of time_base; off `time`, too */
+    /* Of the other tracks and chapters only what is shown in [begin, until), in ticks of time_base before
+     * `origin` is taken off; both 0: all. */
+    int64_t begin, until;
     int rotation,
         flipped; /* for viewing, as in tgi_av_info; only where the container says it */
     void *user;

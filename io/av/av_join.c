@@ -239,10 +239,41 @@ static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_er
     return copy_side_data(s, from, err);
 }
 
+/* Ticks of the film, of a track whose ticks are `base`. */
+static int64_t of_film(const joining *w, int64_t ticks, AVRational base)
+{
+    return av_rescale_q(ticks, tgi_av_rational(w->j->time_base), base);
+}
+
+static int is_part(const joining *w)
+{
+    return w->j->begin != w->j->until;
+}
+
+/* In the part's own time, and within it. 0: it is not in the part. */
+static int chapter_time(const joining *w, AVChapter *c)
+{
+    const int64_t begin = of_film(w, w->j->begin, c->time_base),
+                  until = of_film(w, w->j->until, c->time_base),
+                  origin = of_film(w, w->j->origin, c->time_base);
+    if (is_part(w)) {
+        if (c->end <= begin || c->start >= until)
+            return 0;
+        c->start = FFMAX(c->start, begin);
+        c->end = FFMIN(c->end, until);
+    }
+    c->start -= origin;
+    c->end -= origin;
+    return 1;
+}
+
 static tg_status copy_chapters(joining *w, tgi_err *err)
 {
     const AVFormatContext *from = w->in.container;
     for (unsigned i = 0; i < from->nb_chapters; i++) {
+        AVChapter at = *from->chapters[i];
+        if (!chapter_time(w, &at))
+            continue;
         AVChapter *c = av_mallocz(sizeof *c);
         const int r =
             c ? av_dynarray_add_nofree(&w->out->chapters, (int *)&w->out->nb_chapters, c)
@@ -251,10 +282,10 @@ static tg_status copy_chapters(joining *w, tgi_err *err)
             av_free(c);
         if (r < 0 || av_dict_copy(&c->metadata, from->chapters[i]->metadata, 0) < 0)
             return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-        c->id = from->chapters[i]->id;
-        c->time_base = from->chapters[i]->time_base;
-        c->start = from->chapters[i]->start;
-        c->end = from->chapters[i]->end;
+        c->id = at.id;
+        c->time_base = at.time_base;
+        c->start = at.start;
+        c->end = at.end;
     }
     return TG_OK;
 }
@@ -369,6 +400,28 @@ static void complete_times(joining *w, AVPacket *p)
     w->last_for[i] = p->duration;
 }
 
+/* Of a part of a film: sound from the first packet on that begins in it (so it may be silent for less than a
+ * packet), and what is shown for a while (subtitles) from the part's begin to its end. */
+static int in_part(const joining *w, AVPacket *p)
+{
+    const AVStream *s = w->in.container->streams[p->stream_index];
+    if (!is_part(w) || (s->disposition & AV_DISPOSITION_ATTACHED_PIC))
+        return 1;
+    const int64_t begin = of_film(w, w->j->begin, s->time_base),
+                  until = of_film(w, w->j->until, s->time_base);
+    if (p->pts >= until)
+        return 0;
+    if (s->codecpar->codec_type != AVMEDIA_TYPE_AUDIO && p->duration > 0) {
+        const int64_t over = FFMIN(p->pts + p->duration, until);
+        if (over <= begin)
+            return 0;
+        if (p->pts < begin)
+            p->pts = p->dts = begin;
+        p->duration = over - p->pts;
+    }
+    return p->pts >= begin;
+}
+
 static tg_status next_of_others(joining *w, tgi_err *err)
 {
     w->has_other = 0;
@@ -388,6 +441,8 @@ static tg_status next_of_others(joining *w, tgi_err *err)
         if (i < 0 || i >= 64 || w->to[i] < 0)
             continue;
         complete_times(w, w->other);
+        if (!in_part(w, w->other))
+            continue;
         w->has_other = 1;
         return TG_OK;
     }
@@ -444,8 +499,7 @@ static tg_status write_other(joining *w, tgi_err *err)
 {
     AVPacket *p = w->other;
     const int i = p->stream_index, to = w->to[i];
-    const int64_t off = av_rescale_q(w->j->origin, tgi_av_rational(w->j->time_base),
-                                     w->in.container->streams[i]->time_base);
+    const int64_t off = of_film(w, w->j->origin, w->in.container->streams[i]->time_base);
     p->pts -= off;
     p->dts -= off;
     av_packet_rescale_ts(p, w->in.container->streams[i]->time_base,

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""A part of a film, chosen by frames or by times, seen by ffprobe and ffmpeg.
+
+    film_part.py TEGULA SOURCE VIDEOS
+
+Frames are those of the film, exactly; times, sound, subtitles and chapters are those of the part, from its first frame
+on. The same part, said in another way, is the same file. 77: no samples, or no ffprobe and ffmpeg."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from film_help import FOLDER, WRONG, expect, run, sample
+from film_rows import rows_of
+from film_write import network, packets, probe, times
+
+
+def write(film, out, *words):
+    code, _, err = run("run", "-m", network(3), film, "-o", out, "-y", "--normalize", "none", *words)
+    expect(code == 0, f"{film} {words}: {code}: {err}")
+    return err
+
+
+def hashes(path):
+    r = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-map", "0:V:0", "-vsync", "passthrough", "-f", "framemd5", "-"],
+                       capture_output=True, text=True, check=False)
+    return [line.split(",")[-1].strip() for line in r.stdout.splitlines() if line and line[0] != "#"]
+
+
+def frames_are_those(film, first, until, *words):
+    """Of the whole film without loss the same frames; times from the first one on."""
+    write(film, "all.mov", "--codec", "ffv1")
+    write(film, "part.mov", "--codec", "ffv1", *words)
+    expect(hashes("part.mov") == hashes("all.mov")[first:until], f"{film} {words}: not frames {first} to {until}")
+    was, is_ = times(film)[first:until], times("part.mov")
+    expect(len(was) == len(is_) and max(abs(a - was[0] - b) for a, b in zip(was, is_)) < 1e-4, f"{film} {words}: times {is_[:3]}")
+    return was[0], was[-1]
+
+
+def sound_goes_with_it(film, begin, last):
+    """Packets that begin in the part, all of them, as far from its first frame as they were."""
+    for (codec, was), (_, is_) in zip(packets(film), packets("part.mov")):
+        want = [(float(t) - begin, h) for t, h in was if begin <= float(t)]
+        got = [(float(t), h) for t, h in is_]
+        expect(got and [h for _, h in got] == [h for _, h in want[:len(got)]], f"{film}: {codec} is not that of the part")
+        expect(all(abs(a[0] - b[0]) < 1e-3 for a, b in zip(got, want)), f"{film}: {codec} is off")
+        expect(abs(got[-1][0] - (last - begin)) < 0.1, f"{film}: {codec} ends at {got[-1][0]}, frames at {last - begin}")
+
+
+def said_in_another_way():
+    film = sample("carphone_pristine.mp4")
+    all_times = times(film)
+    for words, same in ((("--frames", "10:40"), ("--start", f"{all_times[10] - all_times[0]:.3f}", "--end", f"{all_times[40] - all_times[0]:.3f}")),
+                        (("--frames", ":25"), ("--end", f"0:{all_times[25] - all_times[0]:.6f}")),
+                        (("--frames", "50:"), ("--start", f"00:00:0{all_times[50] - all_times[0]:.6f}"))):
+        write(film, "a.mp4", *words)
+        write(film, "b.mp4", *same)
+        with open("a.mp4", "rb") as a, open("b.mp4", "rb") as b:
+            expect(a.read() == b.read(), f"{words} and {same} give different files")
+
+
+def subtitles_and_chapters():
+    """One subtitle begins before the part, one lies in it, one behind; a chapter begins before it."""
+    def stamp(s):
+        return f"00:00:{s:06.3f}".replace(".", ",")
+    with open("s.srt", "w", encoding="ascii") as f:
+        for k, (a, b) in enumerate(((0.2, 1.5), (1.6, 1.8), (2.6, 2.9))):
+            f.write(f"{k + 1}\n{stamp(a)} --> {stamp(b)}\nline {k}\n\n")
+    with open("chapters", "w", encoding="ascii") as f:
+        f.write(";FFMETADATA1\n" + "".join(f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={a}\nEND={b}\ntitle=c{a}\n" for a, b in ((0, 1200), (1200, 3000))))
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=3", "-i", "s.srt", "-i", "chapters",
+                    "-map", "0", "-map", "1", "-map_metadata", "2", "-c:v", "ffv1", "-c:s", "srt", "src.mkv"], check=True)
+    write("src.mkv", "part.mkv", "--codec", "ffv1", "--start", "1", "--end", "2")
+    rows = [(round(float(p["pts_time"]), 2), round(float(p["duration_time"]), 2)) for p in
+            probe("part.mkv", "-select_streams", "s", "-show_packets")["packets"]]
+    expect(rows == [(0, 0.5), (0.6, 0.2)], f"subtitles {rows}")
+    rows = [(round(float(c["start_time"]), 2), round(float(c["end_time"]), 2)) for c in probe("part.mkv", "-show_chapters")["chapters"]]
+    expect(rows == [(0, 0.2), (0.2, 1)], f"chapters {rows}")
+
+
+def what_is_refused():
+    film = sample("realshort.mp4")
+    for words, says in ((("--frames", "3"), "120:480"), (("--frames", "5:5"), "none in"), (("--frames", "0:100000"), "not all of"),
+                        (("--frames", "0:5", "--start", "1"), "give one"), (("--start", "1:75"), "a time"), (("--start", "1e3"), "a time"),
+                        (("--start", "4:00:00"), "none in"), (("--end", "0"), "none in"), (("--end", "-1"), "a time")):
+        code, _, err = run("plan", "-m", network(3), film, "-o", "o.mp4", "--normalize", "none", *words)
+        expect(code == 64 and says in err, f"{words}: {code}: {err}")
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=64x48", "-frames:v", "1", "p.png"], check=True)
+    code, _, err = run("plan", "-m", network(3), "p.png", "-o", "o.tif", "--normalize", "none", "--frames", "0:1")
+    expect(code == 64 and "is for films" in err, f"a picture: {code}: {err}")
+
+
+def main():
+    if rows_of(FOLDER) is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
+        print("no samples, or no ffprobe and ffmpeg")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        sound_goes_with_it(sample("test-sample0.mp4"), *frames_are_those(sample("test-sample0.mp4"), 31, 60, "--frames", "31:60"))
+        frames_are_those(sample("unordered_pts.mov"), 1, 3, "--frames", "1:3")
+        said_in_another_way()
+        subtitles_and_chapters()
+        what_is_refused()
+        os.chdir("/")
+    print(f"{len(WRONG)} wrong")
+    return 1 if WRONG else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
