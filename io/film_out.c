@@ -119,11 +119,20 @@ static int halves_odd(const tgi_av_form *f, int64_t width, int64_t height)
     return !f->is_rgb && ((f->log2_chroma_w && width % 2) || (f->log2_chroma_h && height % 2));
 }
 
+static int takes_alpha(const char *codec)
+{
+    return strcmp(codec, "ffv1") == 0 || strcmp(codec, "prores") == 0;
+}
+
 static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
                              const tgi_film_wish *wish, int lossless, int turns, tgi_err *err)
 {
     tgi_av_form *f = &o->coding.form;
-    const char *want = wish->form ? wish->form : like(of, lossless);
+    const int alpha = of->samples == 2 || of->samples == 4;
+    tgi_film_frames bare = *of;
+    if (alpha && wish->drop_alpha && !takes_alpha(o->coding.codec))
+        bare.samples--;
+    const char *want = wish->form ? wish->form : like(&bare, lossless);
     const tg_status st = o->ops->form_for(o->coding.codec, want, f, err);
     if (st != TG_OK)
         return wish->form ? tgi_fail(err, TG_E_ARG, "--pix-fmt %s: no such frames", wish->form)
@@ -139,13 +148,11 @@ static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
         note(o, "an odd number of rows or columns: stored as %s, which not every player takes",
              f->name);
     }
-    if ((of->samples == 2 || of->samples == 4) &&
-        (!f->has_alpha || strcmp(o->coding.codec, "vp9") == 0))
+    if (alpha && !wish->drop_alpha && !(f->has_alpha && takes_alpha(o->coding.codec)))
         return tgi_fail(
             err, TG_E_UNSUPPORTED,
             "films of codec %s have no alpha, and the pictures do: write a .mov with "
-            "--codec prores or a .mkv with --codec ffv1, or let the network give three "
-            "channels",
+            "--codec prores or a .mkv with --codec ffv1, or give --drop-alpha",
             o->coding.codec);
     return TG_OK;
 }

@@ -2,6 +2,7 @@
 #include "engine/job/for_images.h"
 #include "engine/ends/tensor_memory.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_film.h"
 
 #include <string.h>
 
@@ -9,27 +10,33 @@
 typedef enum need {
     AN_IMAGE_IN, /* --input IMAGE */
     IMAGES_OUT,  /* -o OUT.tif, or of an image -o DIR/ */
-    ONE_IMAGE    /* -o OUT.tif */
+    ONE_IMAGE,   /* -o OUT.tif */
+    A_FILM       /* -o OUT.mp4 */
 } need;
 
 static const struct {
     tgi_opt id;
     need of;
-} for_images[] = {{TGI_OPT_ROI, AN_IMAGE_IN},     {TGI_OPT_PLANES, AN_IMAGE_IN},
-                  {TGI_OPT_SERIES, AN_IMAGE_IN},  {TGI_OPT_LEVEL, AN_IMAGE_IN},
-                  {TGI_OPT_FRAMES, AN_IMAGE_IN},  {TGI_OPT_START, AN_IMAGE_IN},
-                  {TGI_OPT_END, AN_IMAGE_IN},     {TGI_OPT_PAD, AN_IMAGE_IN},
-                  {TGI_OPT_COMPRESS, IMAGES_OUT}, {TGI_OPT_PYRAMID, ONE_IMAGE}};
+} for_images[] = {
+    {TGI_OPT_ROI, AN_IMAGE_IN},   {TGI_OPT_PLANES, AN_IMAGE_IN}, {TGI_OPT_SERIES, AN_IMAGE_IN},
+    {TGI_OPT_LEVEL, AN_IMAGE_IN}, {TGI_OPT_FRAMES, AN_IMAGE_IN}, {TGI_OPT_START, AN_IMAGE_IN},
+    {TGI_OPT_END, AN_IMAGE_IN},   {TGI_OPT_PAD, AN_IMAGE_IN},    {TGI_OPT_COMPRESS, IMAGES_OUT},
+    {TGI_OPT_PYRAMID, ONE_IMAGE}, {TGI_OPT_CODEC, A_FILM},       {TGI_OPT_CRF, A_FILM},
+    {TGI_OPT_PIX_FMT, A_FILM},    {TGI_OPT_FPS, A_FILM},         {TGI_OPT_DROP_ALPHA, A_FILM},
+    {TGI_OPT_STRICT, A_FILM}};
 #define N_OPTIONS (sizeof for_images / sizeof for_images[0])
 
 static const char *const why[] = {
     [AN_IMAGE_IN] = "is for images: an array goes to the network as it is",
     [IMAGES_OUT] = "is for images: arrays are written as the network gives them",
-    [ONE_IMAGE] = "is for one image, -o OUT.tif"};
+    [ONE_IMAGE] = "is for one image, -o OUT.tif",
+    [A_FILM] = "is for films, -o OUT.mp4, .mov, .mkv or .webm"};
 
 static int has(const tg_job *job, need of)
 {
     const char *out = job->set.output;
+    if (of == A_FILM)
+        return !out || tgi_job_wants_film(job); /* a plan names none */
     if (job->ends->image_out || (of == AN_IMAGE_IN && job->source))
         return 1;
     return of == IMAGES_OUT && job->source && !tgi_memory_has_sinks(job->opts) &&

@@ -9,6 +9,7 @@
 #include "engine/job/job_settings.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,11 @@ static tgi_film_wish wish_of(const tg_job *job)
 {
     const tg_opts *o = job->opts;
     const char *codec = tgi_opts_str(o, TGI_OPT_CODEC);
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (codec && strcmp(codec, "copy-like-input") == 0 && from)
+        codec = from->codec;
     return (tgi_film_wish){.codec = codec && strcmp(codec, "auto") != 0 ? codec : NULL,
+                           .drop_alpha = tgi_opts_flag(o, TGI_OPT_DROP_ALPHA),
                            .form = tgi_opts_str(o, TGI_OPT_PIX_FMT),
                            .crf = (int)tgi_opts_int(o, TGI_OPT_CRF, -1)};
 }
@@ -177,10 +182,23 @@ static int64_t time_of(void *user, int64_t k)
            origin_of(job);
 }
 
+/* Something does not go with the film: in words. */
+static void leave_out(tg_job *job, const char *fmt, ...) TGI_PRINTF(2, 3);
+static void leave_out(tg_job *job, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    job->film->left_out++;
+    tgi_job_warn(job, "%s", text);
+}
+
 static void dropped(void *user, const char *what)
 {
     tg_job *job = ((const joining *)user)->job;
-    tgi_job_warn(job, "%s: %s: it is left out", job->set.output, what);
+    leave_out(job, "%s: %s: it is left out", job->set.output, what);
 }
 
 static tgi_av_join join_of(const joining *w, int fd)
@@ -215,18 +233,21 @@ static tg_status tell(tg_job *job, tgi_err *err)
     if (job->film->out.note[0])
         tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
     if (!j.from && tgi_film_source_info(job->source))
-        tgi_job_warn(job, "%s: %s of %s: its other tracks are left out", job->set.output,
-                     tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times"
-                                                          : "only some frames",
-                     job->set.input);
+        leave_out(job, "%s: %s of %s: its other tracks are left out", job->set.output,
+                  tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times" : "only some frames",
+                  job->set.input);
     const tgi_av_info *from = tgi_film_source_info(job->source);
     if (from && from->light)
-        tgi_job_warn(
-            job,
-            "%s: what frames of %s tell a display of their light (HDR mastering display, "
-            "light levels) is left out",
-            job->set.output, job->set.input);
-    return job->film->out.ops->join_look(&j, err);
+        leave_out(job,
+                  "%s: what frames of %s tell a display of their light (HDR mastering display, "
+                  "light levels) is left out",
+                  job->set.output, job->set.input);
+    TGI_TRY(job->film->out.ops->join_look(&j, err));
+    if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || !job->film->left_out)
+        return TG_OK;
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "%s: --strict, and it would not have all of %s: the warnings say what",
+                    job->set.output, job->set.input);
 }
 
 void tgi_job_film_free(tg_job *job)

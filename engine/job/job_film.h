@@ -9,6 +9,7 @@
 typedef struct tgi_job_film {
     tgi_film_out out;
     tgi_sink_layout *packets; /* of the journal */
+    int left_out; /* things that the film that was read has, and this one will not */
 } tgi_job_film;
 
 /* 1: the output's name is that of a film. */

@@ -112,9 +112,12 @@ TGI_OPT(
     "auto|imagej", 1,
     "a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, uint16, "
     "int16 or float32 (default: what the name says; TIFF is OME-TIFF)")
-TGI_OPT(CODEC, "codec", NULL, "h264|hevc|av1|vp9|ffv1|prores", NULL, "plan run preset",
-        RULE_CHOICE, 0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores", 1,
-        "how a film is encoded; ffv1 loses nothing (default: h264, in a .webm vp9)")
+TGI_OPT(
+    CODEC, "codec", NULL, "h264|hevc|av1|vp9|ffv1|prores|copy-like-input", NULL,
+    "plan run preset", RULE_CHOICE, 0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores|copy-like-input",
+    1,
+    "how a film is encoded; ffv1 loses nothing, copy-like-input is the one of the film that is "
+    "read (default: h264, in a .webm vp9)")
 TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset", RULE_INT, 0, 63, NULL, 1,
         "quality of a film's encoder, smaller is better (default: h264 18, hevc 20, vp9 28, "
         "av1 30)")
@@ -127,6 +130,11 @@ TGI_OPT(
     "frames a second of the film that is written (default: the times of the film that was "
     "read, else "
     "its time increment, else 25); the other tracks of a film that was read do not go with it")
+TGI_OPT(DROP_ALPHA, "drop-alpha", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL,
+        1, "write a film of pictures with alpha without it, where the codec has none")
+TGI_OPT(STRICT, "strict", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,
+        "refuse to write a film that has not all that the one that is read has: tracks, times, "
+        "light levels (default: a warning)")
 TGI_OPT(INTERLACED, "interlaced", NULL, "refuse|as-is", NULL, TGI_SET_, RULE_CHOICE, 0, 0,
         "refuse|as-is", 1,
         "a film whose frames have the rows of two moments: as-is takes them for one (default: "

@@ -321,8 +321,43 @@ def what_is_refused():
         expect(got == code and says in err, f"{words}: {got}: {err}")
     got, _, err = run("run", "-m", same, sample("interlaced_mbaff.264"), "-o", "o.mp4", "-y", "--normalize", "none")
     expect(got == 65 and "-vf bwdif" in err, f"interlaced: {got}: {err}")
+    for words in (("--codec", "h264"), ("--crf", "20"), ("--fps", "25"), ("--strict",)):
+        got, _, err = run("run", "-m", same, film, "-o", "o.tif", "-y", "--normalize", "none", *words)
+        expect(got == 64 and "is for films" in err, f"{words} of a TIFF: {got}: {err}")
     got, _, err = run("copy", film, "-o", "o.mp4", "-y")
     expect(got == 64 and "copy writes no films" in err, f"copy: {got}: {err}")
+
+
+def ffmpeg(*words):
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *words], check=True)
+
+
+def alpha_is_kept_or_refused():
+    """H.264 and VP9 have none: 65, or without on request; colours as they were. FFV1 keeps it."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1,format=rgba,geq=r='r(X,Y)':g='g(X,Y)':b='b(X,Y)':a='X*4'",
+           "-c:v", "ffv1", "-pix_fmt", "bgra", "a.mkv")
+    words = ("run", "-m", network(4), "a.mkv", "-y", "--normalize", "none", "-o")
+    for out, more in (("o.mp4", ()), ("o.webm", ())):
+        code, _, err = run(*words, out, *more)
+        expect(code == 65 and "--drop-alpha" in err, f"alpha into {out}: {code}: {err}")
+        code, _, err = run(*words, out, "--drop-alpha")
+        form = probe(out, "-show_streams")["streams"][0]["pix_fmt"] if not code else ""
+        expect(code == 0 and form == "yuv420p", f"--drop-alpha into {out}: {code}: {form} {err}")
+    for more in ((), ("--drop-alpha",)):
+        code, _, err = run(*words, "o.mkv", "--codec", "ffv1", *more)
+        expect(code == 0 and pixels("o.mkv", "rgba") == pixels("a.mkv", "rgba"), f"alpha by ffv1 {more}: {code}: {err}")
+
+
+def nothing_less_when_strict():
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "ffv1",
+           "-c:a", "flac", "f.mkv")
+    words = ("run", "-m", network(3), "f.mkv", "-y", "--normalize", "none", "--strict", "-o")
+    code, _, err = run(*words, "strict.webm")
+    expect(code == 65 and "--strict" in err and "flac" in err, f"flac into webm: {code}: {err}")
+    expect(not os.path.exists("strict.webm"), "--strict: there is an output")
+    code, _, err = run(*words, "o.mkv", "--codec", "copy-like-input")
+    expect(code == 0 and [c for c, _ in packets("o.mkv")] == ["flac"], f"flac into mkv: {code}: {err}")
+    expect(probe("o.mkv", "-show_streams")["streams"][0]["codec_name"] == "ffv1", "copy-like-input is another codec")
 
 
 def main():
@@ -350,6 +385,8 @@ def main():
         killed_runs_go_on(by["realshort.mp4"], ".mov", 40 if ALL else 6, "--codec", "ffv1")
         any_moment_will_do(by["rot0.mov"] if ALL else by["unordered_pts.mov"])
         a_damaged_packet_is_made_again(by["carphone_pristine.mp4"])
+        alpha_is_kept_or_refused()
+        nothing_less_when_strict()
         what_is_refused()
         os.chdir("/")
     print(f"{len(WRONG)} wrong")
