@@ -18,7 +18,8 @@
 #include <string.h>
 
 #define DEFAULT_BUDGET ((size_t)1 << 30)
-#define KEEP 2 /* frames: one that is read, one that is read ahead */
+#define ENDS_EARLY 200000 /* microseconds that a header may be wrong by */
+#define KEEP 2            /* frames: one that is read, one that is read ahead */
 
 typedef struct kept_frame {
     int64_t number; /* -1: none */
@@ -126,6 +127,22 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
 
 /* ---- Open -------------------------------------------------------------------------------- */
 
+/* What the film lacks, or shows not, which is read all the same; "" nothing. */
+static void tell_losses(const tgi_av_info *a, char *to, size_t cap)
+{
+    const int64_t frame = a->rate.num ? 1000000 * a->rate.den / a->rate.num : 0;
+    to[0] = 0;
+    if (a->lost)
+        snprintf(to, cap, "%lld packets are damaged, and their frames missing",
+                 (long long)a->lost);
+    else if (a->hidden)
+        snprintf(to, cap, "%lld frames more are there and not shown, as its edit list says",
+                 (long long)a->hidden);
+    else if (!a->declared_frames && a->declared_end > a->seen_end + ENDS_EARLY + frame)
+        snprintf(to, cap, "it ends after %.1f s, and its header says %.1f s: it is cut",
+                 (double)a->seen_end / 1e6, (double)a->declared_end / 1e6);
+}
+
 static void fill_info(film *f)
 {
     const tgi_av_info *a = &f->said;
@@ -153,8 +170,10 @@ static void fill_info(film *f)
     i->meta.alpha = f->pixels.form.has_alpha ? 2 : 0;
     if (a->rate.num)
         i->meta.time_increment = (double)a->rate.den / (double)a->rate.num;
+    char losses[96];
+    tell_losses(a, losses, sizeof losses);
     const char *const parts[] = {
-        f->pixels.assumed[0] ? "what the film does not say is assumed: " : "",
+        losses, f->pixels.assumed[0] ? "; what the film does not say is assumed: " : "",
         f->pixels.assumed,
         a->interlaced == 1 ? "; interlaced, so a frame has the rows of two moments" : "",
         a->has_times ? "" : "; frames have no times"};

@@ -59,6 +59,10 @@ typedef struct tgi_av_info {
     int64_t declared_frames; /* what the header says; 0: nothing */
     int light;      /* frames tell a display of their light (HDR); the container does not */
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
+    int64_t
+        lost; /* packets that the decoder refused while it counted, of a film without times */
+    /* When the header says that the last of all tracks is over, and when it is: microseconds; 0: not said. */
+    int64_t declared_end, seen_end;
     int64_t other_packets; /* of the other tracks */
     int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;         /* of all kinds */
@@ -70,7 +74,7 @@ typedef struct tgi_av_frame {
     const uint8_t *plane[TGI_AV_COMPONENTS];
     int64_t pitch[TGI_AV_COMPONENTS]; /* bytes from row to row; may be negative */
     int64_t time;                     /* in ticks; TGI_AV_NO_TIME */
-    int concealed;                    /* 1: the decoder made up parts of it */
+    int concealed; /* 1: the decoder made up parts of it, or of one before that it is made of */
 } tgi_av_frame;
 
 typedef struct tgi_av_film tgi_av_film;

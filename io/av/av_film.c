@@ -34,7 +34,8 @@ struct tgi_av_film {
     AVPacket *packet;
     AVFrame *frame;
     int stream;
-    int ended; /* the decoder was told that no packet follows */
+    int ended;  /* the decoder was told that no packet follows */
+    int marred; /* parts of a frame were made up or are missing, and no later one began anew */
     packet *packets;
     size_t n_packets, room;
     int64_t *shown; /* times of the frames, sorted; NULL: there are none */
@@ -66,7 +67,7 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
     int r = avcodec_parameters_to_context(f->decoder, p);
     f->decoder->pkt_timebase = f->in.container->streams[f->stream]->time_base;
     f->decoder->thread_count = f->opts.threads > 0 ? f->opts.threads : 1;
-    f->decoder->max_pixels = f->opts.most_pixels > 0 ? f->opts.most_pixels : MOST_PIXELS;
+    f->decoder->max_pixels = f->in.most_pixels;
     if (r >= 0)
         r = avcodec_open2(f->decoder, codec, NULL);
     return r < 0 ? tgi_av_failed(&f->in, r, "the film's decoder", err) : TG_OK;
@@ -86,7 +87,7 @@ static tg_status begin(tgi_av_film *f, tgi_err *err)
         f->in.container->streams[i]->discard =
             (int)i == f->stream ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     f->next = 0;
-    f->ended = 0;
+    f->ended = f->marred = 0;
     return open_decoder(f, err);
 }
 
@@ -109,10 +110,20 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
         if (r == AVERROR(ENOMEM))
             return tgi_av_failed(&f->in, r, "the film's decoder", err);
         f->refused += r < 0;
+        f->marred |= r < 0;
         *fed = 1;
         if (ours)
             return TG_OK;
     }
+}
+
+/* What was made up goes on in the frames that are made of it, up to one that needs no other. */
+static void note_damage(tgi_av_film *f)
+{
+    const AVFrame *p = f->frame;
+    if (p->key_frame || p->pict_type == AV_PICTURE_TYPE_I)
+        f->marred = 0;
+    f->marred |= p->decode_error_flags != 0 || (p->flags & AV_FRAME_FLAG_CORRUPT) != 0;
 }
 
 /* The next frame that is shown. *there 0: the film is over. */
@@ -123,6 +134,7 @@ static tg_status decode(tgi_av_film *f, int *there, tgi_err *err)
         const int r = avcodec_receive_frame(f->decoder, f->frame);
         int fed;
         if (r == 0) {
+            note_damage(f);
             *there = 1;
             return TG_OK;
         }
@@ -132,6 +144,7 @@ static tg_status decode(tgi_av_film *f, int *there, tgi_err *err)
             return tgi_av_failed(&f->in, r, "the film's decoder", err);
         if (r != AVERROR(EAGAIN)) {
             f->refused++;
+            f->marred = 1;
             continue;
         }
         if (f->ended)
@@ -165,6 +178,19 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
     return TG_OK;
 }
 
+/* When the last packet of any track is over. */
+static void note_end(tgi_av_film *f)
+{
+    const AVPacket *p = f->packet;
+    const int64_t at = p->pts != AV_NOPTS_VALUE ? p->pts : p->dts;
+    if (at < -TGI_AV_MOST_TICKS || at > TGI_AV_MOST_TICKS)
+        return;
+    const int64_t end =
+        av_rescale_q(at + tgi_clamp(p->duration, 0, TGI_AV_MOST_TICKS),
+                     f->in.container->streams[p->stream_index]->time_base, AV_TIME_BASE_Q);
+    f->info.seen_end = tgi_max(f->info.seen_end, end);
+}
+
 static tg_status read_packets(tgi_av_film *f, tgi_err *err)
 {
     for (;;) {
@@ -176,6 +202,7 @@ static tg_status read_packets(tgi_av_film *f, tgi_err *err)
         const int ours = f->packet->stream_index == f->stream;
         const tg_status st = ours ? note_packet(f, err) : TG_OK;
         f->info.other_packets += !ours;
+        note_end(f);
         av_packet_unref(f->packet);
         TGI_TRY(st);
     }
@@ -198,7 +225,7 @@ static tg_status sort_times(tgi_av_film *f, tgi_err *err)
     int good = 1;
     for (size_t i = 0; i < f->n_packets; i++) {
         t[i] = f->packets[i].pts;
-        good &= t[i] != AV_NOPTS_VALUE;
+        good &= t[i] >= -TGI_AV_MOST_TICKS && t[i] <= TGI_AV_MOST_TICKS;
     }
     qsort(t, f->n_packets, sizeof *t, by_time);
     for (size_t i = 1; i < f->n_packets; i++)
@@ -210,20 +237,23 @@ static tg_status sort_times(tgi_av_film *f, tgi_err *err)
     return TG_OK;
 }
 
-/* When the last frame is over: as its packet says, else after as long as a frame is shown. */
-static int64_t end_of(const tgi_av_film *f)
+/* How long the last frame is shown: as its packet says, else as long as the others. */
+static int64_t last_takes(const tgi_av_film *f)
 {
     const tgi_av_info *i = &f->info;
-    if (!f->shown)
-        return TGI_AV_NO_TIME;
-    const int64_t last = f->shown[f->n_packets - 1];
     if (f->last_for > 0)
-        return last + f->last_for;
+        return f->last_for;
     if (f->n_packets > 1)
-        return last + (last - f->shown[0]) / (int64_t)(f->n_packets - 1);
-    return last +
-           av_rescale_q(1, (AVRational){(int)i->rate.den, i->rate.num ? (int)i->rate.num : 25},
+        return (f->shown[f->n_packets - 1] - f->shown[0]) / (int64_t)(f->n_packets - 1);
+    return av_rescale_q(1, (AVRational){(int)i->rate.den, i->rate.num ? (int)i->rate.num : 25},
                         tgi_av_rational(i->time_base));
+}
+
+static int64_t end_of(const tgi_av_film *f)
+{
+    return f->shown
+               ? f->shown[f->n_packets - 1] + tgi_clamp(last_takes(f), 1, TGI_AV_MOST_TICKS)
+               : TGI_AV_NO_TIME;
 }
 
 /* Without times: by decoding all of it. */
@@ -242,6 +272,7 @@ static tg_status count_frames(tgi_av_film *f, tgi_err *err)
             break;
         f->info.frames++;
     }
+    f->info.lost = f->refused;
     return f->info.frames ? TG_OK : tgi_fail(err, TG_E_FORMAT, "a film without a frame");
 }
 
@@ -303,6 +334,11 @@ static void take_header(tgi_av_film *f)
                     : s->codecpar->field_order == AV_FIELD_PROGRESSIVE ? 0
                                                                        : 1;
     i->declared_frames = s->nb_frames;
+    /* What other methods find is no statement; times before 0 count. */
+    if (f->in.container->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
+        f->in.container->duration > 0)
+        i->declared_end = f->in.container->duration +
+                          tgi_clamp(f->in.container->start_time, -f->in.container->duration, 0);
     i->n_streams = (int)f->in.container->nb_streams;
     take_rotation(f);
 }
@@ -364,6 +400,7 @@ tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film *
     f->opts = *o;
     f->in.fd = -1;
     f->in.cancelled = o->cancelled;
+    f->in.most_pixels = o->most_pixels > 0 ? tgi_min(o->most_pixels, MOST_PIXELS) : MOST_PIXELS;
     f->packet = av_packet_alloc();
     f->frame = av_frame_alloc();
     tg_status st = f->packet && f->frame ? tgi_av_input_file(&f->in, path, err)
@@ -410,7 +447,7 @@ static tg_status jump(tgi_av_film *f, const packet *key, tgi_err *err)
     if (av_seek_frame(f->in.container, f->stream, to, AVSEEK_FLAG_BACKWARD) < 0)
         return begin(f, err);
     avcodec_flush_buffers(f->decoder);
-    f->ended = 0;
+    f->ended = f->marred = 0;
     f->next = -1;
     return TG_OK;
 }
@@ -478,9 +515,8 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
                         "frame %lld is %d x %d %s, the first was %d x %d %s", (long long)k,
                         f->frame->width, f->frame->height, d ? d->name : "?", f->info.width,
                         f->info.height, f->info.form.name);
-    *out = (tgi_av_frame){.time = f->shown ? f->shown[k] : TGI_AV_NO_TIME,
-                          .concealed = f->frame->decode_error_flags != 0 ||
-                                       (f->frame->flags & AV_FRAME_FLAG_CORRUPT) != 0};
+    *out =
+        (tgi_av_frame){.time = f->shown ? f->shown[k] : TGI_AV_NO_TIME, .concealed = f->marred};
     for (int i = 0; i < f->info.form.n_planes; i++) {
         out->plane[i] = f->frame->data[i];
         out->pitch[i] = f->frame->linesize[i];

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define WINDOW (64 << 10)
-#define MOST_STREAMS 64
+#define OPEN_STREAMS 1024 /* where a demuxer stops with an error that says nothing */
 
 /* Containers that are one file. (Playlists and lists of files would name others.) */
 static const char containers[] =
@@ -80,7 +80,7 @@ tg_status tgi_av_input_file(tgi_av_input *in, const char *path, tgi_err *err)
     if (fstat(in->fd, &st) != 0 || !S_ISREG(st.st_mode))
         return tgi_fail(err, TG_E_UNSUPPORTED, "no regular file");
     in->size = st.st_size;
-    return TG_OK;
+    return tgi_av_mp4_look(in, err);
 }
 
 void tgi_av_input_end(tgi_av_input *in)
@@ -99,6 +99,29 @@ void tgi_av_input_close(tgi_av_input *in)
     in->fd = -1;
 }
 
+static tg_status count_streams(const tgi_av_input *in, tgi_err *err)
+{
+    return in->container->nb_streams <= TGI_AV_STREAMS
+               ? TG_OK
+               : tgi_fail(err, TG_E_UNSUPPORTED, "a film of %u tracks: %d are read at most",
+                          in->container->nb_streams, TGI_AV_STREAMS);
+}
+
+/* Headers of some codecs lie in the frames, so libav decodes some. */
+static tg_status know_streams(const tgi_av_input *in, tgi_err *err)
+{
+    const unsigned n = in->container->nb_streams;
+    AVDictionary *options[TGI_AV_STREAMS] = {NULL};
+    int r = 0;
+    for (unsigned i = 0; i < n && in->most_pixels && r >= 0; i++)
+        r = av_dict_set_int(&options[i], "max_pixels", in->most_pixels, 0);
+    if (r >= 0)
+        r = avformat_find_stream_info(in->container, options);
+    for (unsigned i = 0; i < n; i++)
+        av_dict_free(&options[i]);
+    return r < 0 ? tgi_av_failed(in, r, "the film's header", err) : TG_OK;
+}
+
 tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
 {
     tgi_av_input_end(in);
@@ -115,13 +138,14 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
     in->container->pb = in->io;
     in->container->io_open = open_no_other;
     in->container->interrupt_callback = (AVIOInterruptCB){is_cancelled, in};
-    in->container->max_streams = MOST_STREAMS;
+    in->container->max_streams = OPEN_STREAMS;
     in->container->format_whitelist = av_strdup(containers);
-    int r = avformat_open_input(&in->container, NULL, NULL, NULL);
+    const int r = avformat_open_input(&in->container, NULL, NULL, NULL);
     if (r < 0) /* and the container is freed */
         return tgi_av_failed(in, r, "not a film that is read", err);
-    r = avformat_find_stream_info(in->container, NULL);
-    return r < 0 ? tgi_av_failed(in, r, "the film's header", err) : TG_OK;
+    TGI_TRY(count_streams(in, err));
+    TGI_TRY(know_streams(in, err));
+    return count_streams(in, err); /* some demuxers find streams while they read */
 }
 
 int tgi_av_first_video(const AVFormatContext *c)

@@ -8,6 +8,10 @@
 #include <libavformat/avformat.h>
 #include <stdint.h>
 
+#define TGI_AV_STREAMS 64
+#define TGI_AV_MOST_TICKS                                                                      \
+    ((int64_t)1 << 60) /* of a time that is believed: sums of some do not wrap */
+
 typedef struct tgi_av_input {
     int fd;
     int64_t at, size; /* of the file */
@@ -15,11 +19,12 @@ typedef struct tgi_av_input {
     AVFormatContext *container; /* NULL: closed */
     int read_error;             /* errno of the file */
     int (*cancelled)(void);     /* or NULL */
+    int64_t most_pixels; /* of a frame that is decoded for the header; 0: as libav has it */
 } tgi_av_input;
 
-/* The file; nothing is read. TG_E_NOT_FOUND, TG_E_IO, TG_E_UNSUPPORTED no regular file. */
+/* The file, none of it libav's yet. TG_E_NOT_FOUND, TG_E_IO, TG_E_UNSUPPORTED no regular file; and as tgi_av_mp4_look. */
 tg_status tgi_av_input_file(tgi_av_input *in, const char *path, tgi_err *err);
-/* Its container, from the beginning, with what is known of its streams. */
+/* Its container, from the beginning, with what is known of its streams: TGI_AV_STREAMS at most. */
 tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err);
 /* The container closes, the file stays open; or both close. */
 void tgi_av_input_end(tgi_av_input *in);
@@ -27,6 +32,8 @@ void tgi_av_input_close(tgi_av_input *in);
 int tgi_av_input_cancelled(const tgi_av_input *in);
 /* What libav's `code` means while `what` was read, with what our own calls know of it. */
 tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err);
+/* TG_E_FORMAT: an MP4 or MOV that names more samples than it can hold (av_mp4.c). Other files: TG_OK. */
+tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err);
 /* The first stream of pictures that is no cover; -1: there is none. */
 int tgi_av_first_video(const AVFormatContext *c);
 

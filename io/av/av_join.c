@@ -6,6 +6,7 @@
  * `delay` frames early is decoded when frame i - delay is shown, which is never after it is shown
  * itself, as no segment needs another's frames. The muxer writes neither dates nor random numbers:
  * the same packets give the same bytes. */
+#include "engine/base/arith.h"
 #include "io/av/av_form.h"
 #include "io/av/av_input.h"
 #include "io/av/av_inside.h"
@@ -28,15 +29,16 @@ typedef struct joining {
     tgi_av_encoder *encoder;
     AVStream *film;
     tgi_av_input in;          /* of the other tracks; closed: there are none */
-    int to[64];               /* stream of `out` for each of its; -1: left out */
+    int to[TGI_AV_STREAMS];   /* stream of `out` for each of its; -1: left out */
     AVPacket *packet, *other; /* the next of each */
     int64_t next;             /* number of `packet` in the order of decoding */
     int known;                /* tracks of the other film when it was opened */
     int telling;              /* what is left out is told */
     int late;                 /* a track came to light behind the header, which was told */
     int has_other;            /* `other` is there */
-    int64_t last[64], last_for[64]; /* time of decoding of each track's last packet, */
-    int64_t written[64];            /* and as it was written */
+    int64_t last[TGI_AV_STREAMS],
+        last_for[TGI_AV_STREAMS];    /* time of decoding of each track's last packet, */
+    int64_t written[TGI_AV_STREAMS]; /* and as it was written */
 } joining;
 
 /* ---- The file ---------------------------------------------------------------------------- */
@@ -329,12 +331,12 @@ static tg_status add_others(joining *w, tgi_err *err)
     TGI_TRY(tgi_av_input_begin(&w->in, err));
     const AVFormatContext *c = w->in.container;
     const int film = tgi_av_first_video(c);
-    for (int i = 0; i < 64; i++) { /* some demuxers find tracks while they read */
+    for (int i = 0; i < TGI_AV_STREAMS; i++) { /* some demuxers find tracks while they read */
         w->to[i] = -1;
         w->last[i] = w->written[i] = AV_NOPTS_VALUE;
     }
     w->known = (int)c->nb_streams;
-    for (unsigned i = 0; i < c->nb_streams && i < 64; i++) {
+    for (unsigned i = 0; i < c->nb_streams && i < TGI_AV_STREAMS; i++) {
         if ((int)i != film)
             TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
         else
@@ -384,14 +386,28 @@ static tg_status next_of_film(joining *w, tgi_err *err)
     return TG_OK;
 }
 
+/* A time that is too far away for sums of some is none. */
+static int64_t believed(int64_t ticks)
+{
+    return ticks >= -TGI_AV_MOST_TICKS && ticks <= TGI_AV_MOST_TICKS ? ticks : AV_NOPTS_VALUE;
+}
+
+static int64_t near(int64_t ticks)
+{
+    return tgi_clamp(ticks, -TGI_AV_MOST_TICKS, TGI_AV_MOST_TICKS);
+}
+
 /* Some demuxers leave times of decoding out. */
 static void complete_times(joining *w, AVPacket *p)
 {
     const int i = p->stream_index;
+    p->pts = believed(p->pts);
+    p->dts = believed(p->dts);
+    p->duration = near(p->duration);
     if (p->dts == AV_NOPTS_VALUE)
         p->dts = p->pts;
     if (p->dts == AV_NOPTS_VALUE && w->last[i] != AV_NOPTS_VALUE)
-        p->dts = w->last[i] + w->last_for[i];
+        p->dts = near(w->last[i] + w->last_for[i]);
     if (p->dts == AV_NOPTS_VALUE)
         p->dts = 0;
     if (p->pts == AV_NOPTS_VALUE)
@@ -438,7 +454,7 @@ static tg_status next_of_others(joining *w, tgi_err *err)
                 w->j->user,
                 "a track that begins later than the others is not seen in the header");
         w->late |= i >= w->known;
-        if (i < 0 || i >= 64 || w->to[i] < 0)
+        if (i < 0 || i >= TGI_AV_STREAMS || w->to[i] < 0)
             continue;
         complete_times(w, w->other);
         if (!in_part(w, w->other))
@@ -499,11 +515,13 @@ static tg_status write_other(joining *w, tgi_err *err)
 {
     AVPacket *p = w->other;
     const int i = p->stream_index, to = w->to[i];
-    const int64_t off = of_film(w, w->j->origin, w->in.container->streams[i]->time_base);
+    const int64_t off = near(of_film(w, w->j->origin, w->in.container->streams[i]->time_base));
     p->pts -= off;
     p->dts -= off;
     av_packet_rescale_ts(p, w->in.container->streams[i]->time_base,
                          w->out->streams[to]->time_base);
+    p->pts = near(p->pts);
+    p->dts = near(p->dts);
     begin_early(w, p, w->out->streams[to]);
     space_out(w, p, i, w->out->streams[to]);
     p->stream_index = to;

@@ -38,6 +38,8 @@ PLANTS = {
     "memlog_columns": ("memlog", "engine/memory/log_read.c", "if (r->n_columns == TGI_MEMLOG_COLUMNS)",
                        "if (r->n_columns == 4096)"),
     "video_track": ("video", "io/video_mkv.c", "if (track < 128)", "if (track < 1u << 16)"),
+    "film_size": ("film", "io/av/av_film.c",
+                  "f->frame->width != f->info.width || f->frame->height != f->info.height || !d ||", "!d ||"),
     "journal_tile": ("journal", "engine/out/journal_resume.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),
 }
 

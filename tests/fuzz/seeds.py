@@ -2,11 +2,15 @@
 """Makes the seed corpora of the fuzz targets, one folder per target: `seeds.py FOLDER`.
 
 Small valid files of every shape that the parsers know, and dictionaries (TARGET.dict) of words
-that a fuzzer would be long in guessing. Standard library alone; the same bytes on every run."""
+that a fuzzer would be long in guessing. Standard library alone; the same bytes on every run. Films are what ffmpeg
+makes, where it is installed."""
 import lzma
 import os
+import shutil
 import struct
+import subprocess
 import sys
+import tempfile
 import zlib
 
 # ---- TIFF ----------------------------------------------------------------------------------------
@@ -805,7 +809,78 @@ def videos():
     yield "y4m", b"YUV4MPEG2 W5 H3 F25:1 C420p10\n" + (b"FRAME\n" + bytes(54)) * 2
 
 
+# ---- Films ----------------------------------------------------------------------------------------
+
+# name: container, what ffmpeg is told besides, inputs beside the pictures (sound, words)
+FILMS = {
+    "mp4": ("mp4", "-c:v libx264 -bf 1 -c:a aac -b:a 16k", "sound"),
+    "mp4_fragments": ("mp4", "-c:v libx264 -g 2 -movflags frag_keyframe+empty_moov", ""),
+    "mp4_hevc": ("mp4", "-c:v libx265 -x265-params log-level=none:pools=1:info=0", ""),
+    "mp4_words": ("mp4", "-c:v mpeg4 -c:s mov_text", "words"),
+    "mov_turned": ("mov", "-c:v libx264 -metadata:s:v rotate=90", ""),
+    "mov_prores": ("mov", "-c:v prores_ks -c:a pcm_s16le -frames:v 1", "sound"),
+    "mkv": ("matroska", "-c:v libx264 -c:a flac -c:s srt", "sound words"),
+    "mkv_ffv1": ("matroska", "-c:v ffv1 -pix_fmt gray10le", ""),
+    "mkv_av1": ("matroska", "-c:v libaom-av1 -cpu-used 8", ""),
+    "webm": ("webm", "-c:v libvpx-vp9 -pix_fmt yuv444p", ""),
+    "webm_vp8": ("webm", "-c:v libvpx", ""),
+    "ogv": ("ogg", "-c:v libtheora", ""),
+    "avi": ("avi", "-c:v mjpeg -c:a pcm_u8", "sound"),
+    "avi_mpeg4": ("avi", "-c:v mpeg4", ""),
+    "avi_rgb": ("avi", "-c:v huffyuv -pix_fmt rgb24", ""),
+    "gif": ("gif", "", ""),
+    "flv": ("flv", "-c:v flv1", ""),
+    "ts": ("mpegts", "-c:v mpeg2video", ""),
+    "mpeg": ("mpeg", "-c:v mpeg1video", ""),
+    "h264": ("h264", "-c:v libx264 -bf 1 -x264-params interlaced=1", ""),
+    "hevc": ("hevc", "-c:v libx265 -x265-params log-level=none:pools=1:info=0", ""),
+}
+SPEECH = b"1\n00:00:00,000 --> 00:00:00,400\nword\n\n"
+
+
+def ffmpeg(program, folder, name, size="32x24"):
+    """The bytes of a film of three small frames; None where this ffmpeg lacks the encoder."""
+    container, options, besides = FILMS[name]
+    exact = "-map_metadata -1 -fflags +bitexact -flags:v +bitexact -flags:a +bitexact -threads 1".split()
+    out, words = os.path.join(folder, "film"), os.path.join(folder, "words.srt")
+    inputs = ["-f", "lavfi", "-i", f"testsrc2=size={size}:rate=25:duration=0.12"]
+    if "sound" in besides:
+        inputs += ["-f", "lavfi", "-i", "sine=sample_rate=8000:duration=0.1"]
+    if "words" in besides:
+        with open(words, "wb") as f:
+            f.write(SPEECH)
+        inputs += ["-i", words]
+    pixels = [] if "-pix_fmt" in options or container == "gif" or "prores" in options else ["-pix_fmt", "yuvj420p" if "mjpeg" in options else "yuv420p"]
+    r = subprocess.run([program, "-v", "error", "-y", *inputs, *exact, *pixels, *options.split(), "-f", container, out],
+                       capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    if r.returncode:
+        return None
+    with open(out, "rb") as f:
+        return f.read()
+
+
+def films():
+    """The last byte says what else is done with it (fuzz_film.c)."""
+    yield "y4m", b"YUV4MPEG2 W5 H3 F25:1 C420p10\n" + (b"FRAME\n" + bytes(54)) * 2 + b"\1"
+    program = shutil.which("ffmpeg")
+    if not program:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for i, name in enumerate(FILMS):
+            data = ffmpeg(program, folder, name)
+            if data:
+                yield name, data + bytes([1 + i % 3])
+        large, small = (ffmpeg(program, folder, "h264", size) for size in ("96x80", "32x24"))
+        if small and large:
+            yield "h264_shrinks", large + small + b"\0"
+
+
 DICTS = {
+    "film": [quoted(w) for w in (b"moov", b"trak", b"tkhd", b"mdhd", b"edts", b"elst", b"stts", b"ctts", b"stss", b"stsc", b"stco", b"co64",
+                                 b"stsz", b"moof", b"traf", b"tfhd", b"trun", b"colr", b"pasp", b"udta", b"chpl", b"hint", b"tmcd", b"rmra",
+                                 b"dref", b"url ", b"alis", b"strh", b"strf", b"indx", b"idx1", b"odml", b"GIF89a", b"\x21\xf9\x04",
+                                 b"\x1c\x53\xbb\x6b", b"\x12\x54\xc3\x67", b"\x6d\x80", b"\x10\x43\xa7\x70", b"OggS", b"\0\0\1\x67",
+                                 b"\0\0\1\x68", b"\0\0\1\xb3", b"\0\0\1\xba", b"\x7f\xff\xff\xff\xff\xff\xff\xff")],
     "video": [quoted(w) for w in (b"moov", b"trak", b"tkhd", b"mdia", b"hdlr", b"vide", b"minf", b"stbl", b"stsd", b"stsz", b"stz2",
                                   b"moof", b"traf", b"tfhd", b"trun", b"\0\0\0\1", b"LIST", b"hdrl", b"strl", b"strh", b"strf", b"vids",
                                   b"odml", b"dmlh", b"\x18\x53\x80\x67", b"\x1f\x43\xb6\x75", b"\x16\x54\xae\x6b", b"\xae\x80",
@@ -853,7 +928,7 @@ def main(folder):
     corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": [*onnxes(), *more_onnxes()],
                "png": list(pngs()), "jpeg": list(jpegs()), "codec": list(blocks()), "set": list(sets()),
                "npy": list(npys()), "json": list(JSON.items()), "config": list(CONFIG.items()),
-               "memlog": list(MEMLOGS.items()), "journal": list(journals()), "video": list(videos())}
+               "memlog": list(MEMLOGS.items()), "journal": list(journals()), "video": list(videos()), "film": list(films())}
     for target, files in corpora.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, data in files:

@@ -1,0 +1,169 @@
+/* av_mp4.c - what the boxes of an MP4 or MOV say of its samples, before a demuxer takes memory for them.
+ *
+ * A demuxer makes an entry for each sample when it opens a file, and the number stands there as it is:
+ * a file of two kilobytes may name 2^32 samples of no size, or 2^32 in each chunk, or have each edit show all of
+ * them again. A sample that is there has a byte; an edit shows some of them. What goes beyond is refused.
+ * Boxes: ISO/IEC 14496-12:2015, sections 4.2, 8.4.3, 8.6.1.2, 8.6.6, 8.7.3, 8.7.4, 8.7.5, 8.8.8. */
+#include "engine/base/arith.h"
+#include "io/av/av_input.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_DEPTH 10
+#define MOST_BOXES (1 << 22)
+#define FEW_SAMPLES ((size_t)1 << 20)  /* that any file may name */
+#define MANY_SAMPLES ((size_t)1 << 25) /* that none may */
+#define MANY_EDITED ((size_t)1 << 24)
+#define SOUND_BLOCK 160 /* samples of sound that share an entry, at least */
+
+typedef struct track {
+    int is_sound, uneven; /* uneven: samples of sound are not all 1 tick long */
+    size_t samples, chunks, in_chunk, edits;
+} track;
+
+typedef struct mp4 {
+    const tgi_av_input *in;
+    track now;
+    size_t entries, edited; /* of all tracks */
+    int boxes;
+} mp4;
+
+typedef struct box {
+    char name[4];
+    int64_t at, end; /* of its contents */
+} box;
+
+static int is(const box *b, const char *name)
+{
+    return memcmp(b->name, name, 4) == 0;
+}
+
+/* 4 bytes; 0 behind the end. */
+static uint32_t number(const mp4 *m, int64_t at)
+{
+    uint8_t b[4];
+    if (pread(m->in->fd, b, 4, at) != 4)
+        return 0;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* 0: there is none. */
+static int box_at(mp4 *m, int64_t at, int64_t end, box *b)
+{
+    uint8_t h[8];
+    if (end - at < 8 || pread(m->in->fd, h, 8, at) != 8)
+        return 0;
+    memcpy(b->name, h + 4, 4);
+    uint64_t n = number(m, at), head = 8;
+    if (n == 1) {
+        n = (uint64_t)number(m, at + 8) << 32 | number(m, at + 12);
+        head = 16;
+    }
+    if (n == 0 || n > (uint64_t)(end - at))
+        n = (uint64_t)(end - at);
+    b->at = at + (int64_t)head;
+    b->end = at + (int64_t)n;
+    m->boxes++;
+    return n >= head && m->boxes <= MOST_BOXES;
+}
+
+static void take_most(size_t *to, size_t n)
+{
+    *to = n > *to ? n : *to;
+}
+
+/* A box that says how many. Of two of a kind the worse counts: demuxers take either. */
+static void take_counts(mp4 *m, const box *b)
+{
+    track *t = &m->now;
+    const uint32_t second = number(m, b->at + 4), third = number(m, b->at + 8);
+    if (is(b, "hdlr"))
+        t->is_sound = third == 0x736f756e; /* soun */
+    if (is(b, "stts"))
+        t->uneven |= second != 1 || number(m, b->at + 12) != 1;
+    if (is(b, "stsz") || is(b, "stz2"))
+        take_most(&t->samples, third);
+    if (is(b, "stco") || is(b, "co64"))
+        take_most(&t->chunks, second);
+    if (is(b, "elst"))
+        take_most(&t->edits, second);
+    for (int64_t i = 0; is(b, "stsc") && i < second && b->at + 12 * i + 20 <= b->end; i++)
+        take_most(&t->in_chunk, number(m, b->at + 12 * i + 12));
+    if (is(b, "trun"))
+        m->entries = tgi_sat_add(m->entries, second);
+}
+
+/* The entries of the track whose boxes went by. */
+static void count_track(mp4 *m)
+{
+    const track *t = &m->now;
+    size_t n = t->samples;
+    if (t->is_sound && !t->uneven)
+        n = tgi_sat_add(t->chunks, tgi_sat_mul(t->chunks, t->in_chunk) / SOUND_BLOCK);
+    m->entries = tgi_sat_add(m->entries, n);
+    if (t->edits > 2)
+        m->edited = tgi_sat_add(m->edited, tgi_sat_mul(n, t->edits));
+    m->now = (track){0};
+}
+
+static int has_boxes(const box *b)
+{
+    static const char names[][5] = {"moov", "trak", "mdia", "minf", "stbl",
+                                    "edts", "moof", "traf", "mvex", "udta",
+                                    "dinf", "tref", "wave", "free", "hoov"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is(b, names[i]))
+            return 1;
+    return 0;
+}
+
+/* Boxes in boxes. */
+static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
+{
+    int64_t at[MOST_DEPTH + 1] = {0}, ends[MOST_DEPTH + 1] = {end};
+    box b;
+    for (int depth = 0; depth >= 0;) {
+        if (!box_at(m, at[depth], ends[depth], &b)) {
+            depth--;
+            continue;
+        }
+        at[depth] = b.end;
+        if (is(&b, "cmov"))
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "a MOV whose header is compressed, which is not read");
+        if (is(&b, "trak"))
+            count_track(m);
+        if (!has_boxes(&b)) {
+            take_counts(m, &b);
+        } else if (depth < MOST_DEPTH) {
+            depth++;
+            at[depth] = b.at;
+            ends[depth] = b.end;
+        }
+    }
+    count_track(m);
+    return m->boxes <= MOST_BOXES
+               ? TG_OK
+               : tgi_fail(err, TG_E_UNSUPPORTED, "a film of more than %d boxes", MOST_BOXES);
+}
+
+tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err)
+{
+    mp4 m = {.in = in};
+    box b = {.at = 0};
+    if (!box_at(&m, 0, in->size, &b) ||
+        !(is(&b, "ftyp") || is(&b, "moov") || is(&b, "mdat") || is(&b, "wide")))
+        return TG_OK;
+    TGI_TRY(walk(&m, in->size, err));
+    const size_t bytes = (size_t)in->size;
+    const size_t most = bytes < FEW_SAMPLES    ? FEW_SAMPLES
+                        : bytes > MANY_SAMPLES ? MANY_SAMPLES
+                                               : bytes;
+    if (m.entries > most || m.edited > MANY_EDITED)
+        return tgi_fail(
+            err, TG_E_FORMAT,
+            "the file's header names %zu samples, of which edits show %zu, in %zu bytes",
+            m.entries, m.edited, bytes);
+    return TG_OK;
+}

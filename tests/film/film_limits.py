@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What a film may ask of its reader: films made here that name more than they hold, or another file.
+
+    film_limits.py TEGULA SOURCE VIDEOS FILM_RAW PLUGIN
+
+A header of two kilobytes can name 2^32 samples in four ways; each is refused before memory is taken for them. 65 tracks are refused
+by their number, as is what comes to no pictures. Playlists and descriptions of streams are no films, for the plugin either, which
+is asked without the command. With ffmpeg: what was made of a damaged frame is damaged, and a Matroska that is cut is told so."""
+import os
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+from film_help import TEGULA, WRONG, expect, sample
+from seeds import box, ffmpeg  # noqa: E402
+
+RAW, PLUGIN = (os.path.abspath(a) for a in sys.argv[4:6])
+MIB = 250 if "ASAN_OPTIONS" not in os.environ else 600
+HEAD = box(b"ftyp", b"isom", bytes(4))
+
+
+def put(name, data):
+    with open(name, "wb") as f:
+        f.write(data)
+    return name
+
+
+def words32(*numbers):
+    return struct.pack(f">{len(numbers)}I", *numbers)
+
+
+def call(*words):
+    """(exit code, stdout, stderr, MiB)."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        p = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        return p.returncode, out.read().decode(), err.read().decode(), usage.ru_maxrss >> 10
+
+
+def refused(name, data, *said):
+    code, _, err, mib = call(TEGULA, "info", put(name, data))
+    expect(code == 65 and all(w in err for w in said) and mib < MIB, f"{name}: exit {code}, {mib} MiB: {err}")
+
+
+# ---- More than it holds --------------------------------------------------------------------------------------------------
+
+
+def track(number, kind, samples, size=1, times=((1, 1),), chunks=1, in_chunk=1, edits=0):
+    """A track of samples of one size; `times`: (how many, ticks) of them."""
+    entry = box(b"mp4a", bytes(28)) if kind == b"soun" else box(b"avc1", bytes(24), struct.pack(">HH", 64, 48), bytes(50))
+    stbl = box(b"stbl", box(b"stsd", words32(0, 1), entry), box(b"stts", words32(0, len(times)), *(words32(*t) for t in times)),
+               box(b"stsc", words32(0, 1, 1, in_chunk, 1)), box(b"stsz", words32(0, size, samples)),
+               box(b"stco", words32(0, chunks), words32(*[40] * chunks)))
+    shown = box(b"edts", box(b"elst", words32(0, edits), *[words32(samples, 0, 0x10000)] * edits)) if edits else b""
+    return box(b"trak", box(b"tkhd", bytes(12), words32(number), bytes(68)), shown,
+               box(b"mdia", box(b"mdhd", bytes(12), words32(1000, samples, 0)), box(b"hdlr", bytes(8), kind, bytes(13)), box(b"minf", stbl)))
+
+
+def film(*tracks, more=b""):
+    return HEAD + box(b"moov", box(b"mvhd", bytes(12), words32(1000, 1000), bytes(80)), *tracks) + more
+
+
+def more_samples_than_bytes():
+    refused("samples.mp4", film(track(1, b"vide", 80 << 20, times=((80 << 20, 1),), in_chunk=80 << 20)), "names", "samples")
+    refused("sound.mp4", film(track(1, b"soun", 9, chunks=400, in_chunk=1 << 25)), "names", "samples")
+    refused("edits.mp4", film(track(1, b"vide", 1 << 20, times=((1 << 20, 1),), in_chunk=1 << 20, edits=100)), "edits")
+    refused("free.mp4", HEAD + box(b"free", film(track(1, b"vide", 80 << 20, in_chunk=80 << 20))[len(HEAD) + 8:]), "names", "samples")
+    run = box(b"moof", box(b"traf", box(b"tfhd", words32(0x38, 1, 1, 2, 0)), box(b"trun", words32(0, 80 << 20))))
+    refused("fragment.mp4", film(track(1, b"vide", 0), box(b"mvex", box(b"trex", words32(0, 1, 1, 1, 0, 0))), more=run), "names", "samples")
+    refused("packed.mov", HEAD + box(b"moov", box(b"cmov", bytes(40))), "compressed")
+
+
+def tracks_are_counted():
+    refused("65.mp4", film(*(track(i + 1, b"vide", 1) for i in range(65))), "65 tracks", "64")
+    code, _, err, _ = call(TEGULA, "info", put("2000.mp4", film(*(track(i + 1, b"vide", 1) for i in range(2000)))))
+    expect(code in (65, 71), f"2000 tracks: exit {code}: {err}")
+    code, _, err, _ = call(TEGULA, "info", put("64.mp4", film(*(track(i + 1, b"vide", 1) for i in range(64)))))
+    expect(code == 65 and "tracks" not in err, f"64 tracks: exit {code}: {err}")
+
+
+# ---- Another file --------------------------------------------------------------------------------------------------------
+
+
+def no_other_file(other):
+    for name, text in (("a.m3u8", f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n{other}\n#EXT-X-ENDLIST\n"),
+                       ("a.txt", f"ffconcat version 1.0\nfile {other}\n"),
+                       ("a.sdp", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 9 RTP/AVP 96\n"
+                                 "a=rtpmap:96 H264/90000\n"),
+                       ("a.mpd", f'<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period><AdaptationSet>'
+                                 f"<Representation><BaseURL>{other}</BaseURL></Representation></AdaptationSet></Period></MPD>")):
+        code, _, err, _ = call(RAW, PLUGIN, put(name, text.encode()), "info")
+        expect(code == 65 and "not a film" in err, f"{name}: exit {code}: {err}")
+        code, _, err, _ = call(TEGULA, "info", name)
+        expect(code == 65, f"{name}: exit {code}: {err}")
+
+
+# ---- Damage --------------------------------------------------------------------------------------------------------------
+
+
+def what_is_made_of_damage_is_damaged(whole):
+    """The first frame of an FLV is damaged where only its decoder sees it; the other two are made of it."""
+    for at in range(500, len(whole) // 2):
+        put("mpeg4.flv", whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
+        if "parts of it are damaged" in call(TEGULA, "copy", "mpeg4.flv", "-o", "a.npy", "-y", "--planes", "0")[2]:
+            code, _, err, _ = call(TEGULA, "copy", "mpeg4.flv", "-o", "a.npy", "-y", "--planes", "1-2")
+            expect(code == 65 and "frame 1: parts of it are damaged" in err, f"behind a damaged frame: exit {code}: {err}")
+            return
+    expect(False, "no byte damages the first frame alone")
+
+
+def a_cut_matroska_is_told(name):
+    with open(name, "rb") as f:
+        data = f.read()
+    code, out, err, _ = call(TEGULA, "info", name)
+    expect(code == 0 and "cut" not in out, f"whole: {code}: {out} {err}")
+    code, out, err, _ = call(TEGULA, "info", put("cut.webm", data[:len(data) // 2]))
+    expect(code == 0 and "it is cut" in out, f"half of it: {code}: {out} {err}")
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    other, webm = sample("rot0.mov"), sample("foreman_vp9.webm")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        more_samples_than_bytes()
+        tracks_are_counted()
+        no_other_file(other)
+        program = shutil.which("ffmpeg")
+        flv = ffmpeg(program, folder, "flv") if program else None
+        if flv:
+            what_is_made_of_damage_is_damaged(flv)
+        if os.path.exists(webm):
+            a_cut_matroska_is_told(webm)
+        os.chdir("/")
+    print("failed" if WRONG else "all well")
+    return 1 if WRONG else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
