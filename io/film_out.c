@@ -82,6 +82,12 @@ const char *tgi_film_container(const char *path)
     return i < 0 ? NULL : containers[i].container;
 }
 
+int tgi_film_says_turns(const char *path)
+{
+    const int i = container_of(path);
+    return i >= 0 && containers[i].turns;
+}
+
 static int codec_of(const char *name)
 {
     for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
@@ -287,7 +293,7 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
                 ? 1.0 / (1 << (o->coding.form.log2_chroma_w + o->coding.form.log2_chroma_h))
                 : 1;
     o->frame_bytes = tgi_sat_mul(tgi_sat_mul((size_t)of->width, (size_t)of->height),
-                                 (size_t)of->samples * tgi_dtype_size(of->dtype));
+                                 (size_t)o->samples * tgi_dtype_size(of->dtype));
     /* Measured of 4:2:0 and 8 bits, in which chroma is half as much as luma. FFV1's packets have the
      * room that the worst of any form takes. */
     const double more = codecs[codec].lossless ? 1 : (double)wide * fmax(samples / 1.5, 1);
@@ -310,7 +316,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
 {
     tgi_film_out *o = out;
     const int container = container_of(path);
-    *o = (tgi_film_out){.samples = of->samples, .frames = of->frames};
+    *o = (tgi_film_out){
+        .samples = of->luma ? 1 : of->samples, .luma = of->luma, .frames = of->frames};
     TGI_TRY(tgi_av_ops_get(&o->ops, err));
     o->container = containers[container].container;
     const char *name = wish->codec ? wish->codec : containers[container].codec;
@@ -345,7 +352,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     o->coding.crf = wish->crf;
     o->coding.segment = codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
-    snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames", name,
-             o->coding.form.name, o->container, o->coding.segment);
+    snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames%s", name,
+             o->coding.form.name, o->container, o->coding.segment,
+             o->luma ? ", luma alone through the network" : "");
     return TG_OK;
 }

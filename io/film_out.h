@@ -3,6 +3,7 @@
 #ifndef TGI_FILM_OUT_H
 #define TGI_FILM_OUT_H
 
+#include "io/film_bypass.h"
 #include "io/film_pixels.h"
 #include "io/image.h"
 
@@ -20,6 +21,7 @@ typedef struct tgi_film_out {
     tgi_av_coding coding;   /* what its packets depend on */
     tgi_film_pixels pixels; /* from the upright picture to what is stored */
     int samples;            /* of the picture's pixels */
+    int luma;               /* 1: the picture is luma, and the rest passes by (film_bypass.h) */
     int64_t frames;
     tgi_av_ratio time_base;
     size_t frame_bytes; /* of the picture */
@@ -32,12 +34,16 @@ typedef struct tgi_film_out {
 /* The container that the output's name asks for, as ffmpeg spells it; NULL: it names no film. */
 const char *tgi_film_container(const char *path);
 
+/* 1: it says how a film is turned for viewing. */
+int tgi_film_says_turns(const char *path);
+
 /* A film of `frames` upright pictures, height x width pixels of `samples` samples. `from`: the film that
  * they were made of; NULL: no film. TG_E_ARG: the container does not hold the codec, or the type is none
  * of films; TG_E_UNSUPPORTED, TG_E_DEVICE: libav does not do it here. */
 typedef struct tgi_film_frames {
     int64_t frames, height, width;
     int samples;
+    int luma; /* 1: the pictures are luma of `from`, of which the rest passes by */
     tg_dtype dtype;
     const tgi_av_info *from;
     tgi_av_ratio asked; /* frames a second, whatever `from` says; 0, 1: as it says */
@@ -50,6 +56,13 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
  * is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
+/* From now on its pixels are luma alone, and the rest of each frame is kept for `put`; before anything is read.
+ * `ahead`: so many frames are read before one is put, at most; more are decoded again. TG_E_UNSUPPORTED: it has none. */
+tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err);
+int tgi_film_source_is_luma(const tgi_source *s);
+/* The rest of frame k into a frame that is written. `how`: its `from` is filled in here. */
+tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
+                              const tgi_av_blank *to, tgi_err *err);
 /* The film's own number of its frame 0; 1: not all of the film's frames are read. */
 int64_t tgi_film_source_first(const tgi_source *s);
 int tgi_film_source_is_part(const tgi_source *s);

@@ -34,13 +34,15 @@ typedef struct film {
     tgi_av_info said; /* of the frames that are read */
     int64_t first;    /* of them, in the film */
     tgi_film_pixels pixels;
+    tgi_film_pixels stored; /* where `pixels` is luma: of all that a frame has */
+    int luma;
     tgi_image_info info;
     tgi_held held;
     pthread_mutex_t lock;
     kept_frame *kept;
     int n_kept;
-    size_t frame_bytes, budget;
-    void *room; /* for converting a row */
+    size_t frame_bytes, rest_bytes, budget; /* rest: behind the pixels, what passes by */
+    void *room;                             /* for converting a row */
     uint64_t turn, decoded;
     tgi_bad_region_fn *on_bad;
     void *on_bad_arg;
@@ -97,8 +99,9 @@ static void drop_kept(film *f)
 
 static size_t all_bytes(const film *f, int frames)
 {
-    return tgi_sat_add(tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes)),
-                       tgi_sat_add(decoder_bytes(&f->said), tgi_film_row_room(&f->pixels)));
+    return tgi_sat_add(
+        tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes + f->rest_bytes)),
+        tgi_sat_add(decoder_bytes(&f->said), tgi_film_row_room(&f->pixels)));
 }
 
 static tg_status keep_frames(film *f, int n, tgi_err *err)
@@ -118,7 +121,7 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
     f->n_kept = f->kept ? n : 0;
     for (int k = 0; k < f->n_kept; k++) {
         f->kept[k].number = -1;
-        f->kept[k].pixels = tgi_malloc(TGI_TAG_IO, f->frame_bytes);
+        f->kept[k].pixels = tgi_malloc(TGI_TAG_IO, f->frame_bytes + f->rest_bytes);
         if (!f->kept[k].pixels)
             return tgi_fail(err, TG_E_NOMEM, "no memory for %d frames of a film", n);
     }
@@ -222,6 +225,16 @@ static void film_close(tgi_source **base)
     *base = NULL;
 }
 
+/* A frame's bytes are even: what passes by lies behind it. */
+static void size_frames(film *f)
+{
+    f->frame_bytes =
+        tgi_align_size((size_t)f->pixels.wide * (size_t)f->pixels.high *
+                           (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype),
+                       2);
+    f->rest_bytes = f->luma ? tgi_film_bypass_bytes(&f->stored) : 0;
+}
+
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_open how = {.threads = 1, .cancelled = o->cancelled};
@@ -238,8 +251,7 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     TGI_TRY(check_declared(f->ops->info(f->film), err));
     TGI_TRY(cut(f, &o->cut, err));
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
-    f->frame_bytes = (size_t)f->pixels.wide * (size_t)f->pixels.high *
-                     (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype);
+    size_frames(f);
     fill_info(f);
     f->room = tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&f->pixels));
     if (!f->room)
@@ -290,6 +302,8 @@ static tg_status make_frame(film *f, int64_t k, char *pixels, tgi_err *err)
     tgi_av_frame got;
     TGI_TRY(f->ops->frame(f->film, f->first + k, &got, err));
     f->decoded += f->frame_bytes;
+    if (f->luma)
+        tgi_film_bypass_take(&f->stored, &got, pixels + f->frame_bytes);
     if (got.concealed)
         return concealed(f, k, pixels, err);
     for (int64_t y = 0; y < f->pixels.height; y++)
@@ -351,6 +365,39 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
     for (int64_t y = y0; st == TG_OK && y < y1; y++)
         pick_row(f, pixels + (size_t)y * row, s0, s1, x0, x1,
                  (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
+    pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
+tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err)
+{
+    film *f = (film *)s;
+    if (!tgi_film_bypass_is_there(&f->said.form))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "frames of %s are not luma and chroma",
+                        f->said.form.name);
+    f->stored = f->pixels;
+    f->luma = 1;
+    TGI_TRY(tgi_film_bypass_luma(&f->said, &f->pixels, err));
+    size_frames(f);
+    fill_info(f);
+    return keep_frames(f, KEEP + (ahead > 1 ? ahead : 1), err);
+}
+
+int tgi_film_source_is_luma(const tgi_source *s)
+{
+    return tgi_film_source_info(s) && ((const film *)s)->luma;
+}
+
+tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
+                              const tgi_av_blank *to, tgi_err *err)
+{
+    film *f = (film *)s;
+    const char *pixels = NULL;
+    how->from = f->stored;
+    pthread_mutex_lock(&f->lock);
+    const tg_status st = get_frame(f, k, &pixels, err);
+    if (st == TG_OK)
+        tgi_film_bypass_put(how, pixels + f->frame_bytes, to);
     pthread_mutex_unlock(&f->lock);
     return st;
 }

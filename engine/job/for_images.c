@@ -23,7 +23,7 @@ static const struct {
     {TGI_OPT_END, AN_IMAGE_IN},   {TGI_OPT_PAD, AN_IMAGE_IN},    {TGI_OPT_COMPRESS, IMAGES_OUT},
     {TGI_OPT_PYRAMID, ONE_IMAGE}, {TGI_OPT_CODEC, A_FILM},       {TGI_OPT_CRF, A_FILM},
     {TGI_OPT_PIX_FMT, A_FILM},    {TGI_OPT_FPS, A_FILM},         {TGI_OPT_DROP_ALPHA, A_FILM},
-    {TGI_OPT_STRICT, A_FILM}};
+    {TGI_OPT_STRICT, A_FILM},     {TGI_OPT_ON, A_FILM}};
 #define N_OPTIONS (sizeof for_images / sizeof for_images[0])
 
 static const char *const why[] = {

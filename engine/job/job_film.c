@@ -32,6 +32,48 @@ tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
         job->set.input, job->set.input);
 }
 
+/* Channels that the network takes or gives, as its file says; 0: it does not. */
+static int64_t channels_of(const tgi_port *p)
+{
+    const int64_t n = p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1;
+    return n > 0 ? n : 0;
+}
+
+/* The container may not say that its frames are turned: then the pixels are, and no rest fits them. */
+static int is_turned_out(const tg_job *job, const tgi_av_info *from)
+{
+    return (from->rotation || from->flipped) && !tgi_film_says_turns(job->set.output);
+}
+
+/* Frames between the one that is read and the one that is written: those that are read ahead, computed and put
+ * together, and of small ones those whose tiles wait for the writer (tile_ends.c). */
+static int frames_ahead(const tg_job *job, const tgi_av_info *from)
+{
+    const int64_t tiles = (int64_t)from->width * from->height / (512 * 512);
+    return 4 + (int)tgi_ceil_div(job->set.threads + 3, tgi_max(1, tiles));
+}
+
+tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    const tgi_graph *g = job->graph;
+    const int asked = tgi_opts_given(job->opts, TGI_OPT_ON);
+    if (!from || !tgi_job_wants_film(job) || tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 ||
+        g->n_in != 1 || channels_of(&g->in[0]) != 1 || channels_of(&g->out[0]) > 1)
+        return TG_OK;
+    if (tgi_film_bypass_is_there(&from->form) && !is_turned_out(job, from) &&
+        !(from->rotation && tgi_opts_str(job->opts, TGI_OPT_ROI)))
+        return tgi_film_source_luma(job->source, frames_ahead(job, from), err);
+    if (!asked)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_UNSUPPORTED, "--on luma: %s: --on each takes red, green and blue alone",
+        !tgi_film_bypass_is_there(&from->form) ? "the film is not stored as luma and chroma"
+        : is_turned_out(job, from)
+            ? "its frames are turned for viewing, which only .mp4 and .mov say"
+            : "its frames are turned for viewing, and --roi is of what is seen");
+}
+
 /* "25", "29.97", "30000/1001". TG_E_ARG. */
 static tg_status read_rate(const char *text, tgi_av_ratio *out, tgi_err *err)
 {
@@ -65,6 +107,10 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
 {
     const tgi_mapping *m = &job->map;
     const int64_t n = planes_of_frame(job) * (m->out_samples ? m->out_channels : 1);
+    if (tgi_film_source_is_luma(job->source) && n != 1)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: the network makes %lld channels of luma: give --on each",
+                        job->set.output, (long long)n);
     if (n > 4 || ((n == 2 || n == 4) && !(job->info->meta.alpha && job->info->samples == n)))
         return tgi_fail(
             err, TG_E_ARG,
@@ -109,6 +155,32 @@ tg_status tgi_job_film_check(const tg_job *job, tgi_err *err)
         job->set.output);
 }
 
+/* The plane of the source that frame k was made of. */
+static int64_t plane_of(const tg_job *job, int64_t k)
+{
+    const tgi_mapping *m = &job->map;
+    int sample;
+    const int64_t depth = m->out_extent[0];
+    const int64_t item = k / depth * (m->loops_samples ? m->loop[m->n_loop - 1].size : 1);
+    return tgi_mapping_plane(m, item, k % depth, &sample);
+}
+
+/* Of the stored frame: a side that lies is the other one of what is seen. */
+tg_status tgi_job_film_rest(void *user, int64_t k, const tgi_av_blank *to, tgi_err *err)
+{
+    tg_job *job = user;
+    const tgi_mapping *m = &job->map;
+    const int lies = job->film->out.pixels.rotation % 180 != 0;
+    tgi_film_bypass how = {.to = job->film->out.pixels};
+    how.to.samples = how.to.form.n_components;
+    for (int a = 0; a < 2; a++) {
+        const int seen = lies ? 2 - a : 1 + a;
+        how.scale[a] = (double)m->extent[seen] / (double)m->out_extent[seen];
+        how.origin[a] = (double)m->origin[seen];
+    }
+    return tgi_film_source_put(job->source, plane_of(job, k), &how, to, err);
+}
+
 static tgi_film_wish wish_of(const tg_job *job)
 {
     const tg_opts *o = job->opts;
@@ -136,16 +208,6 @@ static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
 {
     const joining *w = user;
     return tgi_film_packet(w->packets, i, w->room, w->room_bytes, out, err);
-}
-
-/* The plane of the source that frame k was made of. */
-static int64_t plane_of(const tg_job *job, int64_t k)
-{
-    const tgi_mapping *m = &job->map;
-    int sample;
-    const int64_t depth = m->out_extent[0];
-    const int64_t item = k / depth * (m->loops_samples ? m->loop[m->n_loop - 1].size : 1);
-    return tgi_mapping_plane(m, item, k % depth, &sample);
 }
 
 /* All frames of a film, in their order. */
@@ -271,15 +333,19 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
     const double every = job->info->meta.time_increment;
     tgi_av_ratio asked;
     TGI_TRY(read_rate(tgi_opts_str(job->opts, TGI_OPT_FPS), &asked, err));
-    const tgi_film_frames frames = {.frames = frames_of(job),
-                                    .height = m->out_extent[1],
-                                    .width = m->out_extent[2],
-                                    .samples = planes_of_frame(job) *
-                                               (m->out_samples ? (int)m->out_channels : 1),
-                                    .dtype = job->set.dtype,
-                                    .from = tgi_film_source_info(job->source),
-                                    .asked = asked,
-                                    .rate = every > 0 ? 1 / every : 0};
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    const int luma = tgi_film_source_is_luma(job->source);
+    const tgi_film_frames frames = {
+        .frames = frames_of(job),
+        .luma = luma,
+        .height = m->out_extent[1],
+        .width = m->out_extent[2],
+        .samples = luma ? from->form.n_components
+                        : planes_of_frame(job) * (m->out_samples ? (int)m->out_channels : 1),
+        .dtype = job->set.dtype,
+        .from = from,
+        .asked = asked,
+        .rate = every > 0 ? 1 / every : 0};
     const tgi_film_wish wish = wish_of(job);
     TGI_TRY(tgi_film_out_make(job->set.output, &frames, &wish, &job->film->out, err));
     TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));

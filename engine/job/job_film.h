@@ -16,6 +16,10 @@ typedef struct tgi_job_film {
 int tgi_job_wants_film(const tg_job *job);
 /* TG_E_UNSUPPORTED: the film that is read is interlaced, and --interlaced does not say how to take it. */
 tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err);
+/* A network of one channel over a film of colours, into a film: the source gives luma, and the rest passes by. */
+tg_status tgi_job_film_split(tg_job *job, tgi_err *err);
+/* The rest of frame k of the output into a frame that is written. */
+tg_status tgi_job_film_rest(void *job, int64_t k, const tgi_av_blank *to, tgi_err *err);
 /* Make job->film anew, of the mapping and the settings, if the output is a film. TG_E_ARG: these
  * planes are no frames. */
 tg_status tgi_job_film_make(tg_job *job, tgi_err *err);

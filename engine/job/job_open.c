@@ -184,6 +184,7 @@ static tg_status open_source(tg_job *job, tgi_err *err)
         TGI_TRY(tgi_bad_tiles_new(job->set.output ? job->set.output : "", &job->bad, err));
     const size_t before = tgi_mem_held();
     TGI_TRY(open_reader(job, &job->source, err));
+    TGI_TRY(tgi_job_film_split(job, err));
     job->source_bytes = tgi_mem_held() - before;
     TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);

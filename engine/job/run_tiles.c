@@ -365,7 +365,9 @@ static tg_status open_tiles(run *r, tgi_err *err)
     r->tiles = tgi_journal_tiles(r->journal);
     if (!job->film)
         return TG_OK;
-    TGI_TRY(tgi_film_tiles_open(&job->film->out, job->plan.layout, r->journal, &r->film, err));
+    const tgi_film_rest rest = {.user = (void *)(uintptr_t)job, .put = tgi_job_film_rest};
+    TGI_TRY(tgi_film_tiles_open(&job->film->out, job->plan.layout, r->journal, rest, &r->film,
+                                err));
     r->tiles = tgi_film_tiles_to(r->film);
     return TG_OK;
 }

@@ -14,6 +14,7 @@ struct tgi_film_tiles {
     const tgi_film_out *film;
     const tgi_sink_layout *layout;
     tgi_journal *packets;
+    tgi_film_rest rest;
     int64_t planes; /* of a frame, each of layout->samples channels */
     int64_t tiles;  /* of a frame */
     int64_t n_segments;
@@ -152,7 +153,8 @@ void tgi_film_tiles_close(tgi_film_tiles **pf)
 }
 
 tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
-                              tgi_journal *packets, tgi_film_tiles **out, tgi_err *err)
+                              tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
+                              tgi_err *err)
 {
     tgi_film_tiles *f = tgi_calloc(TGI_TAG_IO, 1, sizeof *f);
     if (!f)
@@ -160,6 +162,7 @@ tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *l
     f->film = film;
     f->layout = layout;
     f->packets = packets;
+    f->rest = rest;
     f->planes = film->samples / layout->samples;
     f->tiles = f->planes * layout->tiles_y * layout->tiles_x;
     f->n_segments = tgi_ceil_div(film->frames, film->coding.segment);
@@ -245,6 +248,8 @@ static tg_status encode(tgi_film_tiles *f, tgi_err *err)
                         (long long)f->frame);
     TGI_TRY(film->ops->blank(f->encoder, &blank, err));
     tgi_film_planes(&film->pixels, film->samples, f->picture, &blank, f->room);
+    if (film->luma)
+        TGI_TRY(f->rest.put(f->rest.user, f->frame, &blank, err));
     TGI_TRY(film->ops->give(f->encoder, k, err));
     f->given++;
     TGI_TRY(take_packets(f, err));

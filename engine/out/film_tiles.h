@@ -17,6 +17,12 @@
 
 typedef struct tgi_film_tiles tgi_film_tiles;
 
+/* Where the pictures are luma: fills the rest of frame k. */
+typedef struct tgi_film_rest {
+    void *user;
+    tg_status (*put)(void *user, int64_t k, const tgi_av_blank *to, tgi_err *err);
+} tgi_film_rest;
+
 /* The layout of a journal that holds that many packets. Returned; tgi_sink_layout_free. */
 tg_status tgi_film_packets_layout(int64_t frames, tgi_sink_layout **out, tgi_err *err);
 
@@ -26,7 +32,8 @@ size_t tgi_film_tiles_bytes(const tgi_film_out *film);
 /* `layout` of the tiles, the axis of channels last of its planes or none; `packets` begun or resumed.
  * All borrowed until close. */
 tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
-                              tgi_journal *packets, tgi_film_tiles **out, tgi_err *err);
+                              tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
+                              tgi_err *err);
 void tgi_film_tiles_close(tgi_film_tiles **f);
 /* What the writer gives its tiles to. A view. */
 tgi_tiles tgi_film_tiles_to(tgi_film_tiles *f);

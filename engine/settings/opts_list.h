@@ -130,6 +130,11 @@ TGI_OPT(
     "frames a second of the film that is written (default: the times of the film that was "
     "read, else "
     "its time increment, else 25); the other tracks of a film that was read do not go with it")
+TGI_OPT(
+    ON, "on", NULL, "luma|each", NULL, "plan run preset", RULE_CHOICE, 0, 0, "luma|each", 1,
+    "what of a film of colours a network of one channel gets, into a film: luma, and the rest "
+    "passes by, resized where the frame is, or each of red, green and blue alone (default: "
+    "luma)")
 TGI_OPT(DROP_ALPHA, "drop-alpha", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL,
         1, "write a film of pictures with alpha without it, where the codec has none")
 TGI_OPT(STRICT, "strict", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,

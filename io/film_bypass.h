@@ -1,0 +1,27 @@
+/* film_bypass.h - what of a film's frames passes by a network that sees luma alone: chroma and alpha.
+ *
+ * They are kept as they are stored, each component's numbers in rows without gaps, and become those of the frame
+ * that is written: the same numbers where the frame is as large and is stored in the same way, else linear
+ * between the nearest, at the places where both frames have their samples. */
+#ifndef TGI_FILM_BYPASS_H
+#define TGI_FILM_BYPASS_H
+
+#include "io/film_pixels.h"
+
+/* From frames of the film that was read to those that are written, both as stored. */
+typedef struct tgi_film_bypass {
+    tgi_film_pixels from, to;
+    double scale[2],
+        origin[2]; /* y, x: luma pixels of `from` for each of `to`; where pixel 0 begins */
+} tgi_film_bypass;
+
+/* 1: the frames have luma and something beside it. */
+int tgi_film_bypass_is_there(const tgi_av_form *f);
+/* The same film, luma alone, as grey. */
+tg_status tgi_film_bypass_luma(const tgi_av_info *i, tgi_film_pixels *out, tgi_err *err);
+size_t tgi_film_bypass_bytes(const tgi_film_pixels *p);
+/* What passes by, out of the frame; into tgi_film_bypass_bytes at `kept`, 2-byte aligned. */
+void tgi_film_bypass_take(const tgi_film_pixels *p, const tgi_av_frame *f, void *kept);
+void tgi_film_bypass_put(const tgi_film_bypass *how, const void *kept, const tgi_av_blank *to);
+
+#endif
