@@ -70,6 +70,10 @@ static void decoder_holds(const char *codec, int *frames, size_t *per_pixel)
             *frames = 4;
 }
 
+/* The first frame is decoded to know what the decoder needs: such a one in any budget; one of more pixels
+ * where it may fit, at the bytes that a pixel takes in any codec. */
+#define MANY_PIXELS ((int64_t)1 << 26)
+#define LEAST_BYTES 14
 #define DECODER_BYTES ((size_t)12 << 20)
 
 static size_t decoder_bytes(const tgi_av_info *i)
@@ -237,7 +241,10 @@ static void size_frames(film *f)
 
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
-    const tgi_av_open how = {.threads = 1, .cancelled = o->cancelled};
+    const tgi_av_open how = {.threads = 1,
+                             .most_pixels =
+                                 tgi_max(MANY_PIXELS, (int64_t)(f->budget / LEAST_BYTES)),
+                             .cancelled = o->cancelled};
     TGI_TRY(tgi_av_ops_get(&f->ops, err));
     if (o->level)
         return tgi_fail(err, TG_E_ARG,

@@ -145,7 +145,8 @@ typedef struct tgi_av_ops {
     uint32_t abi;
     const char *(*version)(void); /* "libavformat 59.27.100, libavcodec 59.37.100" */
     /* Read the header and all packets' places and times; no frame is decoded but the first.
-     * TG_E_FORMAT: damaged, or no film; TG_E_UNSUPPORTED: a codec or pixels that are not read. */
+     * TG_E_FORMAT: damaged, or no film; TG_E_UNSUPPORTED: a codec or pixels that are not read;
+     * TG_E_BUDGET: more than most_pixels. */
     tg_status (*open)(const char *path, const tgi_av_open *o, tgi_av_film **out, tgi_err *err);
     const tgi_av_info *(*info)(const tgi_av_film *f);
     /* When frame k is shown, in ticks; TGI_AV_NO_TIME. */

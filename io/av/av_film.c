@@ -53,8 +53,21 @@ static void close_all(tgi_av_film *f)
 
 /* ---- The decoder ------------------------------------------------------------------------- */
 
+/* Before a decoder takes memory for them. */
+static tg_status check_pixels(const tgi_av_film *f, tgi_err *err)
+{
+    const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
+    const int64_t pixels = (int64_t)p->width * p->height;
+    if (pixels <= f->in.most_pixels)
+        return TG_OK;
+    return tgi_fail(err, pixels > MOST_PIXELS ? TG_E_UNSUPPORTED : TG_E_BUDGET,
+                    "frames of %d x %d pixels are not decoded%s", p->width, p->height,
+                    pixels > MOST_PIXELS ? "" : " in the bytes allowed");
+}
+
 static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 {
+    TGI_TRY(check_pixels(f, err));
     const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
     const AVCodec *codec = avcodec_find_decoder(p->codec_id);
     if (!codec)
@@ -375,7 +388,9 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     f->refused = 0;
     TGI_TRY(decode(f, &there, err));
     if (!there)
-        return tgi_fail(err, TG_E_FORMAT, "a film without a frame that can be decoded");
+        return tgi_fail(err, TG_E_FORMAT,
+                        "a film without a frame that can be decoded (of %lld pixels at most)",
+                        (long long)f->in.most_pixels);
     f->info.width = f->frame->width;
     f->info.height = f->frame->height;
     const AVStream *s = f->in.container->streams[f->stream];

@@ -9,6 +9,7 @@ TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "gallery"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
 WRONG = []
+SANITIZED = any(k in os.environ for k in ("ASAN_OPTIONS", "TSAN_OPTIONS"))  # its runtime's memory is another
 
 
 def expect(good, text):

@@ -14,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 
-from film_help import TEGULA, WRONG, expect, sample
+from film_help import SANITIZED, TEGULA, WRONG, expect, sample
 from seeds import box, ffmpeg  # noqa: E402
 
 RAW, PLUGIN = (os.path.abspath(a) for a in sys.argv[4:6])
-MIB = 250 if "ASAN_OPTIONS" not in os.environ else 600
+MIB = 600 if SANITIZED else 250
 HEAD = box(b"ftyp", b"isom", bytes(4))
 
 
@@ -84,6 +84,10 @@ def tracks_are_counted():
     expect(code == 65 and "tracks" not in err, f"64 tracks: exit {code}: {err}")
 
 
+def large_frames_take_no_memory(gif):
+    refused("large.gif", gif[:6] + struct.pack("<HH", 16000, 16000) + gif[10:], "large.gif")
+
+
 # ---- Another file --------------------------------------------------------------------------------------------------------
 
 
@@ -132,9 +136,9 @@ def main():
         tracks_are_counted()
         no_other_file(other)
         program = shutil.which("ffmpeg")
-        flv = ffmpeg(program, folder, "flv") if program else None
-        if flv:
-            what_is_made_of_damage_is_damaged(flv)
+        if program:
+            large_frames_take_no_memory(ffmpeg(program, folder, "gif"))
+            what_is_made_of_damage_is_damaged(ffmpeg(program, folder, "flv"))
         if os.path.exists(webm):
             a_cut_matroska_is_told(webm)
         os.chdir("/")

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from film_help import FOLDER, TEGULA, WRONG, expect, run, sample
+from film_help import FOLDER, SANITIZED, TEGULA, WRONG, expect, run, sample
 from film_rows import rows_of
 from seeds import model, node, port  # noqa: E402
 
@@ -82,7 +82,7 @@ def write(row, out, *words):
     if code:
         return None
     d = json.loads(said.strip().splitlines()[-1])
-    expect(d["measured_peak_bytes"] <= d["predicted_peak_bytes"],
+    expect(SANITIZED or d["measured_peak_bytes"] <= d["predicted_peak_bytes"],
            f"{row['file']} to {out}: {d['measured_peak_bytes']} bytes measured, {d['predicted_peak_bytes']} planned")
     return err
 

@@ -21,7 +21,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 MAX_LEN = {"tiff": 8192, "png": 8192, "jpeg": 8192, "codec": 8192, "set": 4096, "ome": 8192, "onnx": 20000,
            "npy": 2048, "json": 4096, "config": 4096, "journal": 16384, "memlog": 4096, "video": 2048, "film": 16384}
 PLANTED = 120
-LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeout=10", "-print_final_stats=1", "-close_fd_mask=1"]
+LIMITS = ["-rss_limit_mb=1024", "-timeout=10", "-print_final_stats=1", "-close_fd_mask=1"]
+MALLOC = {"film": 2048}  # MiB of a block; libav asks for what a header names, up to 2 GiB, before it reads, and gives it back
 
 
 def build(folder, targets):
@@ -73,6 +74,7 @@ def fuzz(folder, program, target, seconds, corpus, more=None):
     os.makedirs(found, exist_ok=True)
     os.makedirs(corpus, exist_ok=True)
     args = [os.path.join(bin_dir, program), f"-max_total_time={seconds}", f"-max_len={MAX_LEN[target]}",
+            f"-malloc_limit_mb={MALLOC.get(target, 256)}",
             f"-artifact_prefix={found}{program}-", f"-dict={bin_dir}/seeds/{target}.dict", *LIMITS, corpus,
             f"{bin_dir}/seeds/{target}"]
     cases = os.path.join(HERE, "cases", target)
