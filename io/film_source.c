@@ -1,6 +1,6 @@
 /* film_source.c - films as images: a plane for each frame, axis T.
  *
- * The plugin (av/av.h) decodes; here a frame becomes upright grey or RGB (film_pixels.h) and is kept
+ * The plugin (av/av.h) decodes, and what is YUV4MPEG2 is read without it (y4m.h); here a frame becomes upright grey or RGB (film_pixels.h) and is kept
  * until two later ones were asked for, or more where several planes are read in turn. All readers
  * share one decoder. A frame of which parts were made up is a bad region as a tile is that cannot be
  * decoded, and fewer frames than the film's own header declares are damage. */
@@ -8,9 +8,11 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
+#include "io/file_ops.h"
 #include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/io_formats.h"
+#include "io/y4m.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -93,9 +95,12 @@ static void drop_kept(film *f)
 
 static size_t all_bytes(const film *f, int frames)
 {
-    return tgi_sat_add(
-        tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes)),
-        tgi_sat_add(decoder_bytes(f->ops->info(f->film)), tgi_film_row_room(&f->pixels)));
+    const tgi_av_info *i = f->ops->info(f->film);
+    const size_t decoder = f->ops == &tgi_y4m_ops
+                               ? tgi_y4m_frame_bytes(&i->form, i->width, i->height)
+                               : decoder_bytes(i);
+    return tgi_sat_add(tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes)),
+                       tgi_sat_add(decoder, tgi_film_row_room(&f->pixels)));
 }
 
 static tg_status keep_frames(film *f, int n, tgi_err *err)
@@ -189,10 +194,19 @@ static void film_close(tgi_source **base)
     *base = NULL;
 }
 
+/* What reads it. */
+static tg_status reader_of(const char *path, const tgi_av_ops **out, tgi_err *err)
+{
+    if (!tgi_file_begins(path, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)))
+        return tgi_av_ops_get(out, err);
+    *out = &tgi_y4m_ops;
+    return TG_OK;
+}
+
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_open how = {.threads = 1, .cancelled = o->cancelled};
-    TGI_TRY(tgi_av_ops_get(&f->ops, err));
+    TGI_TRY(reader_of(path, &f->ops, err));
     if (o->level)
         return tgi_fail(err, TG_E_ARG,
                         "there is no resolution level %d: a film has full size alone, 0",
@@ -389,7 +403,8 @@ static int film_probe(const uint8_t *head, size_t n, const char *path)
     return is_mp4(head, n) || begins(head, n, 0, "\x1a\x45\xdf\xa3", 4) ||
            (begins(head, n, 0, "RIFF", 4) && begins(head, n, 8, "AVI ", 4)) ||
            begins(head, n, 0, "GIF8", 4) || begins(head, n, 0, "OggS", 4) ||
-           begins(head, n, 0, "FLV\1", 4) || begins(head, n, 0, "YUV4MPEG2", 9) ||
+           begins(head, n, 0, "FLV\1", 4) ||
+           begins(head, n, 0, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)) ||
            (start && ends_in(path, raw)) ||
            ((start || (n && head[0] == 0x47)) && ends_in(path, streams));
 }

@@ -33,8 +33,9 @@ TGI_OPT(
     OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
     NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
-    ".mkv "
-    "or .webm for a film (preview: .png, plot: .svg or .png), DIR/ for several network outputs")
+    ".mkv, "
+    ".webm or .y4m for a film (preview: .png, plot: .svg or .png), DIR/ for several network "
+    "outputs")
 TGI_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
@@ -102,9 +103,11 @@ TGI_OPT(
     "auto|imagej", 1,
     "a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, uint16, "
     "int16 or float32 (default: what the name says; TIFF is OME-TIFF)")
-TGI_OPT(CODEC, "codec", NULL, "h264|hevc|av1|vp9|ffv1|prores", NULL, "plan run preset",
-        RULE_CHOICE, 0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores", 1,
-        "how a film is encoded; ffv1 loses nothing (default: h264, in a .webm vp9)")
+TGI_OPT(
+    CODEC, "codec", NULL, "h264|hevc|av1|vp9|ffv1|prores", NULL, "plan run preset", RULE_CHOICE,
+    0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores", 1,
+    "how a film is encoded; ffv1 loses nothing (default: h264, in a .webm vp9; a .y4m is not "
+    "encoded)")
 TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset", RULE_INT, 0, 63, NULL, 1,
         "quality of a film's encoder, smaller is better (default: h264 18, hevc 20, vp9 28, "
         "av1 30)")
