@@ -64,7 +64,9 @@ static void note(tgi_film_out *o, const char *fmt, ...)
 
 static int container_of(const char *path)
 {
-    const char *dot = path ? strrchr(path, '.') : NULL;
+    const char *dot = path && strcmp(path, TGI_FILM_STDOUT) == 0 ? ".y4m"
+                      : path                                     ? strrchr(path, '.')
+                                                                 : NULL;
     char end[8];
     if (!dot || strlen(dot + 1) >= sizeof end)
         return -1;
@@ -331,7 +333,9 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
 {
     tgi_film_out *o = out;
     const int container = container_of(path);
-    *o = (tgi_film_out){.samples = of->samples, .frames = of->frames};
+    *o = (tgi_film_out){.samples = of->samples,
+                        .frames = of->frames,
+                        .pipe = strcmp(path, TGI_FILM_STDOUT) == 0};
     o->container = containers[container].container;
     TGI_TRY(writer_of(o, err));
     const char *name = wish->codec ? wish->codec : containers[container].codec;

@@ -34,6 +34,7 @@ typedef struct film {
     tgi_film_pixels pixels;
     tgi_image_info info;
     tgi_held held;
+    int stream; /* it comes through a pipe */
     pthread_mutex_t lock;
     kept_frame *kept;
     int n_kept;
@@ -195,9 +196,9 @@ static void film_close(tgi_source **base)
 }
 
 /* What reads it. */
-static tg_status reader_of(const char *path, const tgi_av_ops **out, tgi_err *err)
+static tg_status reader_of(const char *path, int stream, const tgi_av_ops **out, tgi_err *err)
 {
-    if (!tgi_file_begins(path, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)))
+    if (!stream && !tgi_file_begins(path, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)))
         return tgi_av_ops_get(out, err);
     *out = &tgi_y4m_ops;
     return TG_OK;
@@ -206,13 +207,14 @@ static tg_status reader_of(const char *path, const tgi_av_ops **out, tgi_err *er
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_open how = {.threads = 1, .cancelled = o->cancelled};
-    TGI_TRY(reader_of(path, &f->ops, err));
+    TGI_TRY(reader_of(path, o->stream, &f->ops, err));
     if (o->level)
         return tgi_fail(err, TG_E_ARG,
                         "there is no resolution level %d: a film has full size alone, 0",
                         o->level);
     f->held = (tgi_held){.path = path, .fd = -1};
-    if (tgi_stamp_path(path, &f->held.was) != 0)
+    f->stream = o->stream;
+    if (!f->stream && tgi_stamp_path(path, &f->held.was) != 0)
         return tgi_fail(err, TG_E_NOT_FOUND, "no such file");
     f->info.file_bytes = (uint64_t)f->held.was.size;
     TGI_TRY(f->ops->open(path, &how, &f->film, err));
@@ -428,7 +430,17 @@ static int film_held(const tgi_source *s, int64_t i, tgi_held *out)
 {
     *out = ((const film *)s)->held;
     out->path = s->path ? s->path : out->path;
-    return i == 0;
+    return i == 0 && !((const film *)s)->stream;
+}
+
+int tgi_film_source_is_stream(const tgi_source *s)
+{
+    return tgi_film_source_info(s) && ((const film *)s)->stream;
+}
+
+int64_t tgi_film_source_ended(const tgi_source *s)
+{
+    return tgi_film_source_is_stream(s) ? tgi_y4m_ended(((const film *)s)->film) : -1;
 }
 
 const tgi_source_ops tgi_film_source_ops = {.format = "film",

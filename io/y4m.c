@@ -2,6 +2,7 @@
 #include "io/y4m.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/input.h"
 #include "engine/base/mem.h"
 #include "io/file_ops.h"
 #include "io/rfile.h"
@@ -236,7 +237,11 @@ static tg_status read_head(char *line, tgi_av_info *i, tgi_err *err)
 /* ---- A film that is read ----------------------------------------------------------------- */
 
 struct tgi_av_film {
-    tgi_rfile file;
+    tgi_rfile file; /* or */
+    tgi_input pipe; /* fd -1: it is a file */
+    uint8_t *ahead; /* of a pipe: bytes that were read behind a line */
+    size_t n_ahead, at_ahead;
+    int64_t next, ended; /* of a pipe: the frame that comes next; frames that it had, or -1 */
     tgi_av_info info;
     size_t frame_bytes;
     uint64_t first;   /* where the first frame's line is */
@@ -252,6 +257,8 @@ static void close_film(tgi_av_film **pf)
     if (!f)
         return;
     tgi_rfile_close(&f->file);
+    tgi_input_close(&f->pipe);
+    tgi_free(f->ahead);
     tgi_free(f->planes);
     tgi_free(f->pixels);
     tgi_free(f);
@@ -323,7 +330,126 @@ static tg_status find_frames(tgi_av_film *f, tgi_err *err)
     return k ? TG_OK : tgi_fail(err, TG_E_FORMAT, "a film without frames");
 }
 
-static tg_status open_parts(tgi_av_film *f, const char *path, tgi_err *err)
+/* ---- A film that comes through a pipe ---------------------------------------------------- */
+
+#define AHEAD 65536
+
+/* n bytes that come next, or fewer where it ends before. */
+static tg_status pull(tgi_av_film *f, void *to, size_t n, size_t *got, tgi_err *err)
+{
+    for (*got = 0; *got < n;) {
+        const size_t there = f->n_ahead - f->at_ahead,
+                     some = n - *got < there ? n - *got : there;
+        memcpy((char *)to + *got, f->ahead + f->at_ahead, some);
+        f->at_ahead += some;
+        *got += some;
+        if (*got == n)
+            break;
+        size_t more = 0;
+        if (n - *got >= AHEAD) { /* straight to where it belongs */
+            TGI_TRY(tgi_input_read(&f->pipe, (char *)to + *got, n - *got, &more, err));
+            *got += more;
+        } else {
+            TGI_TRY(tgi_input_read(&f->pipe, f->ahead, AHEAD, &more, err));
+            f->n_ahead = more;
+            f->at_ahead = 0;
+        }
+        if (!more)
+            break;
+    }
+    return TG_OK;
+}
+
+/* The next line, a 0 in the place of its end. *there 0: nothing comes any more. */
+static tg_status pull_line(tgi_av_film *f, char line[LINE], int *there, tgi_err *err)
+{
+    size_t got = 0;
+    *there = 0;
+    for (size_t n = 0; n < LINE; n++) {
+        TGI_TRY(pull(f, line + n, 1, &got, err));
+        if (!got && !n)
+            return TG_OK;
+        if (!got)
+            return tgi_fail(err, TG_E_FORMAT, "it ends in the midst of a line");
+        *there = 1;
+        if (line[n] == '\n') {
+            line[n] = 0;
+            return TG_OK;
+        }
+    }
+    return tgi_fail(err, TG_E_FORMAT, "no line ends within %d bytes", LINE);
+}
+
+static tg_status open_pipe(tgi_av_film *f, const char *path, tgi_err *err)
+{
+    char line[LINE];
+    size_t got = 0, word = strlen(TGI_Y4M_BEGINS);
+    int there = 0;
+    TGI_TRY(strcmp(path, "-") == 0 ? tgi_input_open_stdin(&f->pipe, err)
+                                   : tgi_input_open(path, &f->pipe, err));
+    f->pipe.patient = 1;
+    f->ahead = tgi_malloc(TGI_TAG_IO, AHEAD);
+    if (!f->ahead)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a reader of films");
+    TGI_TRY(pull(f, line, word, &got, err));
+    if (!got)
+        return tgi_fail(err, TG_E_FORMAT, "nothing came");
+    if (got < word || memcmp(line, TGI_Y4M_BEGINS, word) != 0)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "no YUV4MPEG2 comes: only that is read from a pipe (ffmpeg ... -f "
+                        "yuv4mpegpipe -)");
+    TGI_TRY(pull_line(f, line, &there, err));
+    TGI_TRY(read_head(line, &f->info, err));
+    f->info.frames = f->info.end = TGI_Y4M_ENDLESS;
+    f->frame_bytes = tgi_y4m_frame_bytes(&f->info.form, f->info.width, f->info.height);
+    return TG_OK;
+}
+
+/* Frame k of a pipe is the next one. */
+static tg_status load_next(tgi_av_film *f, int64_t k, tgi_err *err)
+{
+    char line[LINE];
+    size_t got = 0;
+    int there = 0;
+    if (k != f->next)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "frame %lld comes through a pipe, which is at frame %lld: write it to a "
+            "file first",
+            (long long)k, (long long)f->next);
+    f->shown = -1;
+    if (f->ended < 0)
+        TGI_TRY(pull_line(f, line, &there, err));
+    if (!there && k == 0)
+        return tgi_fail(err, TG_E_FORMAT, "a film without frames");
+    if (!there) {
+        f->ended = k;
+        return tgi_fail(err, TG_E_CANCELLED, "it ends behind %lld frames", (long long)k);
+    }
+    if (!is_frame(line))
+        return tgi_fail(err, TG_E_FORMAT, "no FRAME behind %lld frames", (long long)k);
+    TGI_TRY(pull(f, f->pixels, f->frame_bytes, &got, err));
+    if (got < f->frame_bytes)
+        return tgi_fail(err, TG_E_FORMAT, "frame %lld has %zu bytes of %zu: the film is cut",
+                        (long long)k, got, f->frame_bytes);
+    f->shown = k;
+    f->next++;
+    return TG_OK;
+}
+
+int tgi_y4m_is_stream(const tgi_av_film *f)
+{
+    return f->pipe.fd >= 0;
+}
+
+int64_t tgi_y4m_ended(const tgi_av_film *f)
+{
+    return f->ended;
+}
+
+/* ---- Either ------------------------------------------------------------------------------ */
+
+static tg_status open_file(tgi_av_film *f, const char *path, tgi_err *err)
 {
     char line[LINE];
     size_t n = 0;
@@ -332,7 +458,13 @@ static tg_status open_parts(tgi_av_film *f, const char *path, tgi_err *err)
     TGI_TRY(read_head(line, &f->info, err));
     f->first = n;
     f->frame_bytes = tgi_y4m_frame_bytes(&f->info.form, f->info.width, f->info.height);
-    TGI_TRY(find_frames(f, err));
+    return find_frames(f, err);
+}
+
+static tg_status open_parts(tgi_av_film *f, const char *path, tgi_err *err)
+{
+    TGI_TRY(strcmp(path, "-") == 0 || tgi_input_is_stream(path) ? open_pipe(f, path, err)
+                                                                : open_file(f, path, err));
     f->pixels = tgi_malloc(TGI_TAG_IO, f->frame_bytes);
     return f->pixels ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a frame");
 }
@@ -344,8 +476,8 @@ static tg_status open_film(const char *path, const tgi_av_open *o, tgi_av_film *
     (void)o;
     if (!f)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a reader of films");
-    f->file.fd = -1;
-    f->shown = -1;
+    f->file.fd = f->pipe.fd = -1;
+    f->shown = f->ended = -1;
     const tg_status st = open_parts(f, path, err);
     if (st != TG_OK) {
         close_film(&f);
@@ -396,7 +528,7 @@ static tg_status frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_err *er
         return tgi_fail(err, TG_E_ARG, "frame %lld of %lld", (long long)k,
                         (long long)f->info.frames);
     if (f->shown != k)
-        TGI_TRY(load(f, k, err));
+        TGI_TRY(tgi_y4m_is_stream(f) ? load_next(f, k, err) : load(f, k, err));
     *out = (tgi_av_frame){.time = time_of(f, k)};
     point(&f->info.form, f->info.width, f->info.height, f->pixels, plane, out->pitch);
     for (int c = 0; c < TGI_AV_COMPONENTS; c++)

@@ -20,8 +20,16 @@
 #define TGI_Y4M_BEGINS "YUV4MPEG2 "
 #define TGI_Y4M_CONTAINER "yuv4mpegpipe"
 #define TGI_Y4M_FRAME "FRAME\n"
+#define TGI_Y4M_ENDLESS ((int64_t)1000000000) /* frames of a film that comes through a pipe */
 
 extern const tgi_av_ops tgi_y4m_ops;
+
+/* Of a film of these: it comes through a pipe, "-" or another one. Its frames can be read in their order,
+ * each until the next one was asked for, and nobody knows how many there are: info says
+ * TGI_Y4M_ENDLESS, and the one behind the last is answered with TG_E_CANCELLED. */
+int tgi_y4m_is_stream(const tgi_av_film *f);
+/* Frames that came, once that happened; -1 before. */
+int64_t tgi_y4m_ended(const tgi_av_film *f);
 
 /* The first line, its end included, of frames of this kind. Returns its length. */
 size_t tgi_y4m_head(const tgi_av_coding *c, char *text, size_t cap);

@@ -19,6 +19,29 @@ int tgi_job_wants_film(const tg_job *job)
     return tgi_film_container(job->set.output) != NULL;
 }
 
+int tgi_job_wants_pipe(const tg_job *job)
+{
+    return job->set.output && strcmp(job->set.output, TGI_FILM_STDOUT) == 0;
+}
+
+tg_status tgi_job_film_check_stream(const tg_job *job, tgi_err *err)
+{
+    const char *by = tgi_normalize_needs_stats(&job->set.normalize) ? "--normalize"
+                     : tgi_opts_str(job->opts, TGI_OPT_PLANES)      ? "--planes"
+                     : tgi_opts_str(job->opts, TGI_OPT_AXES)        ? "--axes"
+                                                                    : NULL;
+    if (!tgi_film_source_is_stream(job->source) || !by)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_ARG,
+        "%s: its frames come once, through a pipe, and %s%s: write it to a file first",
+        job->set.input,
+        strcmp(by, "--normalize") == 0 ? "the statistics of "
+                                       : "nobody knows how many "
+                                         "will come for ",
+        strcmp(by, "--normalize") == 0 ? job->set.normalize_text : by);
+}
+
 tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
@@ -208,7 +231,9 @@ static int varies(const tgi_source *s)
 {
     const tgi_av_info *i = tgi_film_source_info(s);
     int64_t least = INT64_MAX, most = 0;
-    for (int64_t k = 1; i && i->has_times && k < i->frames; k++) {
+    if (!i || strcmp(i->container, TGI_Y4M_CONTAINER) == 0)
+        return 0;
+    for (int64_t k = 1; i->has_times && k < i->frames; k++) {
         const int64_t by = tgi_film_source_time(s, k) - tgi_film_source_time(s, k - 1);
         least = tgi_min(least, by);
         most = tgi_max(most, by);
@@ -288,7 +313,8 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
                                     .rate = every > 0 ? 1 / every : 0};
     const tgi_film_wish wish = wish_of(job);
     TGI_TRY(tgi_film_out_make(job->set.output, &frames, &wish, &job->film->out, err));
-    TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
+    if (!job->film->out.pipe)
+        TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
     if (job->film_told)
         return TG_OK;
     job->film_told = 1;

@@ -8,11 +8,12 @@ planes are those of a .mkv without loss, and ffmpeg reads them. No plugin is nee
 and what a .y4m cannot say is told. 77: no samples, or no ffprobe and ffmpeg."""
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
-from film_help import FOLDER, WRONG, expect, run, sample
+from film_help import FOLDER, TEGULA, WRONG, expect, run, sample
 from film_rows import rows_of
 from film_write import killed_runs_go_on, network, pixels, stream, times
 
@@ -175,6 +176,133 @@ def times_are_told():
     expect(("matrix is bt709" in err) == (said["height"] < 720), f"a matrix that is not said: {err}")
 
 
+# ---- Pipes ---------------------------------------------------------------------------------------------------------------
+
+
+def piped(source, *words, **more):
+    """Bytes of `source` through the command: exit code, what came out, messages."""
+    r = subprocess.run([TEGULA, *words], input=source, capture_output=True, timeout=300, check=False, env={**os.environ, **NO_PLUGIN, **more})
+    return r.returncode, r.stdout, r.stderr.decode()
+
+
+def frames_through_pipes():
+    """The bytes are those of files, whatever the cut; nothing else goes to standard output."""
+    for kind in ("420jpeg", "444p10", "mono"):
+        make(kind, "in.y4m", "in.mkv")
+        words = ("-m", network(1 if kind == "mono" else 3), "--normalize", "none")
+        expect(run("run", "in.y4m", "-o", "out.y4m", "-y", *words)[0] == 0, f"{kind}: a file")
+        want, data = bytes_of("out.y4m"), bytes_of("in.y4m")
+        for more in ((), ("--tile", "16"), ("-v",), ("-q",), ("--threads", "1")):
+            code, out, err = piped(data, "run", "-", "-o", "-", *words, *more)
+            expect(code == 0 and out == want, f"{kind} {more}: {code}: {len(out)} bytes of {len(want)}: {err}")
+        code, out, err = piped(b"", "run", "in.y4m", "-o", "-", *words)
+        expect(code == 0 and out == want and "without a journal" in err, f"{kind}: a file to a pipe: {code}: {err}")
+        with open("sent.y4m", "wb") as f:
+            code = subprocess.run([TEGULA, "run", "in.y4m", "-o", "-", *words], stdout=f, stderr=subprocess.DEVNULL, check=False).returncode
+        expect(code == 0 and bytes_of("sent.y4m") == want, f"{kind}: a file behind >: {code}")
+    left = [n for n in os.listdir(".") if n.startswith("-")]
+    expect(not left, f"files that nobody named: {left}")
+
+
+def a_network_of_films_in_a_pipeline():
+    """ffmpeg, tegula, ffmpeg."""
+    same = network(3)
+    line = (f"ffmpeg -v error -i '{sample('realshort.mp4')}' -f yuv4mpegpipe - | '{TEGULA}' run -q -m {same} - -o - --normalize none | "
+            "ffmpeg -v error -y -i - -c:v ffv1 line.mkv")
+    r = subprocess.run(["bash", "-c", "set -o pipefail; " + line], capture_output=True, text=True, timeout=120, check=False)
+    ffmpeg("-i", sample("realshort.mp4"), "-f", "yuv4mpegpipe", "line.y4m")
+    code, _, err = run("run", "-m", same, "line.y4m", "-o", "line2.y4m", "--normalize", "none", "-y")
+    expect(r.returncode == 0 and code == 0 and pixels("line.mkv", "yuv420p") == frames_of("line2.y4m"), f"a pipeline: {r}: {code}: {err}")
+
+
+def frames_come_as_they_are_done():
+    """While the input is silent, all but the last frames are there."""
+    make("444", "in.y4m", "in.mkv")
+    data = bytes_of("in.y4m")
+    first = data.index(b"FRAME")
+    size = len(b"FRAME\n") + 66 * 44 * 3
+    with subprocess.Popen([TEGULA, "run", "-q", "-m", network(3), "-", "-o", "-", "--normalize", "none"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+        p.stdin.write(data[:first + 5 * size])
+        p.stdin.flush()
+        got = p.stdout.read(first + 3 * size)  # waits for ever where nothing comes
+        p.stdin.write(data[first + 5 * size:])
+        p.stdin.close()
+        rest = p.stdout.read()
+        code = p.wait()
+    expect(code == 0 and len(got) == first + 3 * size and len(got + rest) >= len(data) - 20, f"in time: {code}: {len(got)}, {len(rest)}")
+
+
+def peak_of(pid):
+    """Its largest resident set so far, KiB. (What wait4 tells has this process in it, from before exec.)"""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return int(next((x.split()[1] for x in f if x.startswith("VmHWM")), 0))
+
+
+def memory_is_flat():
+    """As much of 2,000 frames as of 50."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=2", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "few.y4m")
+    few = bytes_of("few.y4m")
+    first = few.index(b"FRAME")
+    most = {}
+    for n in (1, 40):
+        with open("many.y4m", "wb") as f:
+            f.write(few[:first] + few[first:] * n)
+        with subprocess.Popen(["cat", "many.y4m"], stdout=subprocess.PIPE) as feeder, subprocess.Popen(
+                [TEGULA, "run", "-q", "-m", network(3), "-", "-o", "-", "--normalize", "none"], stdin=feeder.stdout,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+            want, got = n * (len(few) - first) - 4000, 0
+            while got < want:  # it waits with what is left
+                got += len(p.stdout.read(4096))
+            most[n] = peak_of(p.pid)
+            p.stdout.read()
+        expect(p.returncode == 0 and most[n] > 1000, f"{50 * n} frames: {p.returncode}: {most}")
+    expect(most[40] < most[1] + 1024, f"memory grows with frames: {most} KiB")
+    print(f"  memory: {most} KiB", flush=True)
+
+
+def pipes_that_break():
+    make("444", "in.y4m", "in.mkv")
+    data = bytes_of("in.y4m")
+    same = network(3)
+    words = ("run", "-m", same, "-", "-o", "-")
+    none = ("--normalize", "none")
+    cases = {"the midst of a frame": (data[:-100], none, 65, "cut"), "the midst of a line": (data[:data.index(b"FRAME") + 3], none, 65, "midst"),
+             "nothing": (b"", none, 65, "nothing came"), "no frame": (data[:data.index(b"FRAME")], none, 65, "without frames"),
+             "another film": (bytes_of("in.mkv"), none, 65, "no YUV4MPEG2"), "junk": (data[:-1] + b"xFRAMX\n", none, 65, "no FRAME"),
+             "statistics": (data, ("--normalize", "percentile:1,99"), 64, "come once"), "planes": (data, (*none, "--planes", "0-3"), 64, "--planes"),
+             "events": (data, (*none, "--json"), 64, "--json")}
+    for what, (made, more, want, says) in cases.items():
+        code, out, err = piped(made, *words, *more)
+        expect(code == want and says in err, f"{what}: {code}: {err}")
+        expect(want != 64 or not out, f"{what}: {len(out)} bytes on standard output")
+    code, out, err = piped(data[:-100], *words, *none)
+    expect(out.count(b"FRAME") == data.count(b"FRAME") - 1, f"frames before a cut: {out.count(b'FRAME')} of {data.count(b'FRAME')}: {code}")
+    for verb in ("verify", "preview"):
+        code, _, err = piped(data, verb, "-m", same, "-", *none, *(("-o", "p.png") if verb == "preview" else ()))
+        expect(code == 64 and "write it to a file" in err, f"{verb}: {code}: {err}")
+    code, _, err = piped(data, "run", "-m", same, "-", "-o", "out.y4m", *none, "-y")
+    expect(code == 64 and "write it to a file" in err, f"from a pipe to a file: {code}: {err}")
+    code, out, err = piped(data, "plan", "-m", same, "-", "-o", "-", *none)
+    expect(code == 0 and b"nobody knows how many" in out and b"no journal" in out, f"plan: {code}: {out}: {err}")
+
+
+def readers_that_leave():
+    """Exit 74 and no signal; a stop is 143, and what reads gets whole words of a film until then."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=320x240:rate=25:duration=8", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "long.y4m")
+    args = [TEGULA, "run", "-q", "-m", network(3), "long.y4m", "-o", "-", "--normalize", "none"]
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        p.stdout.read(100)
+        p.stdout.close()
+        err = p.stderr.read().decode()
+        expect(p.wait() == 74 and "nobody reads it any more" in err, f"a reader that left: {p.returncode}: {err}")
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:  # nobody reads: it waits
+        p.stdout.read(100)
+        p.send_signal(signal.SIGTERM)
+        err = p.stderr.read().decode()
+        expect(p.wait(timeout=60) == 143 and "stopped by signal 15" in err, f"a stop: {p.returncode}: {err}")
+
+
 def main():
     rows = rows_of(FOLDER)
     if rows is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
@@ -190,6 +318,12 @@ def main():
         words_of_frames()
         damage()
         times_are_told()
+        frames_through_pipes()
+        a_network_of_films_in_a_pipeline()
+        frames_come_as_they_are_done()
+        memory_is_flat()
+        pipes_that_break()
+        readers_that_leave()
         killed_runs_go_on(by["carphone_pristine.mp4"], ".y4m", 6)
         os.chdir("/")
     print(f"{len(WRONG)} wrong")
