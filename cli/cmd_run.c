@@ -3,6 +3,14 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+/* The film itself goes to standard output. */
+static bool is_piped(const cli *c)
+{
+    const char *out = tg_opts_get(c->opts, "output");
+    return out && strcmp(out, "-") == 0;
+}
 
 static void announce(const tg_plan_info *p)
 {
@@ -15,6 +23,14 @@ static void announce(const tg_plan_info *p)
         cli_put_clean(stderr, p->device_notice);
         fputc('\n', stderr);
     }
+}
+
+static void close_piped(const tg_run_result *r)
+{
+    char a[CLI_TEXT], b[CLI_TEXT], t[CLI_TEXT];
+    fprintf(stderr, "standard output: done in %s, %.1f Mpx/s, peak %s of %s\n",
+            cli_seconds(r->seconds, t), r->megapixels_per_second,
+            cli_size(r->measured_peak_bytes, a), cli_size(r->budget_bytes, b));
 }
 
 static void close_text(const tg_run_result *r)
@@ -83,6 +99,9 @@ static tg_status plan_first(cli *c, tg_job *job)
         return st;
     if (!c->quiet)
         announce(&plan);
+    if (!c->quiet && is_piped(c))
+        fputs("output: through standard output, without a journal: a stop starts over\n",
+              stderr);
     char *json = NULL;
     if (c->json && (st = tg_job_plan_json(job, 0, &json)) == TG_OK)
         cli_print_event("plan", NULL, json);
@@ -94,7 +113,13 @@ tg_status cli_cmd_run(cli *c)
 {
     tg_job *job = NULL;
     tg_run_result r = {.size = sizeof r};
-    tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    tg_status st = TG_OK;
+    if (is_piped(c) && c->json) {
+        c->json = false; /* nor does this error go there */
+        st = cli_fail(c, TG_E_ARG, "--json writes to standard output, and so does -o -");
+    }
+    if (st == TG_OK)
+        st = tg_job_open(c->ctx, c->opts, &job);
     c->opened = st == TG_OK;
     if (st == TG_OK)
         st = plan_first(c, job);
@@ -110,6 +135,8 @@ tg_status cli_cmd_run(cli *c)
             r.output = tg_opts_get(c->opts, "output");
         if (c->json)
             close_event(&r);
+        else if (!c->quiet && is_piped(c))
+            close_piped(&r);
         else if (!c->quiet)
             close_text(&r);
     }

@@ -198,7 +198,7 @@ static const char *folder_opens_in(const char *path)
 
 const char *cli_opens_in(const char *path)
 {
-    static const char *const films[] = {".mp4", ".m4v", ".mov", ".mkv", ".webm"};
+    static const char *const films[] = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".y4m"};
     const char *dot = strrchr(path, '.');
     const size_t n = strlen(path);
     if ((n && path[n - 1] == '/') || is_folder(path))

@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
+#include "io/y4m.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -23,11 +24,9 @@ static const struct {
     const char *suffix, *container;
     const char *codec; /* where nobody asks for one */
     int turns;         /* it says how a film is turned for viewing */
-} containers[] = {{"mp4", "mp4", "h264", 1},
-                  {"m4v", "mp4", "h264", 1},
-                  {"mov", "mov", "h264", 1},
-                  {"mkv", "matroska", "h264", 0},
-                  {"webm", "webm", "vp9", 0}};
+} containers[] = {{"mp4", "mp4", "h264", 1},  {"m4v", "mp4", "h264", 1},
+                  {"mov", "mov", "h264", 1},  {"mkv", "matroska", "h264", 0},
+                  {"webm", "webm", "vp9", 0}, {"y4m", TGI_Y4M_CONTAINER, "rawvideo", 0}};
 
 /* Bytes that an encoder holds for each pixel of a frame of 8 bits, and beside. Measured with
  * libavcodec 59 at 640 x 360 and 1280 x 720 (docs/explanation/memory.md). `disk`: of a
@@ -46,6 +45,7 @@ static const struct {
     {"vp9", 0, 0, 1, 120, (size_t)32 << 20, 0.1},
     {"ffv1", 1, 1, 0, 175, (size_t)16 << 20, 1.1},
     {"prores", 1, 0, 0, 24, (size_t)16 << 20, 0.5},
+    {"rawvideo", 1, 1, 0, 6, (size_t)64 << 10, 1.1}, /* 4:4:4 of 16 bits: a frame */
 };
 
 /* One more thing that changes. */
@@ -64,7 +64,9 @@ static void note(tgi_film_out *o, const char *fmt, ...)
 
 static int container_of(const char *path)
 {
-    const char *dot = path ? strrchr(path, '.') : NULL;
+    const char *dot = path && strcmp(path, TGI_FILM_STDOUT) == 0 ? ".y4m"
+                      : path                                     ? strrchr(path, '.')
+                                                                 : NULL;
     char end[8];
     if (!dot || strlen(dot + 1) >= sizeof end)
         return -1;
@@ -223,6 +225,23 @@ static void say_all(tgi_film_out *o)
         }
 }
 
+/* Nor does a YUV4MPEG2 say a matrix, and of places of chroma it knows three. */
+static void say_y4m(tgi_film_out *o, const tgi_film_frames *of)
+{
+    tgi_av_form *f = &o->coding.form;
+    const tgi_av_form *was = of->from ? &of->from->form : NULL;
+    const char *place = tgi_y4m_place(f), *assumed = of->height >= 720 ? "bt709" : "smpte170m";
+    if (f->n_components > 2 && (!was || was->is_rgb || was->n_components < 3))
+        set(f->matrix, sizeof f->matrix, assumed);
+    if (f->chroma_place[0] && place[0] && strcmp(f->chroma_place, place) != 0)
+        note(o, "chroma of %s lies at %s in a .y4m, not at %s", f->name, place,
+             f->chroma_place);
+    set(f->chroma_place, sizeof f->chroma_place, place);
+    if (f->n_components > 2 && f->matrix[0] && strcmp(f->matrix, assumed) != 0 &&
+        !(strcmp(f->matrix, "bt470bg") == 0 && of->height < 720))
+        note(o, "a .y4m does not say that its matrix is %s: tell who reads it", f->matrix);
+}
+
 /* ---- All of it --------------------------------------------------------------------------- */
 
 static tg_status choose_size(tgi_film_out *o, int container, const tgi_film_frames *of,
@@ -311,15 +330,28 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
               (double)of->height * (double)of->frames;
 }
 
+static int is_y4m(const tgi_film_out *o)
+{
+    return strcmp(o->container, TGI_Y4M_CONTAINER) == 0;
+}
+
+static tg_status writer_of(tgi_film_out *o, tgi_err *err)
+{
+    o->ops = &tgi_y4m_ops;
+    return is_y4m(o) ? TG_OK : tgi_av_ops_get(&o->ops, err);
+}
+
 tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err)
 {
     tgi_film_out *o = out;
     const int container = container_of(path);
-    *o = (tgi_film_out){
-        .samples = of->luma ? 1 : of->samples, .luma = of->luma, .frames = of->frames};
-    TGI_TRY(tgi_av_ops_get(&o->ops, err));
+    *o = (tgi_film_out){.samples = of->luma ? 1 : of->samples,
+                        .luma = of->luma,
+                        .frames = of->frames,
+                        .pipe = strcmp(path, TGI_FILM_STDOUT) == 0};
     o->container = containers[container].container;
+    TGI_TRY(writer_of(o, err));
     const char *name = wish->codec ? wish->codec : containers[container].codec;
     const int codec = codec_of(name);
     set(o->coding.codec, sizeof o->coding.codec, name);
@@ -345,15 +377,21 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     choose_tags(&o->coding.form, of);
     if (says_full(&o->coding.form))
         set(o->coding.form.range, sizeof o->coding.form.range, "pc");
-    if (containers[container].turns && !codecs[codec].says)
+    if (is_y4m(o))
+        say_y4m(o, of);
+    else if (containers[container].turns && !codecs[codec].says)
         say_all(o);
     TGI_TRY(choose_size(o, container, of, err));
     TGI_TRY(choose_rate(o, of, err));
     o->coding.crf = wish->crf;
-    o->coding.segment = codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
+    o->coding.segment = is_y4m(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
-    snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames%s", name,
-             o->coding.form.name, o->container, o->coding.segment,
-             o->luma ? ", luma alone through the network" : "");
+    const char *luma = o->luma ? ", luma alone through the network" : "";
+    if (is_y4m(o))
+        snprintf(o->text, sizeof o->text, "%s in %s%s", o->coding.form.name, o->container,
+                 luma);
+    else
+        snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames%s", name,
+                 o->coding.form.name, o->container, o->coding.segment, luma);
     return TG_OK;
 }

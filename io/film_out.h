@@ -28,6 +28,7 @@ typedef struct tgi_film_out {
     size_t bytes;       /* that encoding takes, the picture and libav's memory included */
     double disk;        /* bytes of all frames; of what is lossless at most, else a guess */
     char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
+    int pipe;           /* 1: to standard output, as it comes */
     char note[320];     /* what of the film that was read changes; "" nothing */
 } tgi_film_out;
 
@@ -66,5 +67,11 @@ tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
 /* The film's own number of its frame 0; 1: not all of the film's frames are read. */
 int64_t tgi_film_source_first(const tgi_source *s);
 int tgi_film_source_is_part(const tgi_source *s);
+/* 1: it comes through a pipe (y4m.h): in order, once, and nobody knows how many frames. */
+int tgi_film_source_is_stream(const tgi_source *s);
+/* Frames that came when it ended; -1: it did not, or is none such. */
+int64_t tgi_film_source_ended(const tgi_source *s);
+
+#define TGI_FILM_STDOUT "-" /* as an output: a YUV4MPEG2 through standard output */
 
 #endif

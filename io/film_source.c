@@ -1,6 +1,6 @@
 /* film_source.c - films as images: a plane for each frame, axis T.
  *
- * The plugin (av/av.h) decodes; here a frame becomes upright grey or RGB (film_pixels.h) and is kept
+ * The plugin (av/av.h) decodes, and what is YUV4MPEG2 is read without it (y4m.h); here a frame becomes upright grey or RGB (film_pixels.h) and is kept
  * until two later ones were asked for, or more where several planes are read in turn. All readers
  * share one decoder. A frame of which parts were made up is a bad region as a tile is that cannot be
  * decoded, and fewer frames than the film's own header declares are damage. */
@@ -8,10 +8,12 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
+#include "io/file_ops.h"
 #include "io/film_cut.h"
 #include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/io_formats.h"
+#include "io/y4m.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -38,6 +40,7 @@ typedef struct film {
     int luma;
     tgi_image_info info;
     tgi_held held;
+    int stream; /* it comes through a pipe */
     pthread_mutex_t lock;
     kept_frame *kept;
     int n_kept;
@@ -103,9 +106,13 @@ static void drop_kept(film *f)
 
 static size_t all_bytes(const film *f, int frames)
 {
+    const tgi_av_info *i = &f->said;
+    const size_t decoder = f->ops == &tgi_y4m_ops
+                               ? tgi_y4m_frame_bytes(&i->form, i->width, i->height)
+                               : decoder_bytes(i);
     return tgi_sat_add(
         tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes + f->rest_bytes)),
-        tgi_sat_add(decoder_bytes(&f->said), tgi_film_row_room(&f->pixels)));
+        tgi_sat_add(decoder, tgi_film_row_room(&f->pixels)));
 }
 
 static tg_status keep_frames(film *f, int n, tgi_err *err)
@@ -239,19 +246,32 @@ static void size_frames(film *f)
     f->rest_bytes = f->luma ? tgi_film_bypass_bytes(&f->stored) : 0;
 }
 
+/* What reads it. */
+static tg_status reader_of(const char *path, int stream, const tgi_av_ops **out, tgi_err *err)
+{
+    if (!stream && !tgi_file_begins(path, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)))
+        return tgi_av_ops_get(out, err);
+    *out = &tgi_y4m_ops;
+    return TG_OK;
+}
+
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_open how = {.threads = 1,
                              .most_pixels =
                                  tgi_max(MANY_PIXELS, (int64_t)(f->budget / LEAST_BYTES)),
                              .cancelled = o->cancelled};
-    TGI_TRY(tgi_av_ops_get(&f->ops, err));
+    if (o->stream && (o->cut.frames || o->cut.start || o->cut.end))
+        return tgi_fail(err, TG_E_ARG,
+                        "a pipe is read as a whole: no --frames, --start or --end");
+    TGI_TRY(reader_of(path, o->stream, &f->ops, err));
     if (o->level)
         return tgi_fail(err, TG_E_ARG,
                         "there is no resolution level %d: a film has full size alone, 0",
                         o->level);
     f->held = (tgi_held){.path = path, .fd = -1};
-    if (tgi_stamp_path(path, &f->held.was) != 0)
+    f->stream = o->stream;
+    if (!f->stream && tgi_stamp_path(path, &f->held.was) != 0)
         return tgi_fail(err, TG_E_NOT_FOUND, "no such file");
     f->info.file_bytes = (uint64_t)f->held.was.size;
     TGI_TRY(f->ops->open(path, &how, &f->film, err));
@@ -478,7 +498,8 @@ static int film_probe(const uint8_t *head, size_t n, const char *path)
     return is_mp4(head, n) || begins(head, n, 0, "\x1a\x45\xdf\xa3", 4) ||
            (begins(head, n, 0, "RIFF", 4) && begins(head, n, 8, "AVI ", 4)) ||
            begins(head, n, 0, "GIF8", 4) || begins(head, n, 0, "OggS", 4) ||
-           begins(head, n, 0, "FLV\1", 4) || begins(head, n, 0, "YUV4MPEG2", 9) ||
+           begins(head, n, 0, "FLV\1", 4) ||
+           begins(head, n, 0, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)) ||
            (start && ends_in(path, raw)) ||
            ((start || (n && head[0] == 0x47)) && ends_in(path, streams));
 }
@@ -513,7 +534,17 @@ static int film_held(const tgi_source *s, int64_t i, tgi_held *out)
 {
     *out = ((const film *)s)->held;
     out->path = s->path ? s->path : out->path;
-    return i == 0;
+    return i == 0 && !((const film *)s)->stream;
+}
+
+int tgi_film_source_is_stream(const tgi_source *s)
+{
+    return tgi_film_source_info(s) && ((const film *)s)->stream;
+}
+
+int64_t tgi_film_source_ended(const tgi_source *s)
+{
+    return tgi_film_source_is_stream(s) ? tgi_y4m_ended(((const film *)s)->film) : -1;
 }
 
 const tgi_source_ops tgi_film_source_ops = {.format = "film",

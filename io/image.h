@@ -134,7 +134,8 @@ typedef struct tgi_open_opts {
     const char *but;    /* of a folder or a pattern: this file is none of its files; or NULL */
     int *but_found;     /* set to 1 when it was there; or NULL */
     int pages;          /* 1: plain pages, whatever the description says (files of a set) */
-    int member;         /* 1: of a set, so never a set itself */
+    int stream; /* 1: "-" and other pipes are read, too: a film whose planes come once, in order */
+    int member;           /* 1: of a set, so never a set itself */
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
                              that needs more even as a stream of rows is refused at open, before
                              any allocation. */

@@ -1,5 +1,6 @@
 /* io_table.c - one line per image format; a file is opened by the first that knows its bytes.
  */
+#include "engine/base/input.h"
 #include "engine/base/mem.h"
 #include "io/io_formats.h"
 #include "io/rfile.h"
@@ -98,6 +99,25 @@ static tg_status check_cut(const tgi_open_opts *o, const tgi_source_ops *ops, tg
                                    : "end");
 }
 
+static int is_pipe(const char *path)
+{
+    return strcmp(path, "-") == 0 || tgi_input_is_stream(path);
+}
+
+/* A film that comes through a pipe. */
+static tg_status open_pipe(const char *path, const tgi_open_opts *opts, tgi_source **out,
+                           tgi_err *err)
+{
+    tg_status st =
+        tgi_untrusted_check(tgi_film_source_ops.fuzzed, tgi_film_source_ops.format, err);
+    if (st == TG_OK)
+        st = tgi_film_source_ops.open(path, opts, out, err);
+    if (st == TG_OK)
+        return keep_path(path, out, err);
+    tgi_err_prefix(err, "%s", path);
+    return st;
+}
+
 tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err)
 {
@@ -111,6 +131,12 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     if (opts && !opts->member && (opts->key[0] || opts->key[1] || opts->key[2]))
         return tgi_fail(err, TG_E_ARG,
                         "%s is one file: --z, --c and --t are about the names of many", path);
+    if (opts && opts->stream && is_pipe(path))
+        return open_pipe(path, opts, out, err);
+    if (strcmp(path, "-") == 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "-: standard input is a film whose frames come once, for `run ... - -o "
+                        "-` alone: write it to a file first");
     TGI_TRY(tgi_rfile_open(path, &f, err));
     const size_t n = f.size < sizeof head ? (size_t)f.size : sizeof head;
     tg_status st = tgi_rfile_read(&f, 0, head, n, err);

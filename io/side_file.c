@@ -137,8 +137,7 @@ tg_status tgi_side_open(const char *path, tgi_side_how how, tgi_side *out, tgi_e
     return open_old(path, how, out, err);
 }
 
-/* As write(2), without the signal. */
-static ssize_t write_quietly(int fd, const char *p, size_t n)
+ssize_t tgi_write_quietly(int fd, const char *p, size_t n)
 {
     sigset_t pipe, before, waiting;
     sigemptyset(&pipe);
@@ -162,7 +161,7 @@ int tgi_side_write(const tgi_side *s, const char *text, size_t n)
 {
     size_t done = 0;
     while (done < n) {
-        const ssize_t k = write_quietly(s->fd, text + done, n - done);
+        const ssize_t k = tgi_write_quietly(s->fd, text + done, n - done);
         if (k > 0) {
             done += (size_t)k;
             continue;

@@ -11,6 +11,7 @@
 #include "engine/base/status.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 typedef enum tgi_side_how {
     TGI_SIDE_NEW,     /* a file that is there is TG_E_EXISTS */
@@ -32,6 +33,8 @@ int tgi_is_stream(const char *path);
 tg_status tgi_side_open(const char *path, tgi_side_how how, tgi_side *out, tgi_err *err);
 /* All of it, or 0 with errno; of a file a part that was written is cut off again. */
 int tgi_side_write(const tgi_side *s, const char *text, size_t n);
+/* As write(2), but a reader that is gone is EPIPE and no signal to the program. */
+ssize_t tgi_write_quietly(int fd, const char *p, size_t n);
 void tgi_side_close(tgi_side *s);
 
 #endif

@@ -43,6 +43,14 @@ tg_status tgi_input_open(const char *path, tgi_input *out, tgi_err *err)
     return tgi_fail(err, TG_E_FORMAT, "%s: neither a file nor a pipe", path);
 }
 
+tg_status tgi_input_open_stdin(tgi_input *out, tgi_err *err)
+{
+    *out = (tgi_input){.path = "standard input", .stream = 1, .since = tgi_seconds()};
+    out->fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    return out->fd >= 0 ? TG_OK
+                        : tgi_fail(err, TG_E_NOT_FOUND, "standard input: %s", strerror(errno));
+}
+
 /* Wait until something can be read, or the other end is closed. */
 static tg_status wait_for(const tgi_input *in, tgi_err *err)
 {
@@ -56,7 +64,7 @@ static tg_status wait_for(const tgi_input *in, tgi_err *err)
             return TG_OK;
         if (ready < 0 && errno != EINTR)
             return tgi_fail(err, TG_E_IO, "%s: %s", in->path, strerror(errno));
-        if (tgi_seconds() - in->since > TGI_INPUT_SILENCE)
+        if (!in->patient && tgi_seconds() - in->since > TGI_INPUT_SILENCE)
             return tgi_fail(err, TG_E_IO,
                             "%s: nothing came for %d seconds: is somebody writing to it?",
                             in->path, TGI_INPUT_SILENCE);

@@ -18,10 +18,13 @@ typedef struct tgi_input {
     int fd;           /* -1: closed */
     int stream;       /* no file: what it gives it gives once */
     double since;     /* when the last byte came */
+    int patient;      /* a silence does not end it: who sends may compute */
 } tgi_input;
 
 /* 1: the path is there and is no regular file and no folder. */
 int tgi_input_is_stream(const char *path);
+/* Standard input, whatever it is; the process keeps its own. TG_E_NOT_FOUND: it is closed. */
+tg_status tgi_input_open_stdin(tgi_input *out, tgi_err *err);
 /* TG_E_NOT_FOUND, TG_E_FORMAT: a folder or a disk. */
 tg_status tgi_input_open(const char *path, tgi_input *out, tgi_err *err);
 /* At most `cap` bytes; *n == 0: the end. TG_E_CANCELLED, TG_E_IO. */

@@ -4,6 +4,7 @@
  * It does not ask which ends they are.
  *
  *   tgi_tile_ends   an image in, the tiles of an image out (tile_ends.c)
+ *   tgi_pipe_ends   the same tiles, as frames of a film through standard output
  *   tgi_array_ends  arrays or an image in, arrays out (array_ends.c) */
 #ifndef TGI_ENDS_H
 #define TGI_ENDS_H
@@ -77,7 +78,7 @@ typedef struct tgi_ends {
     const struct tgi_run_steps *steps; /* run.h */
 } tgi_ends;
 
-extern const tgi_ends tgi_tile_ends, tgi_array_ends;
+extern const tgi_ends tgi_tile_ends, tgi_pipe_ends, tgi_array_ends;
 
 /* That --tile leaves the output file small tiles, in words, once a plan stands; "" where not. */
 void tgi_tile_note(const tg_job *job, char *buf, size_t cap);

@@ -30,7 +30,7 @@ static const char *const why[] = {
     [AN_IMAGE_IN] = "is for images: an array goes to the network as it is",
     [IMAGES_OUT] = "is for images: arrays are written as the network gives them",
     [ONE_IMAGE] = "is for one image, -o OUT.tif",
-    [A_FILM] = "is for films, -o OUT.mp4, .mov, .mkv or .webm"};
+    [A_FILM] = "is for films, -o OUT.mp4, .mov, .mkv, .webm or .y4m"};
 
 static int has(const tg_job *job, need of)
 {

@@ -7,6 +7,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
+#include "io/y4m.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -17,6 +18,29 @@
 int tgi_job_wants_film(const tg_job *job)
 {
     return tgi_film_container(job->set.output) != NULL;
+}
+
+int tgi_job_wants_pipe(const tg_job *job)
+{
+    return job->set.output && strcmp(job->set.output, TGI_FILM_STDOUT) == 0;
+}
+
+tg_status tgi_job_film_check_stream(const tg_job *job, tgi_err *err)
+{
+    const char *by = tgi_normalize_needs_stats(&job->set.normalize) ? "--normalize"
+                     : tgi_opts_str(job->opts, TGI_OPT_PLANES)      ? "--planes"
+                     : tgi_opts_str(job->opts, TGI_OPT_AXES)        ? "--axes"
+                                                                    : NULL;
+    if (!tgi_film_source_is_stream(job->source) || !by)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_ARG,
+        "%s: its frames come once, through a pipe, and %s%s: write it to a file first",
+        job->set.input,
+        strcmp(by, "--normalize") == 0 ? "the statistics of "
+                                       : "nobody knows how many "
+                                         "will come for ",
+        strcmp(by, "--normalize") == 0 ? job->set.normalize_text : by);
 }
 
 tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
@@ -287,6 +311,38 @@ static tgi_av_join join_of(const joining *w, int fd)
                          .cancelled = tgi_cancel_signal};
 }
 
+/* Frames are not all shown as long. */
+static int varies(const tgi_source *s)
+{
+    const tgi_av_info *i = tgi_film_source_info(s);
+    int64_t least = INT64_MAX, most = 0;
+    if (!i || strcmp(i->container, TGI_Y4M_CONTAINER) == 0)
+        return 0;
+    for (int64_t k = 1; i->has_times && k < i->frames; k++) {
+        const int64_t by = tgi_film_source_time(s, k) - tgi_film_source_time(s, k - 1);
+        least = tgi_min(least, by);
+        most = tgi_max(most, by);
+    }
+    return most > least + 2; /* a coarse clock rounds */
+}
+
+/* A YUV4MPEG2 has one rate, and nothing but frames. */
+static void tell_of_y4m(tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    const tgi_av_ratio rate = job->film->out.coding.rate;
+    if (strcmp(job->film->out.container, TGI_Y4M_CONTAINER) != 0 || !from)
+        return;
+    if (varies(job->source) && !tgi_opts_str(job->opts, TGI_OPT_FPS))
+        tgi_job_warn(job,
+                     "%s: frames of %s are shown at times of their own, and a .y4m has one "
+                     "rate: %.6g frames a second, their mean",
+                     job->set.output, job->set.input, (double)rate.num / (double)rate.den);
+    if (is_whole(job) && from->n_streams > 1)
+        tgi_job_warn(job, "%s: a .y4m has frames alone: the other tracks of %s are left out",
+                     job->set.output, job->set.input);
+}
+
 /* What the film that is written will not have of the one that was read. */
 static tg_status tell(tg_job *job, tgi_err *err)
 {
@@ -304,6 +360,7 @@ static tg_status tell(tg_job *job, tgi_err *err)
                   "%s: what frames of %s tell a display of their light (HDR mastering display, "
                   "light levels) is left out",
                   job->set.output, job->set.input);
+    tell_of_y4m(job);
     TGI_TRY(job->film->out.ops->join_look(&j, err));
     if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || !job->film->left_out)
         return TG_OK;
@@ -348,7 +405,8 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
         .rate = every > 0 ? 1 / every : 0};
     const tgi_film_wish wish = wish_of(job);
     TGI_TRY(tgi_film_out_make(job->set.output, &frames, &wish, &job->film->out, err));
-    TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
+    if (!job->film->out.pipe)
+        TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
     if (job->film_told)
         return TG_OK;
     job->film_told = 1;

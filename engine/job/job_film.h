@@ -14,6 +14,10 @@ typedef struct tgi_job_film {
 
 /* 1: the output's name is that of a film. */
 int tgi_job_wants_film(const tg_job *job);
+/* 1: it goes through standard output, as a film. */
+int tgi_job_wants_pipe(const tg_job *job);
+/* TG_E_ARG: what the job wants needs its input twice, and that comes through a pipe. */
+tg_status tgi_job_film_check_stream(const tg_job *job, tgi_err *err);
 /* TG_E_UNSUPPORTED: the film that is read is interlaced, and --interlaced does not say how to take it. */
 tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err);
 /* A network of one channel over a film of colours, into a film: the source gives luma, and the rest passes by. */

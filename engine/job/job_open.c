@@ -160,6 +160,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .but_found = &among,
         .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),
         .spare = job->spare,
+        .stream = tgi_job_wants_pipe(job),
         .cancelled = tgi_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad,
@@ -219,7 +220,7 @@ int tgi_job_spare_source(tg_job *job)
 {
     tgi_source *least = NULL;
     tgi_err ignored = {0};
-    if (job->spare || !job->source)
+    if (job->spare || !job->source || tgi_film_source_is_stream(job->source))
         return 0;
     job->spare = 1;
     const size_t before = tgi_mem_held(), was = job->source->ops->codec_bytes(job->source);
@@ -444,7 +445,12 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
                        tgi_opts_lent(job->opts, TGI_LENT_SOURCE, 0) ||
                        (tgi_names_npy(job->set.input) && !tgi_source_is_set(job->set.input));
-    job->ends = arrays ? &tgi_array_ends : &tgi_tile_ends;
+    job->ends = arrays                    ? &tgi_array_ends
+                : tgi_job_wants_pipe(job) ? &tgi_pipe_ends
+                                          : &tgi_tile_ends;
+    if (arrays && tgi_job_wants_pipe(job))
+        return tgi_fail(err, TG_E_ARG,
+                        "-o -: arrays go in, and a film goes through standard output");
     if (arrays && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
@@ -465,6 +471,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         return tgi_job_gate(job, err); /* they are opened by the plan */
     }
     TGI_TRY(open_source(job, err));
+    TGI_TRY(tgi_job_film_check_stream(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
     const int as_declared = job->graph->in[0].file_dtype == job->info->dtype;
     if (!tgi_dtype_is_float(job->info->dtype) && !job->set.normalize_given && !as_declared) {

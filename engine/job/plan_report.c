@@ -6,6 +6,7 @@
 #include "engine/job/job_device.h"
 #include "engine/job/job_settings.h"
 #include "engine/plan/staged_text.h"
+#include "io/film_out.h"
 #include "tegula_memory.h"
 
 #include <math.h>
@@ -52,20 +53,21 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     const tgi_plan_part *p = &job->plan;
     const tgi_tiling *t = &p->choice.tiling;
     const size_t size = out->size;
-    *out = (tg_plan_info){.size = size,
-                          .peak_bytes = p->bytes.total,
-                          .budget_bytes = p->budget,
-                          .arena_bytes = t->arena_bytes,
-                          .lower_bound_bytes = t->lower_bound_bytes,
-                          .stages = job->set.norm_tiles ? 1 : job->plan.stages->n,
-                          .strips = t->cells,
-                          .bands = t->bands,
-                          .items = job->ends->items(job),
-                          .flops = t->flops,
-                          .recomputed_fraction = tgi_tiling_recomputed(t),
-                          .lines = p->line,
-                          .n_lines = (size_t)p->n_lines,
-                          .whole_image_only = p->whole_text[0] ? p->whole_text : NULL};
+    *out = (tg_plan_info){
+        .size = size,
+        .peak_bytes = p->bytes.total,
+        .budget_bytes = p->budget,
+        .arena_bytes = t->arena_bytes,
+        .lower_bound_bytes = t->lower_bound_bytes,
+        .stages = job->set.norm_tiles ? 1 : job->plan.stages->n,
+        .strips = t->cells,
+        .bands = t->bands,
+        .items = tgi_film_source_is_stream(job->source) ? 1 : job->ends->items(job),
+        .flops = t->flops,
+        .recomputed_fraction = tgi_tiling_recomputed(t),
+        .lines = p->line,
+        .n_lines = (size_t)p->n_lines,
+        .whole_image_only = p->whole_text[0] ? p->whole_text : NULL};
     memcpy(out->tile, t->cut, sizeof out->tile);
     memcpy(out->halo, t->halo, sizeof out->halo);
     if (p->choice.staged)

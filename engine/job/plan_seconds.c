@@ -12,6 +12,7 @@
 #include "engine/job/job_device.h"
 #include "engine/plan/lessons.h"
 #include "engine/plan/staged.h"
+#include "io/film_out.h"
 
 #include <string.h>
 
@@ -111,8 +112,11 @@ static double times_loaded_by_all(const tg_job *job)
 }
 
 /* Planes, volumes or samples. */
+/* Of a film of which nobody knows the frames: one. */
 static double items_of(const tg_job *job)
 {
+    if (tgi_film_source_is_stream(job->source))
+        return 1;
     return (double)job->ends->items(job);
 }
 

@@ -501,15 +501,15 @@ static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 
 /* A few clipped values are noise around black; many mean a type or a scale that does not fit.
  */
-static void warn_of_clipped(run *r)
+void tgi_warn_of_clipped(tg_job *job, const tgi_store *store)
 {
-    const double share = r->store ? tgi_store_clipped(r->store) : 0;
+    const double share = store ? tgi_store_clipped(store) : 0;
     if (share > TGI_CLIPPED_MANY)
         tgi_job_warn(
-            r->all.job,
+            job,
             "%.0f %% of the values do not fit %s and were clipped: another --dtype, or "
             "--normalize, may be meant",
-            100 * share, tgi_dtype_name(r->all.job->set.dtype));
+            100 * share, tgi_dtype_name(job->set.dtype));
 }
 
 /* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not;
@@ -528,7 +528,7 @@ static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_resu
                               tgi_dtype_is_float(job->set.dtype)
                                   ? ""
                                   : "; NaN is written as 0, infinity as the end of the range");
-    warn_of_clipped(r);
+    tgi_warn_of_clipped(job, r->store);
     tgi_job_warn_of_surplus(job);
     res->measured_peak_bytes = tgi_job_tracker_peak(all->tracker);
     TGI_TRY(tgi_receipt_write(job, res, all->pass.sets, r->fingerprint, &files, err));

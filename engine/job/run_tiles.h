@@ -2,11 +2,14 @@
 #ifndef TGI_RUN_TILES_H
 #define TGI_RUN_TILES_H
 
+#include "engine/ends/store.h"
 #include "engine/job/run.h"
 
 extern const tgi_run_steps tgi_tile_steps;
 
 /* A share of clipped values that is worth a warning. */
 #define TGI_CLIPPED_MANY 0.01
+/* Warn where more were clipped; `store` may be NULL. */
+void tgi_warn_of_clipped(tg_job *job, const tgi_store *store);
 
 #endif

@@ -13,6 +13,7 @@
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
+#include "engine/job/run_pipe.h"
 #include "engine/job/run_tiles.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
@@ -21,6 +22,11 @@
 #include <string.h>
 
 /* ---- Bytes that follow from a tiling ----------------------------------------------------- */
+
+static int is_piped(const tg_job *job)
+{
+    return job->film && job->film->out.pipe;
+}
 
 static int is_volume(const tg_job *job)
 {
@@ -197,7 +203,7 @@ static tg_status take_grid(tg_job *job, tgi_err *err)
     TGI_TRY(make_layout(job, err));
     tgi_mapping_meta(&job->map, job->info, &meta);
     p->bytes = tgi_plan_first_bytes(job);
-    p->bytes.journal = tgi_journal_bytes(tgi_job_stored(job));
+    p->bytes.journal = is_piped(job) ? 0 : tgi_journal_bytes(tgi_job_stored(job));
     p->bytes.decoder = decoder;
     p->bytes.pyramid = tgi_pyramid_bytes(p->layout);
     p->bytes.receipt = TGI_INPUT_HASH_BYTES;
@@ -340,7 +346,9 @@ static void count(tg_job *job)
     if (!p->scratch.used) /* booked while that was open */
         b->decoder = job->source->ops->codec_bytes(job->source);
     b->output_disk = p->layout->file_bytes;
-    if (job->film) /* packets and film */
+    if (is_piped(job))
+        b->output_disk = 0;
+    else if (job->film) /* packets and film */
         b->output_disk = (uint64_t)(2 * job->film->out.disk);
     else if (b->picture) /* tiles and picture are both there at the end */
         b->output_disk = 2 * b->output_disk;
@@ -536,8 +544,9 @@ static void write_lines(tg_job *job)
              (long long)p->tile_w);
     tgi_job_add_line(p, "window", b->window, TG_PLAN_MEMORY, 0,
                      "%s being filled, compressed, written", text);
-    tgi_job_add_line(p, "journal", b->journal, TG_PLAN_MEMORY, 0, "%s",
-                     "offsets and checksums of the output's tiles");
+    if (!is_piped(job))
+        tgi_job_add_line(p, "journal", b->journal, TG_PLAN_MEMORY, 0, "%s",
+                         "offsets and checksums of the output's tiles");
     tgi_plan_decoder_line(job);
     if (job->film)
         tgi_job_add_line(p, "encoder", b->picture, TG_PLAN_MEMORY, 0, "%s",
@@ -558,8 +567,16 @@ static void write_lines(tg_job *job)
     padding_line(job);
     boxes_line(job);
     small_tiles_line(job);
-    tgi_job_add_line(p, "output", b->output_disk, TG_PLAN_DISK, b->output_free, "%s",
-                     job->set.output ? job->set.output : "(no output named)");
+    if (tgi_film_source_is_stream(job->source))
+        tgi_job_add_line(
+            p, "frames", 0, TG_PLAN_MEMORY, 0, "%s",
+            "nobody knows how many will come: strips, bands and time are those of one");
+    if (is_piped(job))
+        tgi_job_add_line(p, "output", 0, TG_PLAN_MEMORY, 0, "%s",
+                         "through standard output: no journal, so a stop starts over");
+    else
+        tgi_job_add_line(p, "output", b->output_disk, TG_PLAN_DISK, b->output_free, "%s",
+                         job->set.output ? job->set.output : "(no output named)");
     scratch_line(job);
 }
 
@@ -643,26 +660,17 @@ static const tgi_desc *shapes_of(const tg_job *job)
     return &job->in_desc;
 }
 
-const tgi_ends tgi_tile_ends = {.after_stop = "goes on",
-                                .image_out = 1,
-                                .items = items_of,
-                                .shapes = shapes_of,
-                                .begin = begin,
-                                .fit = fit,
-                                .choose = choose,
-                                .choose_again = add_scratch,
-                                .count = count,
-                                .write_lines = write_lines,
-                                .check_output = check_output,
-                                .unit = unit_of,
-                                .beside = beside,
-                                .rows_in = rows_in,
-                                .first_pass = first_pass,
-                                .refuse = refuse,
-                                .device_beside = device_beside,
-                                .form = form,
-                                .band_pixels = band_pixels,
-                                .add_traffic = add_traffic,
-                                .output_codec = output_codec,
-                                .fixed_share = 1,
-                                .steps = &tgi_tile_steps};
+/* They differ in what becomes of the tiles. */
+#define TILE_ENDS(after, run)                                                                  \
+    {                                                                                          \
+        .after_stop = (after), .image_out = 1, .items = items_of, .shapes = shapes_of,         \
+        .begin = begin, .fit = fit, .choose = choose, .choose_again = add_scratch,             \
+        .count = count, .write_lines = write_lines, .check_output = check_output,              \
+        .unit = unit_of, .beside = beside, .rows_in = rows_in, .first_pass = first_pass,       \
+        .refuse = refuse, .device_beside = device_beside, .form = form,                        \
+        .band_pixels = band_pixels, .add_traffic = add_traffic, .output_codec = output_codec,  \
+        .fixed_share = 1, .steps = (run)                                                       \
+    }
+
+const tgi_ends tgi_tile_ends = TILE_ENDS("goes on", &tgi_tile_steps);
+const tgi_ends tgi_pipe_ends = TILE_ENDS("starts over", &tgi_pipe_steps);

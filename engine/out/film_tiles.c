@@ -3,6 +3,8 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/out/pipe.h"
+#include "io/y4m.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -13,7 +15,9 @@
 struct tgi_film_tiles {
     const tgi_film_out *film;
     const tgi_sink_layout *layout;
-    tgi_journal *packets;
+    tgi_journal *packets; /* or, where film->pipe, */
+    int fd;
+    atomic_llong sent; /* frames */
     tgi_film_rest rest;
     int64_t planes; /* of a frame, each of layout->samples channels */
     int64_t tiles;  /* of a frame */
@@ -133,8 +137,8 @@ static size_t packet_room(const tgi_film_out *film)
 
 size_t tgi_film_tiles_bytes(const tgi_film_out *film)
 {
-    return sizeof(tgi_film_tiles) + packet_room(film) +
-           (size_t)(film->frames / film->coding.segment + 1);
+    const size_t flags = film->pipe ? 0 : (size_t)(film->frames / film->coding.segment + 1);
+    return sizeof(tgi_film_tiles) + (film->pipe ? 0 : packet_room(film)) + flags;
 }
 
 void tgi_film_tiles_close(tgi_film_tiles **pf)
@@ -152,33 +156,63 @@ void tgi_film_tiles_close(tgi_film_tiles **pf)
     *pf = NULL;
 }
 
-tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
-                              tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
-                              tgi_err *err)
+/* All but what remembers packets. */
+static tg_status open_frames(const tgi_film_out *film, const tgi_sink_layout *layout,
+                             tgi_film_rest rest, tgi_film_tiles **out, tgi_err *err)
 {
     tgi_film_tiles *f = tgi_calloc(TGI_TAG_IO, 1, sizeof *f);
     if (!f)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     f->film = film;
     f->layout = layout;
-    f->packets = packets;
     f->rest = rest;
     f->planes = film->samples / layout->samples;
     f->tiles = f->planes * layout->tiles_y * layout->tiles_x;
     f->n_segments = tgi_ceil_div(film->frames, film->coding.segment);
     f->frame = f->segment = -1;
-    f->packet_room = packet_room(film);
-    f->done = tgi_calloc(TGI_TAG_IO, (size_t)f->n_segments, sizeof *f->done);
     f->picture = tgi_malloc(TGI_TAG_IO, film->frame_bytes);
     f->room = tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&film->pixels));
+    if (!f->picture || !f->room) {
+        tgi_film_tiles_close(&f);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the frames of a film");
+    }
+    *out = f;
+    return TG_OK;
+}
+
+tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
+                              tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
+                              tgi_err *err)
+{
+    tgi_film_tiles *f = NULL;
+    TGI_TRY(open_frames(film, layout, rest, &f, err));
+    f->packets = packets;
+    f->packet_room = packet_room(film);
+    f->done = tgi_calloc(TGI_TAG_IO, (size_t)f->n_segments, sizeof *f->done);
     f->packet = tgi_malloc(TGI_TAG_IO, f->packet_room);
-    if (!f->done || !f->picture || !f->room || !f->packet) {
+    if (!f->done || !f->packet) {
         tgi_film_tiles_close(&f);
         return tgi_fail(err, TG_E_NOMEM, "no memory for the frames of a film");
     }
     look(f);
     *out = f;
     return TG_OK;
+}
+
+tg_status tgi_film_tiles_open_pipe(const tgi_film_out *film, const tgi_sink_layout *layout,
+                                   int fd, tgi_film_rest rest, tgi_film_tiles **out,
+                                   tgi_err *err)
+{
+    char head[512];
+    tgi_film_tiles *f = NULL;
+    TGI_TRY(open_frames(film, layout, rest, &f, err));
+    f->fd = fd;
+    const tg_status st =
+        tgi_pipe_write(fd, head, tgi_y4m_head(&film->coding, head, sizeof head), err);
+    if (st != TG_OK)
+        tgi_film_tiles_close(&f);
+    *out = f;
+    return st;
 }
 
 /* ---- Packets ----------------------------------------------------------------------------- */
@@ -205,6 +239,15 @@ static tg_status keep_packet(tgi_film_tiles *f, const tgi_av_packet *p, tgi_err 
                : tgi_journal_append(f->packets, id, to, n, err);
 }
 
+static tg_status send_packet(tgi_film_tiles *f, const tgi_av_packet *p, tgi_err *err)
+{
+    TGI_TRY(tgi_pipe_write(f->fd, TGI_Y4M_FRAME, strlen(TGI_Y4M_FRAME), err));
+    TGI_TRY(tgi_pipe_write(f->fd, p->bytes, p->n, err));
+    f->taken++;
+    atomic_fetch_add(&f->sent, 1);
+    return TG_OK;
+}
+
 static tg_status take_packets(tgi_film_tiles *f, tgi_err *err)
 {
     tgi_av_packet p;
@@ -213,7 +256,7 @@ static tg_status take_packets(tgi_film_tiles *f, tgi_err *err)
         TGI_TRY(f->film->ops->take(f->encoder, &p, &there, err));
         if (!there)
             return TG_OK;
-        TGI_TRY(keep_packet(f, &p, err));
+        TGI_TRY(f->packets ? keep_packet(f, &p, err) : send_packet(f, &p, err));
     }
 }
 
@@ -226,7 +269,8 @@ static tg_status end_segment(tgi_film_tiles *f, tgi_err *err)
         return tgi_fail(err, TG_E_INTERNAL, "the encoder %s gave %lld packets for %lld frames",
                         f->film->coding.codec, (long long)f->taken,
                         (long long)frames_of(f, f->segment));
-    atomic_store(&f->done[f->segment], 1);
+    if (f->done)
+        atomic_store(&f->done[f->segment], 1);
     f->segment = -1;
     return TG_OK;
 }
@@ -265,8 +309,8 @@ static int64_t segment_of_tile(const tgi_film_tiles *f, int64_t tile)
 
 static int64_t count_done(const tgi_film_tiles *f)
 {
-    int64_t n = 0;
-    for (int64_t s = 0; s < f->n_segments; s++)
+    int64_t n = f->packets ? 0 : (int64_t)atomic_load(&f->sent) * f->tiles;
+    for (int64_t s = 0; f->done && s < f->n_segments; s++)
         n += atomic_load(&f->done[s]) ? frames_of(f, s) * f->tiles : 0;
     return n;
 }
@@ -279,7 +323,7 @@ static int64_t appended(const void *user)
 static int has(const void *user, int64_t tile)
 {
     const tgi_film_tiles *f = user;
-    return atomic_load(&f->done[segment_of_tile(f, tile)]);
+    return f->done && atomic_load(&f->done[segment_of_tile(f, tile)]);
 }
 
 /* A tile's pixels to their place among the samples of the picture. */
@@ -320,17 +364,21 @@ static tg_status append(void *user, int64_t tile, const void *bytes, size_t n, t
 
 static tg_status sync(void *user, tgi_err *err)
 {
-    return tgi_journal_sync(((tgi_film_tiles *)user)->packets, err);
+    const tgi_film_tiles *f = user;
+    return f->packets ? tgi_journal_sync(f->packets, err) : TG_OK;
 }
 
 static double sync_due(const void *user)
 {
-    return tgi_journal_sync_due(((const tgi_film_tiles *)user)->packets);
+    const tgi_film_tiles *f = user;
+    return f->packets ? tgi_journal_sync_due(f->packets) : -1;
 }
 
 static void begin(void *user)
 {
-    tgi_journal_begin_tile(((tgi_film_tiles *)user)->packets);
+    const tgi_film_tiles *f = user;
+    if (f->packets)
+        tgi_journal_begin_tile(f->packets);
 }
 
 tgi_tiles tgi_film_tiles_to(tgi_film_tiles *f)

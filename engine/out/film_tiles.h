@@ -34,6 +34,11 @@ size_t tgi_film_tiles_bytes(const tgi_film_out *film);
 tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
                               tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
                               tgi_err *err);
+/* The same where film->pipe says so: a packet goes to `fd`, borrowed, when its turn comes, and nothing is
+ * remembered. The film's first line goes there at once. TG_E_IO: nobody reads any more. */
+tg_status tgi_film_tiles_open_pipe(const tgi_film_out *film, const tgi_sink_layout *layout,
+                                   int fd, tgi_film_rest rest, tgi_film_tiles **out,
+                                   tgi_err *err);
 void tgi_film_tiles_close(tgi_film_tiles **f);
 /* What the writer gives its tiles to. A view. */
 tgi_tiles tgi_film_tiles_to(tgi_film_tiles *f);

@@ -329,7 +329,7 @@ tg_status tgi_gate_options_write(tgi_gate *g, const tg_opts *o, tgi_err *err)
 {
     const char *out = tgi_opts_str(o, TGI_OPT_OUTPUT);
     g->yes = tgi_opts_flag(o, TGI_OPT_YES);
-    if (out && *out && !is_folder(out))
+    if (out && *out && !is_folder(out) && strcmp(out, "-") != 0) /* which is no file */
         TGI_TRY(tgi_gate_writes_output(g, out, err));
     return add_sides(g, o, err);
 }

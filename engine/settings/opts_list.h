@@ -25,7 +25,7 @@ TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_T
         "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
         "img_%05d.tif as "
         "one stack; "
-        "usually given without --input")
+        "usually given without --input; - with -o -: a film (.y4m) from standard input")
 TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset", RULE_TENSOR,
         0, 0, NULL, 2,
         "one .npy per network input, repeatable; --input NAME=FILE says the same")
@@ -33,8 +33,9 @@ TGI_OPT(
     OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
     NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
-    ".mkv "
-    "or .webm for a film (preview: .png, plot: .svg or .png), DIR/ for several network outputs")
+    ".mkv, .webm or .y4m for a film, - for a .y4m through standard output (preview: .png, "
+    "plot: "
+    ".svg or .png), DIR/ for several network outputs")
 TGI_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
@@ -117,7 +118,7 @@ TGI_OPT(
     "plan run preset", RULE_CHOICE, 0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores|copy-like-input",
     1,
     "how a film is encoded; ffv1 loses nothing, copy-like-input is the one of the film that is "
-    "read (default: h264, in a .webm vp9)")
+    "read (default: h264, in a .webm vp9; a .y4m is not encoded)")
 TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset", RULE_INT, 0, 63, NULL, 1,
         "quality of a film's encoder, smaller is better (default: h264 18, hevc 20, vp9 28, "
         "av1 30)")

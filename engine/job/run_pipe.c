@@ -1,0 +1,215 @@
+/* run_pipe.c - see run_pipe.h. */
+#include "engine/job/run_pipe.h"
+
+#include "engine/base/cancel.h"
+#include "engine/base/clock.h"
+#include "engine/ends/store.h"
+#include "engine/job/ends.h"
+#include "engine/job/job_film.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/run_tiles.h"
+#include "engine/out/commit.h"
+#include "engine/out/pipe.h"
+
+#include <unistd.h>
+
+typedef struct run {
+    tgi_run all;
+    tgi_film_tiles *film;
+    tgi_tiles tiles;
+    tgi_commit *commit;
+    tgi_store *store;
+    int fd; /* opened: fd - 1 */
+} run;
+
+/* ---- Watching ---------------------------------------------------------------------------- */
+
+/* Of a film that comes through a pipe nobody knows how many frames there will be. */
+static void report(run *r)
+{
+    const tg_job *job = r->all.job;
+    const int endless = tgi_film_source_is_stream(job->source);
+    const int64_t all = endless ? 0 : job->plan.layout->n_tiles,
+                  done = r->commit ? tgi_commit_written(r->commit) : 0;
+    const double spent = tgi_seconds() - r->all.t_phase;
+    const double share = all ? (double)done / (double)all : 0;
+    const tg_progress p = {.phase = "run",
+                           .fraction = share,
+                           .seconds = spent,
+                           .eta_seconds = share > 0.01 ? spent / share * (1 - share) : -1,
+                           .memory_bytes = tgi_tracker_current(r->all.tracker),
+                           .predicted_bytes = r->all.predicted,
+                           .budget_bytes = job->plan.budget,
+                           .tiles_done = done,
+                           .tiles_total = all};
+    tgi_tracker_update(r->all.tracker, "run", done);
+    tgi_ctx_progress(job->ctx, &p);
+}
+
+static tg_status check_stop(void *user, tgi_err *err)
+{
+    (void)user;
+    return tgi_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED,
+                                          "stopped by %s: what went to standard output ends "
+                                          "here, the same command starts over",
+                                          tgi_cancel_by())
+                               : TG_OK;
+}
+
+static tg_status tick(void *user, tgi_err *err)
+{
+    run *r = user;
+    report(r);
+    TGI_TRY(check_stop(user, err));
+    return tgi_run_input_holds(&r->all, err);
+}
+
+static tg_status check_tick(void *user, double fraction, tgi_err *err)
+{
+    (void)fraction;
+    return check_stop(user, err);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
+                            tgi_err *err)
+{
+    return tgi_store_rows(((run *)user)->store, o, view, box, err);
+}
+
+static tgi_range turn(void *user, int64_t item, const tgi_range core[3], const int64_t at[3],
+                      tgi_affine out)
+{
+    return tgi_store_cell(((run *)user)->store, item, core, at, out);
+}
+
+/* ---- Steps ------------------------------------------------------------------------------- */
+
+static tg_status begin(tgi_run *all, int *done, tgi_err *err)
+{
+    run *r = (run *)all;
+    (void)done;
+    all->end = (tgi_pass_end){
+        .user = r, .store = store_rows, .stop = check_stop, .tick = tick, .turn = turn};
+    all->check_tick = check_tick;
+    TGI_TRY(tgi_pipe_open_stdout(&r->fd, err));
+    r->fd++;
+    if (!all->job->plan.valid)
+        TGI_TRY(tgi_job_plan_to_run(all->job, err));
+    all->of = all->job->source;
+    return TG_OK;
+}
+
+static tg_status open_ends(tgi_run *all, tgi_err *err)
+{
+    run *r = (run *)all;
+    tg_job *job = all->job;
+    const tgi_film_rest rest = {.user = job, .put = tgi_job_film_rest};
+    TGI_TRY(tgi_film_tiles_open_pipe(&job->film->out, job->plan.layout, r->fd - 1, rest,
+                                     &r->film, err));
+    r->tiles = tgi_film_tiles_to(r->film);
+    all->source = job->source;
+    all->part = tgi_film_source_is_stream(job->source); /* nobody knew how long: no lesson */
+    all->hashing.buffer = all->pass.receipt;
+    all->hashing.bytes = TGI_INPUT_HASH_BYTES;
+    return TG_OK;
+}
+
+static tg_status ready(tgi_run *all, tgi_err *err)
+{
+    run *r = (run *)all;
+    tg_job *job = all->job;
+    const tgi_plan_part *p = &job->plan;
+    const tgi_commit_opts commit = {.to = r->tiles,
+                                    .layout = p->layout,
+                                    .window = p->window,
+                                    .encoders = job->set.threads,
+                                    .memory = all->pass.window};
+    TGI_TRY(tgi_commit_open(&commit, &r->commit, err));
+    const tgi_store_opts store = {.map = &job->map,
+                                  .tiling = &p->choice.tiling,
+                                  .layout = p->layout,
+                                  .to = r->tiles,
+                                  .commit = r->commit,
+                                  .pool = all->pass.pool,
+                                  .be = job->set.backend};
+    TGI_TRY(tgi_store_open(&store, &r->store, err));
+    all->pass.device.store = r->store;
+    return TG_OK;
+}
+
+/* A film that came through a pipe and is over ends the pass, and this run well. */
+static tg_status settle(tgi_run *all, tg_status st, tgi_err *err)
+{
+    run *r = (run *)all;
+    tgi_err late = {0};
+    if (st == TG_E_CANCELLED && tgi_film_source_ended(all->job->source) >= 0 &&
+        !tgi_cancel_signal())
+        st = TG_OK;
+    if (st == TG_OK)
+        st = tgi_commit_flush(r->commit, err);
+    if (!r->commit)
+        return st;
+    if (st != TG_OK)
+        tgi_commit_stop(r->commit);
+    const tg_status sc = tgi_commit_close(&r->commit, &late);
+    return st == TG_OK && sc != TG_OK ? tgi_fail(err, sc, "%s", late.text) : st;
+}
+
+static void result(const tgi_run *all, tg_run_result *res)
+{
+    const run *r = (const run *)all;
+    res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
+    res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;
+    res->bad_regions = tgi_bad_tiles_count(all->job->bad);
+}
+
+static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_result *res,
+                        tgi_err *err)
+{
+    run *r = (run *)all;
+    tg_job *job = all->job;
+    (void)input;
+    (void)err;
+    tgi_run_result(all, res);
+    tgi_run_warn_of_nonfinite(job, res->nonfinite,
+                              "; NaN is written as 0, infinity as the end of the range");
+    tgi_warn_of_clipped(job, r->store);
+    all->finished = 1;
+    return TG_OK;
+}
+
+static void stop(tgi_run *all)
+{
+    run *r = (run *)all;
+    tgi_err ignored = {0};
+    tgi_store_close(&r->store);
+    if (r->commit)
+        tgi_commit_close(&r->commit, &ignored);
+    r->tiles = (tgi_tiles){0};
+    tgi_film_tiles_close(&r->film);
+    if (r->fd)
+        close(r->fd - 1);
+    r->fd = 0;
+}
+
+static double pixels_of(const tg_job *job)
+{
+    const tgi_mapping *m = &job->map;
+    const int64_t ended = tgi_film_source_ended(job->source);
+    return (double)m->out_extent[0] * (double)m->out_extent[1] * (double)m->out_extent[2] *
+           (double)(ended >= 0 ? ended : m->n_items);
+}
+
+const tgi_run_steps tgi_pipe_steps = {.bytes = sizeof(run),
+                                      .files = tgi_source_held,
+                                      .begin = begin,
+                                      .open = open_ends,
+                                      .ready = ready,
+                                      .settle = settle,
+                                      .finish = finish,
+                                      .result = result,
+                                      .stop = stop,
+                                      .pixels = pixels_of};

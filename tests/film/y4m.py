@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""YUV4MPEG2 that is read and written, beside ffmpeg.
+
+    y4m.py TEGULA SOURCE VIDEOS
+
+Read: each kind of pixels gives the picture that the plugin reads out of a .mkv with the same frames. Written: the
+planes are those of a .mkv without loss, and ffmpeg reads them. No plugin is needed for either. What is cut is damage,
+and what a .y4m cannot say is told. 77: no samples, or no ffprobe and ffmpeg."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from film_help import FOLDER, TEGULA, WRONG, expect, run, sample
+from film_rows import rows_of
+from film_write import killed_runs_go_on, network, pixels, stream, times
+
+NO_PLUGIN = {"TEGULA_AV_PLUGIN": "/nowhere/libtegula_av.so"}
+SOURCE = ("-f", "lavfi", "-i", "testsrc=size=66x44:rate=30000/1001:duration=0.3")
+ODD = (*SOURCE[:-1], SOURCE[-1].replace("66x44", "67x45"))
+KINDS = {"420jpeg": ("yuv420p", "center"), "420mpeg2": ("yuv420p", "left"), "420paldv": ("yuv420p", "topleft"), "422": ("yuv422p", ""),
+         "444": ("yuv444p", ""), "411": ("yuv411p", ""), "mono": ("gray", ""), "420p9": ("yuv420p9le", ""),
+         "420p10": ("yuv420p10le", ""), "422p10": ("yuv422p10le", ""), "444p10": ("yuv444p10le", ""), "420p12": ("yuv420p12le", ""),
+         "422p12": ("yuv422p12le", ""), "444p12": ("yuv444p12le", ""), "420p14": ("yuv420p14le", ""), "420p16": ("yuv420p16le", ""),
+         "422p16": ("yuv422p16le", ""), "444p16": ("yuv444p16le", ""), "mono10": ("gray10le", ""), "mono12": ("gray12le", ""),
+         "mono16": ("gray16le", "")}
+
+
+def ffmpeg(*words):
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *words], check=True)
+
+
+def bytes_of(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def head_of(path):
+    return bytes_of(path).split(b"\n", 1)[0].decode().split(" ")
+
+
+def frames_of(path):
+    """The planes of its frames, one behind the other, as the file has them."""
+    data, got = bytes_of(path), b""
+    w, h = (int(next(x[1:] for x in head_of(path) if x[0] == k)) for k in "WH")
+    kind = next(x[1:] for x in head_of(path) if x[0] == "C")
+    cw, ch = {"420": ((w + 1) // 2, (h + 1) // 2), "422": ((w + 1) // 2, h), "444": (w, h), "411": ((w + 3) // 4, h), "mon": (0, 0)}[kind[:3]]
+    size = (w * h + 2 * cw * ch) * (2 if KINDS[kind][0].endswith("le") else 1)
+    at = data.index(b"\n") + 1
+    while at < len(data):
+        assert data[at:at + 5] == b"FRAME", data[at:at + 20]
+        at = data.index(b"\n", at) + 1
+        got += data[at:at + size]
+        at += size
+    return got
+
+
+def make(kind, y4m, mkv, source=SOURCE):
+    """The same frames in both."""
+    form, place = KINDS[kind]
+    said = ["-chroma_sample_location", place] if place else []
+    wide = [] if form.startswith("gray") else ["-color_range", "tv"]
+    ffmpeg(*source, "-pix_fmt", form, *wide, *said, "-c:v", "ffv1", mkv)
+    ffmpeg("-i", mkv, "-strict", "-1", *said, "-f", "yuv4mpegpipe", y4m)
+
+
+def every_kind_is_read():
+    for kind, (form, _) in KINDS.items():  # of odd sides and two bytes ffmpeg itself does not read what it writes
+        make(kind, "in.y4m", "in.mkv", SOURCE if form.endswith("le") else ODD)
+        expect(f"C{kind}" in head_of("in.y4m"), f"{kind}: ffmpeg wrote {head_of('in.y4m')}")
+        a = run("copy", "in.y4m", "-o", "a.tif", "-y", **NO_PLUGIN)
+        b = run("copy", "in.mkv", "-o", "b.tif", "-y")
+        expect(a[0] == b[0] == 0 and bytes_of("a.tif") == bytes_of("b.tif"), f"{kind}: other pixels than of a .mkv: {a} {b}")
+
+
+def every_kind_is_written():
+    for kind, (form, _) in KINDS.items():
+        make(kind, "in.y4m", "in.mkv")
+        words = ("-m", network(1 if form.startswith("gray") else 3), "--normalize", "none", "-y")
+        code, _, err = run("run", "in.y4m", "-o", "out.y4m", *words, **NO_PLUGIN)
+        expect(code == 0 and f"C{kind}" in head_of("out.y4m") and "F30000:1001" in head_of("out.y4m"), f"{kind}: {code}: {err}")
+        code, _, err = run("run", "in.y4m", "-o", "out.mkv", *words, "--codec", "ffv1")
+        expect(code == 0, f"{kind} to .mkv: {code}: {err}")
+        same = frames_of("out.y4m")
+        expect(same == pixels("out.mkv", form) and same == pixels("out.y4m", form), f"{kind}: other planes than in a .mkv")
+        if form in ("gray", "gray16le"):
+            expect(same == frames_of("in.y4m"), f"{kind}: grey is not what it was")
+        code, _, err = run("run", "in.mkv", "-o", "back.y4m", *words)
+        expect(code == 0 and frames_of("back.y4m") == same, f"{kind}: .mkv to .y4m: {code}: {err}")
+
+
+def pixels_that_are_asked_for():
+    make("444", "in.y4m", "in.mkv")
+    words = ("-m", network(3), "--normalize", "none", "-y")
+    for form, kind in (("yuv420p", "420mpeg2"), ("yuv422p10le", "422p10"), ("yuv444p16le", "444p16")):
+        code, _, err = run("run", "in.y4m", "-o", "out.y4m", *words, "--pix-fmt", form, **NO_PLUGIN)
+        expect(code == 0 and f"C{kind}" in head_of("out.y4m"), f"{form}: {code}: {err}")
+        run("run", "in.y4m", "-o", "out.mkv", *words, "--pix-fmt", form, "--codec", "ffv1")
+        expect(frames_of("out.y4m") == pixels("out.mkv", form), f"{form}: other planes than in a .mkv")
+    for word, says in (("rgb24", "yuv444p is the nearest"), ("yuva420p", "yuv420p is the nearest")):
+        code, _, err = run("run", "in.y4m", "-o", "out.y4m", *words, "--pix-fmt", word)
+        expect(code == 64 and says in err, f"{word}: {code}: {err}")
+    code, _, err = run("run", "in.y4m", "-o", "out.y4m", *words, "--codec", "ffv1")
+    expect(code == 64 and "ffv1" in err, f"a codec: {code}: {err}")
+
+
+def rgb_is_within_one():
+    """4:4:4 of 16 bits, of colours that RGB has: the planes come back, but for how RGB is rounded."""
+    ffmpeg(*SOURCE, "-vf", "lutrgb=r=val/2+64:g=val/2+64:b=val/2+64", "-pix_fmt", "yuv444p16le", "-color_range", "pc", "-strict", "-1", "-f", "yuv4mpegpipe", "in.y4m")
+    code, _, err = run("run", "in.y4m", "-o", "out.y4m", "-m", network(3), "--normalize", "none", "-y", **NO_PLUGIN)
+    a, b = (memoryview(frames_of(n)).cast("H") for n in ("in.y4m", "out.y4m"))
+    off = max(abs(x - y) for x, y in zip(a, b))
+    expect(code == 0 and "XCOLORRANGE=FULL" in head_of("out.y4m") and off <= 1, f"4:4:4 of 16 bits: {off} off: {code}: {err}")
+
+
+def words_of_frames():
+    """FRAME may have words behind it, each other ones."""
+    make("420jpeg", "in.y4m", "in.mkv")
+    data = bytes_of("in.y4m")
+    parts = data.split(b"FRAME\n")
+    with open("words.y4m", "wb") as f:
+        f.write(parts[0])
+        for k, p in enumerate(parts[1:]):
+            f.write((b"FRAME\n" if k < 2 else b"FRAME X" + b"y" * k + b" Ip\n") + p)
+    for name in ("in", "words"):
+        expect(run("copy", name + ".y4m", "-o", name + ".tif", "-y", **NO_PLUGIN)[0] == 0, f"{name}.y4m")
+    expect(bytes_of("in.tif") == bytes_of("words.tif"), "words behind FRAME: other pixels")
+
+
+def damage():
+    make("420jpeg", "in.y4m", "in.mkv", ODD)
+    data = bytes_of("in.y4m")
+    size = data.index(b"\n", data.index(b"FRAME")) + 1
+    later = data.index(b"FRAME", size)
+    expect(b" W67 H45 " in data, f"no odd sides: {head_of('in.y4m')}")
+    cases = {"in the midst of a frame": (data[:-100], 65, "cut"), "in the midst of a line": (data[:later + 3], 65, "no FRAME"),
+             "no frame": (data[:data.index(b"FRAME")], 65, "without frames"), "a line without end": (data[:20], 65, "no line ends"),
+             "no size": (data.replace(b" W67", b" W0", 1), 65, "no size"), "another size": (data.replace(b" W67", b" W66", 1), 65, "no FRAME"),
+             "pixels that nobody knows": (data.replace(b"C420jpeg", b"C499jpeg", 1), 65, "C499jpeg"),
+             "alpha": (data.replace(b"C420jpeg", b"C444alpha", 1), 65, "C444alpha"),
+             "no line between": (data[:later] + b"G" + data[later + 1:], 65, "no FRAME")}
+    for what, (made, code, says) in cases.items():
+        with open("bad.y4m", "wb") as f:
+            f.write(made)
+        got, _, err = run("run", "bad.y4m", "-o", "bad.tif", "-m", network(3), "-y", **NO_PLUGIN)
+        expect(got == code and says in err, f"{what}: {got}: {err}")
+        expect(not os.path.exists("bad.tif"), f"{what}: an output")
+    with open("slow.y4m", "wb") as f:
+        f.write(data.replace(b" F30000:1001", b" F0:0", 1).replace(b" Ip", b" It", 1))
+    got, _, err = run("run", "slow.y4m", "-o", "bad.tif", "-m", network(3), "-y")
+    expect(got == 65 and "interlaced" in err, f"interlaced: {got}: {err}")
+    got, said, _ = run("info", "in.y4m", "--json")
+    expect(got == 0 and '"frames_per_second":"30000/1001"' in said.replace(" ", ""), f"info: {said}")
+
+
+def times_are_told():
+    code, _, err = run("run", sample("newtonscradle_vfr.gif"), "-o", "o.y4m", "-m", network(4), "--normalize", "none", "-y")
+    expect(code == 65 and "alpha" in err, f"alpha: {code}: {err}")
+    ffmpeg(*SOURCE, "-f", "lavfi", "-i", "anullsrc", "-shortest", "-vf", "setpts=N*if(lt(N\\,4)\\,1\\,2)/25/TB", "-vsync", "vfr", "-c:v", "ffv1",
+           "vfr.mkv")
+    code, _, err = run("run", "vfr.mkv", "-o", "o.y4m", "-m", network(3), "--normalize", "none", "-y")
+    expect(code == 0 and "times of their own" in err and "tracks" in err, f"varying times: {code}: {err}")
+    code, _, err = run("run", sample("realshort.mp4"), "-o", "o.y4m", "-m", network(3), "--normalize", "none", "-y")
+    expect(code == 0 and "times of their own" not in err, f"one rate: {code}: {err}")
+    was = times(sample("realshort.mp4"))
+    expect(max(abs(a - was[0] - b) for a, b in zip(was, times("o.y4m"))) < 1e-4, "times of one rate")
+    code, _, err = run("run", "o.y4m", "-o", "o.mp4", "-m", network(3), "--normalize", "none", "-y")
+    expect(code == 0 and len(times("o.mp4")) == len(was), f".y4m to .mp4: {code}: {err}")
+    code, _, err = run("run", "o.y4m", "-o", "p.y4m", "-m", network(3), "--normalize", "none", "-y", "--fps", "25", **NO_PLUGIN)
+    expect(code == 0 and "F25:1" in head_of("p.y4m"), f"--fps: {code}: {err}: {head_of('p.y4m')}")
+    code, _, err = run("run", sample("bt709_full_range_yuvj.mp4"), "-o", "o.y4m", "-m", network(3), "--normalize", "none", "-y")
+    said = stream(sample("bt709_full_range_yuvj.mp4"))[0]
+    expect(code == 0 and "XCOLORRANGE=FULL" in head_of("o.y4m"), f"full range: {code}: {err}")
+    expect(("matrix is bt709" in err) == (said["height"] < 720), f"a matrix that is not said: {err}")
+
+
+# ---- Pipes ---------------------------------------------------------------------------------------------------------------
+
+
+def piped(source, *words, **more):
+    """Bytes of `source` through the command: exit code, what came out, messages."""
+    r = subprocess.run([TEGULA, *words], input=source, capture_output=True, timeout=300, check=False, env={**os.environ, **NO_PLUGIN, **more})
+    return r.returncode, r.stdout, r.stderr.decode()
+
+
+def frames_through_pipes():
+    """The bytes are those of files, whatever the cut; nothing else goes to standard output."""
+    for kind in ("420jpeg", "444p10", "mono"):
+        make(kind, "in.y4m", "in.mkv")
+        words = ("-m", network(1 if kind == "mono" else 3), "--normalize", "none")
+        expect(run("run", "in.y4m", "-o", "out.y4m", "-y", *words)[0] == 0, f"{kind}: a file")
+        want, data = bytes_of("out.y4m"), bytes_of("in.y4m")
+        for more in ((), ("--tile", "16"), ("-v",), ("-q",), ("--threads", "1")):
+            code, out, err = piped(data, "run", "-", "-o", "-", *words, *more)
+            expect(code == 0 and out == want, f"{kind} {more}: {code}: {len(out)} bytes of {len(want)}: {err}")
+        code, out, err = piped(b"", "run", "in.y4m", "-o", "-", *words)
+        expect(code == 0 and out == want and "without a journal" in err, f"{kind}: a file to a pipe: {code}: {err}")
+        with open("sent.y4m", "wb") as f:
+            code = subprocess.run([TEGULA, "run", "in.y4m", "-o", "-", *words], stdout=f, stderr=subprocess.DEVNULL, check=False).returncode
+        expect(code == 0 and bytes_of("sent.y4m") == want, f"{kind}: a file behind >: {code}")
+    left = [n for n in os.listdir(".") if n.startswith("-")]
+    expect(not left, f"files that nobody named: {left}")
+
+
+def a_network_of_films_in_a_pipeline():
+    """ffmpeg, tegula, ffmpeg."""
+    same = network(3)
+    line = (f"ffmpeg -v error -i '{sample('realshort.mp4')}' -f yuv4mpegpipe - | '{TEGULA}' run -q -m {same} - -o - --normalize none | "
+            "ffmpeg -v error -y -i - -c:v ffv1 line.mkv")
+    r = subprocess.run(["bash", "-c", "set -o pipefail; " + line], capture_output=True, text=True, timeout=120, check=False)
+    ffmpeg("-i", sample("realshort.mp4"), "-f", "yuv4mpegpipe", "line.y4m")
+    code, _, err = run("run", "-m", same, "line.y4m", "-o", "line2.y4m", "--normalize", "none", "-y")
+    expect(r.returncode == 0 and code == 0 and pixels("line.mkv", "yuv420p") == frames_of("line2.y4m"), f"a pipeline: {r}: {code}: {err}")
+
+
+def frames_come_as_they_are_done():
+    """While the input is silent, all but the last frames are there."""
+    make("444", "in.y4m", "in.mkv")
+    data = bytes_of("in.y4m")
+    first = data.index(b"FRAME")
+    size = len(b"FRAME\n") + 66 * 44 * 3
+    with subprocess.Popen([TEGULA, "run", "-q", "-m", network(3), "-", "-o", "-", "--normalize", "none"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+        p.stdin.write(data[:first + 5 * size])
+        p.stdin.flush()
+        got = p.stdout.read(first + 3 * size)  # waits for ever where nothing comes
+        p.stdin.write(data[first + 5 * size:])
+        p.stdin.close()
+        rest = p.stdout.read()
+        code = p.wait()
+    expect(code == 0 and len(got) == first + 3 * size and len(got + rest) >= len(data) - 20, f"in time: {code}: {len(got)}, {len(rest)}")
+
+
+def peak_of(pid):
+    """Its largest resident set so far, KiB. (What wait4 tells has this process in it, from before exec.)"""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return int(next((x.split()[1] for x in f if x.startswith("VmHWM")), 0))
+
+
+def memory_is_flat():
+    """As much of 2,000 frames as of 50."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=2", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "few.y4m")
+    few = bytes_of("few.y4m")
+    first = few.index(b"FRAME")
+    most = {}
+    for n in (1, 40):
+        with open("many.y4m", "wb") as f:
+            f.write(few[:first] + few[first:] * n)
+        with subprocess.Popen(["cat", "many.y4m"], stdout=subprocess.PIPE) as feeder, subprocess.Popen(
+                [TEGULA, "run", "-q", "-m", network(3), "-", "-o", "-", "--normalize", "none"], stdin=feeder.stdout,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+            want, got = n * (len(few) - first) - 4000, 0
+            while got < want:  # it waits with what is left
+                got += len(p.stdout.read(4096))
+            most[n] = peak_of(p.pid)
+            p.stdout.read()
+        expect(p.returncode == 0 and most[n] > 1000, f"{50 * n} frames: {p.returncode}: {most}")
+    expect(most[40] < most[1] + 1024, f"memory grows with frames: {most} KiB")
+    print(f"  memory: {most} KiB", flush=True)
+
+
+def pipes_that_break():
+    make("444", "in.y4m", "in.mkv")
+    data = bytes_of("in.y4m")
+    same = network(3)
+    words = ("run", "-m", same, "-", "-o", "-")
+    none = ("--normalize", "none")
+    cases = {"the midst of a frame": (data[:-100], none, 65, "cut"), "the midst of a line": (data[:data.index(b"FRAME") + 3], none, 65, "midst"),
+             "nothing": (b"", none, 65, "nothing came"), "no frame": (data[:data.index(b"FRAME")], none, 65, "without frames"),
+             "another film": (bytes_of("in.mkv"), none, 65, "no YUV4MPEG2"), "junk": (data[:-1] + b"xFRAMX\n", none, 65, "no FRAME"),
+             "statistics": (data, ("--normalize", "percentile:1,99"), 64, "come once"), "planes": (data, (*none, "--planes", "0-3"), 64, "--planes"),
+             "events": (data, (*none, "--json"), 64, "--json")}
+    for what, (made, more, want, says) in cases.items():
+        code, out, err = piped(made, *words, *more)
+        expect(code == want and says in err, f"{what}: {code}: {err}")
+        expect(want != 64 or not out, f"{what}: {len(out)} bytes on standard output")
+    code, out, err = piped(data[:-100], *words, *none)
+    expect(out.count(b"FRAME") == data.count(b"FRAME") - 1, f"frames before a cut: {out.count(b'FRAME')} of {data.count(b'FRAME')}: {code}")
+    for verb in ("verify", "preview"):
+        code, _, err = piped(data, verb, "-m", same, "-", *none, *(("-o", "p.png") if verb == "preview" else ()))
+        expect(code == 64 and "write it to a file" in err, f"{verb}: {code}: {err}")
+    code, _, err = piped(data, "run", "-m", same, "-", "-o", "out.y4m", *none, "-y")
+    expect(code == 64 and "write it to a file" in err, f"from a pipe to a file: {code}: {err}")
+    code, out, err = piped(data, "plan", "-m", same, "-", "-o", "-", *none)
+    expect(code == 0 and b"nobody knows how many" in out and b"no journal" in out, f"plan: {code}: {out}: {err}")
+
+
+def readers_that_leave():
+    """Exit 74 and no signal; a stop is 143, and what reads gets whole words of a film until then."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=320x240:rate=25:duration=8", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "long.y4m")
+    args = [TEGULA, "run", "-q", "-m", network(3), "long.y4m", "-o", "-", "--normalize", "none"]
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        p.stdout.read(100)
+        p.stdout.close()
+        err = p.stderr.read().decode()
+        expect(p.wait() == 74 and "nobody reads it any more" in err, f"a reader that left: {p.returncode}: {err}")
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:  # nobody reads: it waits
+        p.stdout.read(100)
+        p.send_signal(signal.SIGTERM)
+        err = p.stderr.read().decode()
+        expect(p.wait(timeout=60) == 143 and "stopped by signal 15" in err, f"a stop: {p.returncode}: {err}")
+
+
+def main():
+    rows = rows_of(FOLDER)
+    if rows is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
+        print("no samples, or no ffprobe and ffmpeg")
+        return 77
+    by = {r["file"]: r for r in rows}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        every_kind_is_read()
+        every_kind_is_written()
+        pixels_that_are_asked_for()
+        rgb_is_within_one()
+        words_of_frames()
+        damage()
+        times_are_told()
+        frames_through_pipes()
+        a_network_of_films_in_a_pipeline()
+        frames_come_as_they_are_done()
+        memory_is_flat()
+        pipes_that_break()
+        readers_that_leave()
+        killed_runs_go_on(by["carphone_pristine.mp4"], ".y4m", 6)
+        os.chdir("/")
+    print(f"{len(WRONG)} wrong")
+    return 1 if WRONG else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
