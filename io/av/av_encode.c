@@ -88,11 +88,12 @@ int tgi_av_encoder_fits(const char *container, const char *codec)
     const AVOutputFormat *f = av_guess_format(container, NULL, NULL);
     const AVCodec *c = find(codec, &no);
     const struct AVCodecTag *const by_number[] = {avformat_get_riff_video_tags(), NULL};
-    if (!f || !c)
-        return 0;
+    const int mov = strcmp(container, "mov") == 0;
+    if (!f || !c || (mov && (c->id == AV_CODEC_ID_AV1 || c->id == AV_CODEC_ID_VP9)))
+        return 0; /* the muxer of MOV says so no earlier than when it begins */
     /* a MOV takes the codes of AVI for what it has none for, and everybody reads them */
     return avformat_query_codec(f, c->id, FF_COMPLIANCE_NORMAL) == 1 ||
-           (strcmp(container, "mov") == 0 && av_codec_get_tag(by_number, c->id) != 0);
+           (mov && av_codec_get_tag(by_number, c->id) != 0);
 }
 
 /* ---- Open -------------------------------------------------------------------------------- */

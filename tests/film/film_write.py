@@ -311,6 +311,7 @@ def what_is_refused():
     film = sample("realshort.mp4")
     same = network(3)
     for out, words, code, says in (("o.mp4", ("--codec", "ffv1"), 64, "no mp4"), ("o.mp4", ("--dtype", "float32"), 64, "--dtype"),
+                                   ("o.mov", ("--codec", "av1"), 64, "no mov"), ("o.mov", ("--codec", "vp9"), 64, "no mov"),
                                    ("o.mp4", ("--compress", "zstd"), 64, "TIFF"), ("o.mp4", ("--pix-fmt", "yuv411p"), 64, "--pix-fmt"),
                                    ("o.mp4", ("--ram", "12MiB"), 71, "--ram"),
                                    ("o.mp4", ("--crf", "60"), 64, "--crf"), ("o.mkv", ("--codec", "ffv1", "--crf", "3"), 64, "--crf"),
