@@ -26,7 +26,7 @@ def write(path, data):
         f.write(data)
 
 
-MARK = {"stages": b"tegula: stages\n", "kept": b"tegula: kept\n"}  # what does not begin so is a stranger's
+MARK = {"stages": b"tegula: stages\n", "kept": b"tegula: kept\n\n\n"}  # what does not begin so is a stranger's
 
 # ---- Damage ---------------------------------------------------------------------------------
 
