@@ -209,6 +209,8 @@ const char *cli_opens_in(const char *path)
         return "open with Fiji, QuPath, napari or tifffile";
     if (!dot || strchr(dot, '/'))
         return "a TIFF: open with Fiji, QuPath, napari or tifffile";
+    if (strcmp(dot, ".frames") == 0)
+        return "a list of the pictures beside it";
     for (size_t i = 0; i < sizeof films / sizeof films[0]; i++)
         if (strcmp(dot, films[i]) == 0)
             return "play it with mpv, VLC or ffplay";

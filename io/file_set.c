@@ -13,6 +13,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/io_formats.h"
+#include "io/numbered.h"
 #include "io/stack.h"
 
 #include <ctype.h>
@@ -119,40 +120,8 @@ static bool is_image_name(const char *name)
     return false;
 }
 
-/* "img_%05d.tif": where the number stands, and how many digits it has at least. */
-typedef struct numbered {
-    const char *base, *from, *to; /* of the pattern: name, '%', behind 'd' */
-    size_t width;
-} numbered;
-
-static bool find_number(const char *path, numbered *n)
-{
-    const char *slash = strrchr(path, '/');
-    n->base = slash ? slash + 1 : path;
-    n->from = strchr(n->base, '%');
-    if (!n->from)
-        return false;
-    const char *p = n->from + 1;
-    n->width = 0;
-    for (; isdigit((unsigned char)*p) && n->width < 100; p++)
-        n->width = 10 * n->width + (size_t)(*p - '0');
-    n->to = p + 1;
-    return *p == 'd' && !strchr(n->to, '%');
-}
-
-static bool fits_number(const numbered *n, const char *name)
-{
-    const size_t head = (size_t)(n->from - n->base), len = strlen(name), tail = strlen(n->to);
-    if (len < head + tail || memcmp(name, n->base, head) != 0 ||
-        strcmp(name + len - tail, n->to) != 0)
-        return false;
-    const size_t digits = len - head - tail;
-    return digits && strspn(name + head, "0123456789") >= digits && digits >= n->width &&
-           (digits == n->width || digits == 1 || name[head] != '0' || !n->width);
-}
-
 /* Files of a folder that look like images, or like the numbered name. */
-static tg_status list_folder(list *l, const char *path, const numbered *number)
+static tg_status list_folder(list *l, const char *path, const tgi_numbered *number)
 {
     char folder[4096];
     const size_t n = number ? (size_t)(number->base - path) : strlen(path);
@@ -166,7 +135,7 @@ static tg_status list_folder(list *l, const char *path, const numbered *number)
     const size_t shown = n ? strlen(folder) : 0; /* "img_%d.tif" gives "img_1.tif" */
     tg_status st = TG_OK;
     for (struct dirent *e; st == TG_OK && (e = readdir(d));)
-        if (number ? fits_number(number, e->d_name) : is_image_name(e->d_name))
+        if (number ? tgi_numbered_fits(number, e->d_name) : is_image_name(e->d_name))
             st = add(l, folder, shown, e->d_name);
     closedir(d);
     return st;
@@ -191,10 +160,10 @@ static tg_status list_glob(list *l, const char *path)
 int tgi_source_is_set(const char *path)
 {
     struct stat sb;
-    numbered n;
+    tgi_numbered n;
     if (stat(path, &sb) == 0)
         return S_ISDIR(sb.st_mode);
-    return find_number(path, &n) || strpbrk(path, "*?[") != NULL;
+    return tgi_numbered_find(path, &n) || strpbrk(path, "*?[") != NULL;
 }
 
 /* What is this file, by whatever name, is none of the list. */
@@ -217,10 +186,10 @@ static int leave_out(list *l, const char *but)
 static tg_status list_files(list *l, const char *path, const tgi_open_opts *o)
 {
     struct stat sb;
-    numbered n;
+    tgi_numbered n;
     if (stat(path, &sb) == 0)
         TGI_TRY(list_folder(l, path, NULL));
-    else if (find_number(path, &n))
+    else if (tgi_numbered_find(path, &n))
         TGI_TRY(list_folder(l, path, &n));
     else
         TGI_TRY(list_glob(l, path));

@@ -28,8 +28,9 @@ typedef struct tgi_film_out {
     size_t bytes;       /* that encoding takes, the picture and libav's memory included */
     double disk;        /* bytes of all frames; of what is lossless at most, else a guess */
     char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
-    int pipe;           /* 1: to standard output, as it comes */
-    char note[320];     /* what of the film that was read changes; "" nothing */
+    int pictures; /* 1: a file for each frame (frame_files.h): of the rest only numbers and text hold */
+    int pipe;       /* 1: to standard output, as it comes */
+    char note[320]; /* what of the film that was read changes; "" nothing */
 } tgi_film_out;
 
 /* The container that the output's name asks for, as ffmpeg spells it; NULL: it names no film. */

@@ -187,7 +187,9 @@ static void add_output(tgi_lines *t, const tg_job *job)
     tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
     tgi_lines_add(t, "pyramid", "%d", (int)tgi_opts_pyramid(job->opts));
-    if (job->film)
+    if (job->film && job->film->out.pictures)
+        tgi_lines_add(t, "film", "%s", job->film->out.text);
+    else if (job->film)
         tgi_lines_add(t, "film", "%s crf=%d rate=%lld/%lld, %s", job->film->out.text,
                       job->film->out.coding.crf, (long long)job->film->out.coding.rate.num,
                       (long long)job->film->out.coding.rate.den, job->film->out.ops->version());

@@ -46,6 +46,8 @@ typedef struct tgi_job_side {
 /* Open: what was asked, resolved. Constant afterwards. */
 typedef struct tgi_settings {
     char *model, *input, *output; /* input: NULL when all arrays are named */
+    char *
+        pictures; /* "frames/%05d.png", where each frame is a file: `output` is their list; or NULL */
     char *scratch; /* folder, or NULL; checked: it is there and may be written to */
     const tgi_picture_writer *writer; /* makes the output; NULL: the tiles are the output */
     int threads;

@@ -7,6 +7,8 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
+#include "io/file_ops.h"
+#include "io/numbered.h"
 #include "io/y4m.h"
 
 #include <math.h>
@@ -17,7 +19,22 @@
 
 int tgi_job_wants_film(const tg_job *job)
 {
-    return tgi_film_container(job->set.output) != NULL;
+    return job->set.pictures || tgi_film_container(job->set.output) != NULL;
+}
+
+tg_status tgi_job_film_name_files(tg_job *job, tgi_err *err)
+{
+    char list[4096];
+    tgi_settings *s = &job->set;
+    if (tgi_frames_list_of(s->output, list, sizeof list) == s->output)
+        return TG_OK;
+    char *named = tgi_strdup(TGI_TAG_MISC, list);
+    if (!named)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+    s->pictures = s->output;
+    s->output = named;
+    s->writer = NULL; /* frame by frame */
+    return TG_OK;
 }
 
 int tgi_job_wants_pipe(const tg_job *job)
@@ -82,8 +99,9 @@ tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
     const tgi_av_info *from = tgi_film_source_info(job->source);
     const tgi_graph *g = job->graph;
     const int asked = tgi_opts_given(job->opts, TGI_OPT_ON);
-    if (!from || !tgi_job_wants_film(job) || tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 ||
-        g->n_in != 1 || channels_of(&g->in[0]) != 1 || channels_of(&g->out[0]) > 1)
+    if (!from || !tgi_job_wants_film(job) || job->set.pictures ||
+        tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 || g->n_in != 1 ||
+        channels_of(&g->in[0]) != 1 || channels_of(&g->out[0]) > 1)
         return TG_OK;
     if (tgi_film_bypass_is_there(&from->form) && !is_turned_out(job, from) &&
         !(from->rotation && tgi_opts_str(job->opts, TGI_OPT_ROI)))
@@ -203,6 +221,77 @@ tg_status tgi_job_film_rest(void *user, int64_t k, const tgi_av_blank *to, tgi_e
         how.origin[a] = (double)m->origin[seen];
     }
     return tgi_film_source_put(job->source, plane_of(job, k), &how, to, err);
+}
+
+/* ---- A file for each frame --------------------------------------------------------------- */
+
+/* The number of the first one: that of the first file that is read, where its name has one; else 1. */
+static int64_t first_number(const tg_job *job)
+{
+    tgi_numbered n;
+    const char *file = tgi_source_file(job->source, job->set.input, 0);
+    const int64_t number = file && tgi_numbered_find(job->set.input, &n)
+                               ? tgi_number_of(job->set.input, file)
+                               : -1;
+    return number < 0 ? 1 : number;
+}
+
+static tg_status make_files(tg_job *job, const tgi_film_frames *of, tgi_err *err)
+{
+    tgi_film_out *o = &job->film->out;
+    tgi_frame_files *f = &job->film->files;
+    const tg_opts *opts = job->opts;
+    static const tgi_opt of_films[] = {TGI_OPT_PIX_FMT, TGI_OPT_FPS, TGI_OPT_CRF,
+                                       TGI_OPT_CODEC,   TGI_OPT_ON,  TGI_OPT_DROP_ALPHA,
+                                       TGI_OPT_STRICT};
+    const char *odd = NULL;
+    size_t n;
+    for (size_t i = 0; i < sizeof of_films / sizeof of_films[0]; i++)
+        if (tgi_opts_asked(opts, of_films[i]))
+            odd = tgi_option_table(&n)[of_films[i]].name;
+    if (odd)
+        return tgi_fail(err, TG_E_ARG, "%s: --%s is for films, and these are pictures",
+                        job->set.pictures, odd);
+    *f = (tgi_frame_files){.pattern = job->set.pictures,
+                           .first = first_number(job) + plane_of(job, 0) +
+                                    tgi_film_source_first(job->source),
+                           .frames = of->frames,
+                           .writer = tgi_picture_writer_for(job->set.pictures),
+                           .spec = {.height = of->height,
+                                    .width = of->width,
+                                    .samples = of->samples,
+                                    .dtype = of->dtype,
+                                    .axes = "YXS",
+                                    .shape = {of->height, of->width, of->samples},
+                                    .meta = &job->info->meta}};
+    tgi_err why = {0};
+    const tg_status st = f->writer->may(&f->spec, &why);
+    if (st != TG_OK)
+        return tgi_fail(err, st, "%s: %s", job->set.pictures, why.text);
+    *o = (tgi_film_out){.container = "pictures",
+                        .samples = of->samples,
+                        .frames = of->frames,
+                        .pictures = 1,
+                        .coding = {.segment = 1}};
+    o->frame_bytes = tgi_sat_mul(tgi_sat_mul((size_t)of->width, (size_t)of->height),
+                                 (size_t)of->samples * tgi_dtype_size(of->dtype));
+    o->bytes = tgi_sat_add(o->frame_bytes, f->writer->bytes(&f->spec));
+    o->disk =
+        1.05 * (double)o->frame_bytes * (double)of->frames / 2; /* counted twice: films are */
+    snprintf(o->text, sizeof o->text, "a %s for each frame, from number %lld on",
+             f->writer->name, (long long)f->first);
+    return TG_OK;
+}
+
+tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err)
+{
+    if (!job->film || !job->film->out.pictures)
+        return TG_OK;
+    const tgi_frame_files *f = &job->film->files;
+    const char *file;
+    for (int64_t i = 0; (file = tgi_source_file(job->source, job->set.input, i)); i++)
+        TGI_TRY(tgi_frames_spare(f, file, err));
+    return job->set.overwrite ? TG_OK : tgi_frames_are_new(f, err);
 }
 
 static tgi_film_wish wish_of(const tg_job *job)
@@ -404,10 +493,12 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
         .asked = asked,
         .rate = every > 0 ? 1 / every : 0};
     const tgi_film_wish wish = wish_of(job);
-    TGI_TRY(tgi_film_out_make(job->set.output, &frames, &wish, &job->film->out, err));
+    TGI_TRY(job->set.pictures
+                ? make_files(job, &frames, err)
+                : tgi_film_out_make(job->set.output, &frames, &wish, &job->film->out, err));
     if (!job->film->out.pipe)
         TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
-    if (job->film_told)
+    if (job->film_told || job->set.pictures)
         return TG_OK;
     job->film_told = 1;
     return tell(job, err);
@@ -457,8 +548,39 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
     return st;
 }
 
+/* The list of the files, out of their records. */
+static tg_status make_list(void *arg, const char *partial, const char *made, tgi_err *err)
+{
+    const joining *w = arg;
+    const tgi_frame_files *f = &w->job->film->files;
+    tgi_part to = TGI_PART_CLOSED;
+    const tgi_part_spec part = {
+        .path = made, .ending = "", .bytes = TGI_PART_GROWS, .replace = 1, .at_once = 1};
+    uint8_t record[TGI_FRAME_RECORD];
+    char line[4200];
+    uint64_t at = 0;
+    (void)partial;
+    tg_status st = tgi_part_create(&part, &to, err);
+    for (int64_t k = 0; st == TG_OK && k < f->frames; k++) {
+        size_t n = 0;
+        st = tgi_journal_read_tile(w->packets, k, record, sizeof record, &n, err);
+        if (st == TG_OK)
+            n = tgi_frame_line(f, k, record, line, sizeof line);
+        if (st == TG_OK)
+            st = tgi_file_pwrite(to.fd, made, line, n, at, err);
+        at += n;
+    }
+    if (st == TG_OK)
+        st = tgi_part_sync(&to, err);
+    to.keep = st == TG_OK; /* the journal gives it its name */
+    tgi_part_drop(&to);
+    return st;
+}
+
 tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err)
 {
     joining w = {.job = job, .packets = packets};
-    return job->film ? tgi_journal_make(packets, make, &w, err) : TG_OK;
+    return !job->film
+               ? TG_OK
+               : tgi_journal_make(packets, job->set.pictures ? make_list : make, &w, err);
 }

@@ -9,11 +9,14 @@
 typedef struct tgi_job_film {
     tgi_film_out out;
     tgi_sink_layout *packets; /* of the journal */
-    int left_out; /* things that the film that was read has, and this one will not */
+    int left_out;          /* things that the film that was read has, and this one will not */
+    tgi_frame_files files; /* where each frame is one */
 } tgi_job_film;
 
 /* 1: the output's name is that of a film. */
 int tgi_job_wants_film(const tg_job *job);
+/* The output names a file for each frame: settings are changed so that the list of them is the output. */
+tg_status tgi_job_film_name_files(tg_job *job, tgi_err *err);
 /* 1: it goes through standard output, as a film. */
 int tgi_job_wants_pipe(const tg_job *job);
 /* TG_E_ARG: what the job wants needs its input twice, and that comes through a pipe. */
@@ -32,6 +35,8 @@ void tgi_job_film_free(tg_job *job);
 tg_status tgi_job_film_check(const tg_job *job, tgi_err *err);
 /* The layout that the journal of the job's output has. */
 const tgi_sink_layout *tgi_job_stored(const tg_job *job);
+/* Begin with nothing: no file of a frame may be there without -y, and none is the input. */
+tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err);
 /* Make the film out of the packets: before tgi_journal_finish. */
 tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
 /* Memory that encoding takes; joining takes less, and comes when the encoders are gone. */

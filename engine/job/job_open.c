@@ -455,6 +455,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
     TGI_TRY(tgi_check_output_name(job->set.output, 0, err));
+    TGI_TRY(tgi_job_film_name_files(job, err));
     if (job->set.output && tgi_memory_has_sinks(job->opts))
         return tgi_fail(err, TG_E_ARG,
                         "the job has a sink and an output file: %s; it writes no files",
@@ -560,6 +561,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);
+    tgi_free(job->set.pictures);
     tgi_free(job->set.scratch);
     tgi_free(job);
     *jobp = NULL;

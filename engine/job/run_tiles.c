@@ -332,6 +332,7 @@ static tg_status complete(tgi_run *all, tgi_err *err)
 
 static tg_status begin_anew(run *r, tgi_err *err)
 {
+    TGI_TRY(tgi_job_film_begin_files(r->all.job, err));
     TGI_TRY(tgi_journal_begin(r->journal, tgi_job_stored(r->all.job), r->fingerprint,
                               strlen(r->fingerprint), err));
     return tgi_bad_tiles_begin_output(r->all.job->bad, r->all.job->set.output, err);
@@ -366,8 +367,11 @@ static tg_status open_tiles(run *r, tgi_err *err)
     if (!job->film)
         return TG_OK;
     const tgi_film_rest rest = {.user = (void *)(uintptr_t)job, .put = tgi_job_film_rest};
-    TGI_TRY(tgi_film_tiles_open(&job->film->out, job->plan.layout, r->journal, rest, &r->film,
-                                err));
+    TGI_TRY(job->set.pictures
+                ? tgi_film_tiles_open_files(&job->film->out, job->plan.layout, r->journal,
+                                            &job->film->files, &r->film, err)
+                : tgi_film_tiles_open(&job->film->out, job->plan.layout, r->journal, rest,
+                                      &r->film, err));
     r->tiles = tgi_film_tiles_to(r->film);
     return TG_OK;
 }

@@ -17,7 +17,8 @@ struct tgi_film_tiles {
     const tgi_sink_layout *layout;
     tgi_journal *packets; /* or, where film->pipe, */
     int fd;
-    atomic_llong sent; /* frames */
+    const tgi_frame_files *files; /* or each frame is a file, and its packet a record of it */
+    atomic_llong sent;            /* frames */
     tgi_film_rest rest;
     int64_t planes; /* of a frame, each of layout->samples channels */
     int64_t tiles;  /* of a frame */
@@ -72,6 +73,16 @@ static int64_t frames_of(const tgi_film_tiles *f, int64_t segment)
     return tgi_min(f->film->coding.segment, f->film->frames - first_of(f, segment));
 }
 
+/* The journal has the record of frame k, and the file is there. */
+static int has_file(const tgi_film_tiles *f, int64_t k)
+{
+    uint8_t record[TGI_FRAME_RECORD];
+    size_t n = 0;
+    tgi_err none = {0};
+    return tgi_journal_read_tile(f->packets, k, record, sizeof record, &n, &none) == TG_OK &&
+           n == sizeof record && tgi_frame_is_there(f->files, k, record);
+}
+
 /* Which segments the journal has. Returns tiles of the others. */
 static int64_t look(tgi_film_tiles *f)
 {
@@ -79,7 +90,8 @@ static int64_t look(tgi_film_tiles *f)
     for (int64_t s = 0; s < f->n_segments; s++) {
         int all = 1;
         for (int64_t k = 0; k < frames_of(f, s); k++)
-            all &= tgi_journal_has_tile(f->packets, first_of(f, s) + k);
+            all &= tgi_journal_has_tile(f->packets, first_of(f, s) + k) &&
+                   (!f->files || has_file(f, first_of(f, s) + k));
         atomic_store(&f->done[s], (unsigned char)all);
         missing += all ? 0 : frames_of(f, s) * f->tiles;
     }
@@ -130,6 +142,8 @@ tg_status tgi_film_measure(const tgi_journal *packets, int64_t frames, size_t *l
 /* A packet may be longer than the frame that it was made of, by little. */
 static size_t packet_room(const tgi_film_out *film)
 {
+    if (film->pictures)
+        return TGI_FRAME_RECORD;
     const tgi_av_form *f = &film->coding.form;
     const size_t pixels = (size_t)film->coding.width * (size_t)film->coding.height;
     return 2 * pixels * (size_t)f->n_components * (f->wide ? 2 : 1) + 65536;
@@ -171,8 +185,8 @@ static tg_status open_frames(const tgi_film_out *film, const tgi_sink_layout *la
     f->n_segments = tgi_ceil_div(film->frames, film->coding.segment);
     f->frame = f->segment = -1;
     f->picture = tgi_malloc(TGI_TAG_IO, film->frame_bytes);
-    f->room = tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&film->pixels));
-    if (!f->picture || !f->room) {
+    f->room = film->pictures ? NULL : tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&film->pixels));
+    if (!f->picture || (!f->room && !film->pictures)) {
         tgi_film_tiles_close(&f);
         return tgi_fail(err, TG_E_NOMEM, "no memory for the frames of a film");
     }
@@ -180,13 +194,14 @@ static tg_status open_frames(const tgi_film_out *film, const tgi_sink_layout *la
     return TG_OK;
 }
 
-tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
-                              tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
-                              tgi_err *err)
+static tg_status open_journalled(const tgi_film_out *film, const tgi_sink_layout *layout,
+                                 tgi_journal *packets, const tgi_frame_files *files,
+                                 tgi_film_rest rest, tgi_film_tiles **out, tgi_err *err)
 {
     tgi_film_tiles *f = NULL;
     TGI_TRY(open_frames(film, layout, rest, &f, err));
     f->packets = packets;
+    f->files = files;
     f->packet_room = packet_room(film);
     f->done = tgi_calloc(TGI_TAG_IO, (size_t)f->n_segments, sizeof *f->done);
     f->packet = tgi_malloc(TGI_TAG_IO, f->packet_room);
@@ -197,6 +212,20 @@ tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *l
     look(f);
     *out = f;
     return TG_OK;
+}
+
+tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
+                              tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
+                              tgi_err *err)
+{
+    return open_journalled(film, layout, packets, NULL, rest, out, err);
+}
+
+tg_status tgi_film_tiles_open_files(const tgi_film_out *film, const tgi_sink_layout *layout,
+                                    tgi_journal *packets, const tgi_frame_files *files,
+                                    tgi_film_tiles **out, tgi_err *err)
+{
+    return open_journalled(film, layout, packets, files, (tgi_film_rest){0}, out, err);
 }
 
 tg_status tgi_film_tiles_open_pipe(const tgi_film_out *film, const tgi_sink_layout *layout,
@@ -272,6 +301,18 @@ static tg_status end_segment(tgi_film_tiles *f, tgi_err *err)
     if (f->done)
         atomic_store(&f->done[f->segment], 1);
     f->segment = -1;
+    return TG_OK;
+}
+
+/* The picture is complete: a file, and then its record. What the journal has already was the same. */
+static tg_status write_file(tgi_film_tiles *f, tgi_err *err)
+{
+    const int64_t k = f->frame;
+    TGI_TRY(tgi_frame_write(f->files, k, f->picture, f->packet, err));
+    TGI_TRY(tgi_journal_has_tile(f->packets, k)
+                ? tgi_journal_same_tile(f->packets, k, f->packet, TGI_FRAME_RECORD, err)
+                : tgi_journal_append(f->packets, k, f->packet, TGI_FRAME_RECORD, err));
+    atomic_store(&f->done[k], 1);
     return TG_OK;
 }
 
@@ -357,7 +398,7 @@ static tg_status append(void *user, int64_t tile, const void *bytes, size_t n, t
     place_tile(f, tile, bytes);
     if (++f->got < f->tiles)
         return TG_OK;
-    TGI_TRY(encode(f, err));
+    TGI_TRY(f->files ? write_file(f, err) : encode(f, err));
     f->frame = -1;
     return TG_OK;
 }

@@ -12,6 +12,7 @@
 #ifndef TGI_FILM_TILES_H
 #define TGI_FILM_TILES_H
 
+#include "engine/out/frame_files.h"
 #include "engine/out/journal.h"
 #include "io/film_out.h"
 
@@ -34,6 +35,10 @@ size_t tgi_film_tiles_bytes(const tgi_film_out *film);
 tg_status tgi_film_tiles_open(const tgi_film_out *film, const tgi_sink_layout *layout,
                               tgi_journal *packets, tgi_film_rest rest, tgi_film_tiles **out,
                               tgi_err *err);
+/* The same where each frame becomes a file; borrowed until close. */
+tg_status tgi_film_tiles_open_files(const tgi_film_out *film, const tgi_sink_layout *layout,
+                                    tgi_journal *packets, const tgi_frame_files *files,
+                                    tgi_film_tiles **out, tgi_err *err);
 /* The same where film->pipe says so: a packet goes to `fd`, borrowed, when its turn comes, and nothing is
  * remembered. The film's first line goes there at once. TG_E_IO: nobody reads any more. */
 tg_status tgi_film_tiles_open_pipe(const tgi_film_out *film, const tgi_sink_layout *layout,

@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/draw/plot.h"
 #include "engine/out/bad_tiles.h"
+#include "engine/out/frame_files.h"
 #include "engine/out/journal_file.h"
 #include "engine/out/stage_log.h"
 #include "io/file_ops.h"
@@ -329,6 +330,11 @@ tg_status tgi_gate_options_write(tgi_gate *g, const tg_opts *o, tgi_err *err)
 {
     const char *out = tgi_opts_str(o, TGI_OPT_OUTPUT);
     g->yes = tgi_opts_flag(o, TGI_OPT_YES);
+    char list[4096];
+    const char *named = out; /* a verb that knows no frames writes a file of this very name */
+    out = tgi_frames_list_of(out, list, sizeof list);
+    if (out != named)
+        TGI_TRY(tgi_gate_writes(g, named, "the output", TGI_GATE_FILE, err));
     if (out && *out && !is_folder(out) && strcmp(out, "-") != 0) /* which is no file */
         TGI_TRY(tgi_gate_writes_output(g, out, err));
     return add_sides(g, o, err);
@@ -365,6 +371,8 @@ static int holds_partial(const char *folder)
 
 int tgi_gate_interrupted(const char *output)
 {
+    char list[4096];
+    output = tgi_frames_list_of(output, list, sizeof list);
     return output && *output &&
            (begins(output, ".journal", TGI_JOURNAL_HEAD) ||
             begins(output, ".partial", TGI_PART_MARK) ||

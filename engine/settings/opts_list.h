@@ -33,7 +33,9 @@ TGI_OPT(
     OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
     NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
-    ".mkv, .webm or .y4m for a film, - for a .y4m through standard output (preview: .png, "
+    ".mkv, .webm or .y4m for a film, f_%05d.png for a picture of each frame, - for a .y4m "
+    "through "
+    "standard output (preview: .png, "
     "plot: "
     ".svg or .png), DIR/ for several network outputs")
 TGI_OPT(

@@ -5,6 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/job/stage_state.h"
+#include "engine/out/frame_files.h"
 #include "engine/out/journal_file.h"
 #include "engine/out/stage_log.h"
 
@@ -235,6 +236,8 @@ static tg_status look_once(looking *l, int *passing, tg_output_status *out, tgi_
 
 tg_status tgi_output_look(const char *output, tg_output_status *out, tgi_err *err)
 {
+    char list[PATH_MAX];
+    output = tgi_frames_list_of(output, list, sizeof list);
     const struct timespec moment = {.tv_nsec = 20000000};
     int passing = 1;
     tg_status st = TG_OK;

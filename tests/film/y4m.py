@@ -5,7 +5,7 @@
 
 Read: each kind of pixels gives the picture that the plugin reads out of a .mkv with the same frames. Written: the
 planes are those of a .mkv without loss, and ffmpeg reads them. No plugin is needed for either. What is cut is damage,
-and what a .y4m cannot say is told. 77: no samples, or no ffprobe and ffmpeg."""
+and what a .y4m cannot say is told. Through pipes the bytes are those of files, and pictures those of a film. 77: no samples, or no ffprobe and ffmpeg."""
 import os
 import shutil
 import signal
@@ -303,6 +303,83 @@ def readers_that_leave():
         expect(p.wait(timeout=60) == 143 and "stopped by signal 15" in err, f"a stop: {p.returncode}: {err}")
 
 
+# ---- Pictures ------------------------------------------------------------------------------------------------------------
+
+
+def pictures_of(folder):
+    return {n: bytes_of(os.path.join(folder, n)) for n in sorted(os.listdir(folder)) if n.endswith((".png", ".jpg"))}
+
+
+def a_file_for_each_frame():
+    """What ffmpeg reads is what a film without loss has; numbers go on from those that are read."""
+    ffmpeg(*SOURCE, "-pix_fmt", "bgr0", "-c:v", "ffv1", "rgb.mkv")
+    os.makedirs("out", exist_ok=True)
+    words = ("-m", network(3), "--normalize", "none")
+    code, said, err = run("run", "rgb.mkv", "-o", "out/%05d.png", *words)
+    expect(code == 0 and "list of the pictures" in said, f"pictures: {code}: {said}{err}")
+    got = pictures_of("out")
+    expect(len(got) > 5 and sorted(got) == [f"{k + 1:05}.png" for k in range(len(got))], f"names: {sorted(got)}")
+    expect(pixels("out/%05d.png", "rgb24") == pixels("rgb.mkv", "rgb24"), "pictures: other pixels")
+    listed = bytes_of("out/%05d.png.frames").decode().splitlines()
+    expect([x.split()[0] for x in listed] == sorted(got), f"the list: {listed}")
+    expect([int(x.split()[1]) for x in listed] == [len(b) for _, b in sorted(got.items())], f"the list: {listed}")
+    rest = sorted(n for n in os.listdir("out") if not n.endswith(".png"))
+    expect(rest == ["%05d.png.frames", "%05d.png.frames.tegula.json"], f"beside them: {rest}")
+    os.makedirs("shots", exist_ok=True)
+    for k in range(3):
+        shutil.copy(f"out/0000{k + 1}.png", f"shots/shot_{k + 7:03}.png")
+    code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/big_%04d.png", *words)
+    expect(code == 0 and bytes_of("shots/big_0007.png") == got["00001.png"] and os.path.exists("shots/big_0009.png"), f"from 7: {code}: {err}")
+    code, _, err = run("run", "rgb.mkv", "-o", "shots/j%d.jpg", *words, "--planes", "4-5")
+    expect(code == 0 and os.path.exists("shots/j5.jpg") and os.path.exists("shots/j6.jpg"), f"JPEG: {code}: {err}: {os.listdir('shots')}")
+    code, said, _ = run("status", "out/%05d.png")
+    expect(code == 73, f"status: {code}: {said}")
+
+
+def pictures_that_are_there():
+    words = ("-m", network(3), "--normalize", "none")
+    code, _, err = run("run", "rgb.mkv", "-o", "out/%05d.png", *words)
+    expect(code == 73 and ".frames: exists" in err, f"finished: {code}: {err}")
+    code, _, err = run("run", "rgb.mkv", "-o", "shots/shot_%03d.png", *words)
+    expect(code == 73 and "shot_007.png: exists" in err and len(os.listdir("shots")) == 12, f"another's: {code}: {err}: {os.listdir('shots')}")
+    was = pictures_of("shots")
+    code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/../shots/shot_%03d.png", *words, "-y")
+    expect(code == 64 and "the input itself" in err and pictures_of("shots") == was, f"the input: {code}: {err}")
+    for more, says in ((("--codec", "ffv1"), "--codec"), (("--fps", "25"), "--fps"), (("--dtype", "float32"), "float32")):
+        code, _, err = run("run", "rgb.mkv", "-o", "shots/x%d.png", *words, *more)
+        expect(code == 64 and says in err, f"{more}: {code}: {err}")
+    code, _, err = run("run", "rgb.mkv", "-o", "nowhere/x%d.png", *words)
+    expect(code == 73, f"no folder: {code}: {err}")
+
+
+def killed_pictures_go_on():
+    """At one operation after the other. Pictures that are there stay the files they are; one that is gone is made again."""
+    args = ["run", "rgb.mkv", "-m", network(3), "--normalize", "none"]
+    whole, listed = pictures_of("out"), bytes_of("out/%05d.png.frames")
+    stops = kept = 0
+    for at in range(3, 200, 7):
+        os.makedirs("kill")
+        code = run(*args, "-o", "kill/%05d.png", TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")[0]
+        stops += code == -9
+        there = {n: os.stat("kill/" + n).st_ino for n in os.listdir("kill") if n.endswith(".png")}
+        expect(all(bytes_of("kill/" + n) == whole[n] for n in there), f"killed at operation {at}: a picture that is not whole")
+        gone = sorted(there)[0] if len(there) > 3 else None
+        if gone:
+            os.unlink("kill/" + gone)
+        code, _, err = run(*args, "-o", "kill/%05d.png")
+        expect(code in (0, 73) or gone, f"killed at operation {at}: {code}: {err}")
+        if code == 0:
+            expect(pictures_of("kill") == whole and bytes_of("kill/%05d.png.frames") == listed, f"killed at operation {at}: others")
+            kept += sum(os.stat("kill/" + n).st_ino == i for n, i in there.items() if n != gone)
+        left = [n for n in os.listdir("kill") if n.endswith((".partial", ".journal", ".made"))]
+        expect(not left, f"killed at operation {at}: {left} stay")
+        shutil.rmtree("kill")
+        if code == 73:
+            break
+    expect(stops > 5 and kept > 10, f"{stops} stops, {kept} pictures kept")
+    print(f"  pictures: {stops} stops, {kept} kept", flush=True)
+
+
 def main():
     rows = rows_of(FOLDER)
     if rows is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
@@ -324,6 +401,9 @@ def main():
         memory_is_flat()
         pipes_that_break()
         readers_that_leave()
+        a_file_for_each_frame()
+        pictures_that_are_there()
+        killed_pictures_go_on()
         killed_runs_go_on(by["carphone_pristine.mp4"], ".y4m", 6)
         os.chdir("/")
     print(f"{len(WRONG)} wrong")

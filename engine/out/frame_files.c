@@ -1,0 +1,157 @@
+/* frame_files.c - see frame_files.h. */
+#include "engine/out/frame_files.h"
+
+#include "engine/base/cancel.h"
+#include "io/crc32c.h"
+#include "io/file_ops.h"
+#include "io/numbered.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_ROOM 4096
+
+const char *tgi_frames_list_of(const char *output, char *buf, size_t cap)
+{
+    tgi_numbered n;
+    if (!output || !tgi_numbered_find(output, &n) || !tgi_picture_writer_for(output) ||
+        snprintf(buf, cap, "%s" TGI_FRAMES_LIST, output) >= (int)cap)
+        return output;
+    return buf;
+}
+
+static void put(uint8_t *to, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint64_t get(const uint8_t *from, int bytes)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < bytes; i++)
+        v |= (uint64_t)from[i] << 8 * i;
+    return v;
+}
+
+static tg_status name_of(const tgi_frame_files *f, int64_t k, char path[PATH_ROOM],
+                         tgi_err *err)
+{
+    return tgi_numbered_name(f->pattern, f->first + k, path, PATH_ROOM)
+               ? TG_OK
+               : tgi_fail(err, TG_E_ARG, "%s: the name is too long", f->pattern);
+}
+
+/* Bytes and checksum of what was written. */
+static tg_status record_of(const tgi_part *p, uint8_t record[TGI_FRAME_RECORD], tgi_err *err)
+{
+    uint8_t piece[8192];
+    uint64_t bytes;
+    uint32_t crc = 0;
+    TGI_TRY(tgi_file_size(p->fd, p->told, &bytes, err));
+    for (uint64_t at = 0; at < bytes;) {
+        const size_t n = bytes - at < sizeof piece ? (size_t)(bytes - at) : sizeof piece;
+        TGI_TRY(tgi_file_pread(p->fd, p->told, piece, n, at, err));
+        crc = tgi_crc32c(crc, piece, n);
+        at += n;
+    }
+    put(record, bytes, 8);
+    put(record + 8, crc, 4);
+    return TG_OK;
+}
+
+static tg_status write_rows(const tgi_frame_files *f, tgi_part *to, const char *picture,
+                            tgi_err *err)
+{
+    void *state = NULL;
+    const size_t row =
+        (size_t)f->spec.width * (size_t)f->spec.samples * tgi_dtype_size(f->spec.dtype);
+    tg_status st = f->writer->create(to, &f->spec, &state, err);
+    for (int64_t y = 0; st == TG_OK && y < f->spec.height; y++)
+        st = f->writer->row(state, picture + (size_t)y * row, err);
+    if (st == TG_OK)
+        st = f->writer->finish(state, err);
+    if (state)
+        f->writer->close(state);
+    return st;
+}
+
+tg_status tgi_frame_write(const tgi_frame_files *f, int64_t k, const void *picture,
+                          uint8_t record[TGI_FRAME_RECORD], tgi_err *err)
+{
+    char path[PATH_ROOM];
+    tgi_part to = TGI_PART_CLOSED;
+    const char *head = f->writer == &tgi_png_writer ? "\x89PNG\r\n\x1a\n" : "\xff\xd8\xff";
+    const tgi_part_spec part = {.path = path,
+                                .ending = ".partial",
+                                .bytes = TGI_PART_GROWS,
+                                .replace = 1,
+                                .head = head, /* of one that was whole, and had no name yet */
+                                .head_bytes = strlen(head)};
+    TGI_TRY(name_of(f, k, path, err));
+    tg_status st = tgi_part_create(&part, &to, err);
+    if (st == TG_OK)
+        st = write_rows(f, &to, picture, err);
+    if (st == TG_OK)
+        st = record_of(&to, record, err);
+    if (st == TG_OK)
+        st = tgi_part_name(&to, err);
+    tgi_part_drop(&to);
+    return st;
+}
+
+int tgi_frame_is_there(const tgi_frame_files *f, int64_t k,
+                       const uint8_t record[TGI_FRAME_RECORD])
+{
+    char path[PATH_ROOM];
+    struct stat st;
+    tgi_err none = {0};
+    return name_of(f, k, path, &none) == TG_OK && lstat(path, &st) == 0 &&
+           S_ISREG(st.st_mode) && (uint64_t)st.st_size == get(record, 8);
+}
+
+tg_status tgi_frames_are_new(const tgi_frame_files *f, tgi_err *err)
+{
+    char path[PATH_ROOM];
+    struct stat st;
+    for (int64_t k = 0; k < f->frames; k++) {
+        TGI_TRY(name_of(f, k, path, err));
+        if (lstat(path, &st) == 0)
+            return tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
+    }
+    return TG_OK;
+}
+
+/* What lies in the same folder under the name of a frame. A name that is given to another file takes nothing from what
+ * links lead to. */
+tg_status tgi_frames_spare(const tgi_frame_files *f, const char *path, tgi_err *err)
+{
+    char ours[PATH_ROOM];
+    struct stat a, b;
+    const int64_t number = tgi_number_of(f->pattern, path);
+    if (number < f->first || number >= f->first + f->frames)
+        return TG_OK;
+    TGI_TRY(name_of(f, number - f->first, ours, err));
+    if (lstat(ours, &a) != 0 || lstat(path, &b) != 0 || a.st_dev != b.st_dev ||
+        a.st_ino != b.st_ino)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_ARG,
+        "%s: a frame of the output would be the input itself, which is never replaced: "
+        "choose another name",
+        ours);
+}
+
+size_t tgi_frame_line(const tgi_frame_files *f, int64_t k,
+                      const uint8_t record[TGI_FRAME_RECORD], char *text, size_t cap)
+{
+    char path[PATH_ROOM];
+    if (!tgi_numbered_name(f->pattern, f->first + k, path, sizeof path))
+        return 0;
+    const char *slash = strrchr(path, '/');
+    const int n = snprintf(text, cap, "%s %llu bytes, crc32c %08x\n", slash ? slash + 1 : path,
+                           (unsigned long long)get(record, 8), (unsigned)get(record + 8, 4));
+    return n > 0 && (size_t)n < cap ? (size_t)n : 0;
+}
