@@ -264,17 +264,21 @@ def killed_runs_go_on():
 
 
 def more_memory_is_enough_where_less_is():
-    """Each --ram, and the one that a refusal names."""
+    """Each --ram, and the one that a refusal names. What the program itself holds is not the same at each start (by some
+    hundred KiB), so that a budget is refused when it is refused each time of six."""
     enough = None
     for kib in range(4000, 9000, 250):
         words = ["--vram", "14MiB", "--scratch", "scratch", "--threads", "1"]
         code, _, said = plan("deep", "fp32", "--ram", f"{kib}KiB", *words)
+        for _ in range(5 if enough else 0):
+            if code:
+                code, _, said = plan("deep", "fp32", "--ram", f"{kib}KiB", *words)
         C.expect(code == 0 or enough is None, f"--ram {kib}KiB is refused, {enough}KiB was enough: {said}")
         enough = enough or (kib if code == 0 else None)
         named = re.search(r"give --ram (\d+)MiB", said)
         C.expect(code == 0 or named, f"--ram {kib}KiB: a refusal that names one: {said}")
         if named:
-            C.expect(plan("deep", "fp32", "--ram", f"{named[1]}MiB", *words)[0] == 0, f"--ram {named[1]}MiB, named at {kib}KiB: {said}")
+            C.expect(any(plan("deep", "fp32", "--ram", f"{named[1]}MiB", *words)[0] == 0 for _ in range(6)), f"--ram {named[1]}MiB, named at {kib}KiB: {said}")
 
 
 def main():
