@@ -28,6 +28,17 @@ static inline uint64_t tgi_load64(const uint8_t *p, bool big)
     return big ? a << 32 | b : b << 32 | a;
 }
 
+static inline void tgi_save32(uint8_t *p, uint32_t v, bool big)
+{
+    for (int i = 0; i < 4; i++)
+        p[big ? 3 - i : i] = (uint8_t)(v >> 8 * i);
+}
+static inline void tgi_save64(uint8_t *p, uint64_t v, bool big)
+{
+    tgi_save32(p + (big ? 4 : 0), (uint32_t)v, big);
+    tgi_save32(p + (big ? 0 : 4), (uint32_t)(v >> 32), big);
+}
+
 /* A view of `n` bytes, read from `at` on. After a read past the end `failed` is set and every
  * read answers 0. */
 typedef struct tgi_cursor {

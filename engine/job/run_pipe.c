@@ -120,24 +120,7 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
 static tg_status ready(tgi_run *all, tgi_err *err)
 {
     run *r = (run *)all;
-    tg_job *job = all->job;
-    const tgi_plan_part *p = &job->plan;
-    const tgi_commit_opts commit = {.to = r->tiles,
-                                    .layout = p->layout,
-                                    .window = p->window,
-                                    .encoders = job->set.threads,
-                                    .memory = all->pass.window};
-    TGI_TRY(tgi_commit_open(&commit, &r->commit, err));
-    const tgi_store_opts store = {.map = &job->map,
-                                  .tiling = &p->choice.tiling,
-                                  .layout = p->layout,
-                                  .to = r->tiles,
-                                  .commit = r->commit,
-                                  .pool = all->pass.pool,
-                                  .be = job->set.backend};
-    TGI_TRY(tgi_store_open(&store, &r->store, err));
-    all->pass.device.store = r->store;
-    return TG_OK;
+    return tgi_run_open_writer(all, r->tiles, &r->commit, &r->store, err);
 }
 
 /* A film that came through a pipe and is over ends the pass, and this run well. */

@@ -206,27 +206,34 @@ static tg_status check_stop(void *user, tgi_err *err)
     return stopped(err);
 }
 
+tg_status tgi_run_open_writer(tgi_run *r, tgi_tiles to, tgi_commit **commit, tgi_store **store,
+                              tgi_err *err)
+{
+    tg_job *job = r->job;
+    const tgi_plan_part *p = &job->plan;
+    const tgi_commit_opts c = {.to = to,
+                               .layout = p->layout,
+                               .window = p->window,
+                               .encoders = job->set.threads,
+                               .memory = r->pass.window};
+    TGI_TRY(tgi_commit_open(&c, commit, err));
+    const tgi_store_opts s = {.map = &job->map,
+                              .tiling = &p->choice.tiling,
+                              .layout = p->layout,
+                              .to = to,
+                              .commit = *commit,
+                              .pool = r->pass.pool,
+                              .be = job->set.backend};
+    TGI_TRY(tgi_store_open(&s, store, err));
+    r->pass.device.store = *store;
+    return TG_OK;
+}
+
 /* After the statistics: from here on the journal belongs to the committer's thread. */
 static tg_status open_writer(run *r, tgi_err *err)
 {
-    tg_job *job = r->all.job;
-    const tgi_plan_part *p = &job->plan;
-    const tgi_commit_opts commit = {.to = r->tiles,
-                                    .layout = p->layout,
-                                    .window = p->window,
-                                    .encoders = job->set.threads,
-                                    .memory = r->all.pass.window};
-    TGI_TRY(tgi_commit_open(&commit, &r->commit, err));
-    const tgi_store_opts store = {.map = &job->map,
-                                  .tiling = &p->choice.tiling,
-                                  .layout = p->layout,
-                                  .to = r->tiles,
-                                  .commit = r->commit,
-                                  .pool = r->all.pass.pool,
-                                  .be = job->set.backend};
-    TGI_TRY(tgi_store_open(&store, &r->store, err));
-    r->all.pass.device.store = r->store;
-    return tgi_pyramid_open(p->layout, &r->pyramid, err);
+    TGI_TRY(tgi_run_open_writer(&r->all, r->tiles, &r->commit, &r->store, err));
+    return tgi_pyramid_open(r->all.job->plan.layout, &r->pyramid, err);
 }
 
 /* ---- The input --------------------------------------------------------------------------- */

@@ -7,6 +7,11 @@
 
 extern const tgi_run_steps tgi_tile_steps;
 
+/* What takes rows and hands finished tiles to `to`, in the memory of the pass. On failure what was opened is the
+ * caller's, too. */
+tg_status tgi_run_open_writer(tgi_run *r, tgi_tiles to, tgi_commit **commit, tgi_store **store,
+                              tgi_err *err);
+
 /* A share of clipped values that is worth a warning. */
 #define TGI_CLIPPED_MANY 0.01
 /* Warn where more were clipped; `store` may be NULL. */

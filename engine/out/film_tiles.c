@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/out/pipe.h"
+#include "io/bytes.h"
 #include "io/y4m.h"
 
 #include <stdatomic.h>
@@ -32,20 +33,6 @@ struct tgi_film_tiles {
     uint8_t *packet;               /* with its head */
     size_t packet_room;
 };
-
-static void put(uint8_t *to, uint64_t v, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        to[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint64_t get(const uint8_t *from, int bytes)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < bytes; i++)
-        v |= (uint64_t)from[i] << 8 * i;
-    return v;
-}
 
 /* ---- The journal's side ------------------------------------------------------------------ */
 
@@ -109,11 +96,11 @@ tg_status tgi_film_packet(const tgi_journal *packets, int64_t i, void *room, siz
     size_t n;
     const uint8_t *p = room;
     TGI_TRY(tgi_journal_read_tile(packets, i, room, cap, &n, err));
-    const size_t header = n < HEAD ? 0 : (size_t)get(p + 16, 8);
+    const size_t header = n < HEAD ? 0 : (size_t)tgi_load64(p + 16, false);
     if (n < HEAD || header > n - HEAD)
         return tgi_fail(err, TG_E_FORMAT, "packet %lld is not one of ours", (long long)i);
-    *out = (tgi_av_packet){.number = (int64_t)get(p, 8),
-                           .key = (get(p + 8, 8) & KEY) != 0,
+    *out = (tgi_av_packet){.number = (int64_t)tgi_load64(p, false),
+                           .key = (tgi_load64(p + 8, false) & KEY) != 0,
                            .header = p + HEAD,
                            .header_bytes = header,
                            .bytes = p + HEAD + header,
@@ -130,7 +117,7 @@ tg_status tgi_film_measure(const tgi_journal *packets, int64_t frames, size_t *l
         uint8_t head[HEAD];
         const size_t n = tgi_journal_tile_bytes(packets, i);
         TGI_TRY(tgi_journal_read_head(packets, i, head, sizeof head, err));
-        const int64_t late = i - (int64_t)get(head, 8);
+        const int64_t late = i - (int64_t)tgi_load64(head, false);
         *longest = n > *longest ? n : *longest;
         *delay = late > *delay ? (int)late : *delay;
     }
@@ -256,9 +243,9 @@ static tg_status keep_packet(tgi_film_tiles *f, const tgi_av_packet *p, tgi_err 
                         "the encoder %s gave more than a packet for a frame",
                         f->film->coding.codec);
     uint8_t *to = f->packet;
-    put(to, (uint64_t)(first_of(f, f->segment) + p->number), 8);
-    put(to + 8, p->key ? KEY : 0, 8);
-    put(to + 16, header, 8);
+    tgi_save64(to, (uint64_t)(first_of(f, f->segment) + p->number), false);
+    tgi_save64(to + 8, p->key ? KEY : 0, false);
+    tgi_save64(to + 16, header, false);
     if (header)
         memcpy(to + HEAD, p->header, header);
     memcpy(to + HEAD + header, p->bytes, p->n);

@@ -2,6 +2,7 @@
 #include "engine/out/frame_files.h"
 
 #include "engine/base/cancel.h"
+#include "io/bytes.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
 #include "io/numbered.h"
@@ -20,20 +21,6 @@ const char *tgi_frames_list_of(const char *output, char *buf, size_t cap)
         snprintf(buf, cap, "%s" TGI_FRAMES_LIST, output) >= (int)cap)
         return output;
     return buf;
-}
-
-static void put(uint8_t *to, uint64_t v, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        to[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint64_t get(const uint8_t *from, int bytes)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < bytes; i++)
-        v |= (uint64_t)from[i] << 8 * i;
-    return v;
 }
 
 static tg_status name_of(const tgi_frame_files *f, int64_t k, char path[PATH_ROOM],
@@ -57,8 +44,8 @@ static tg_status record_of(const tgi_part *p, uint8_t record[TGI_FRAME_RECORD], 
         crc = tgi_crc32c(crc, piece, n);
         at += n;
     }
-    put(record, bytes, 8);
-    put(record + 8, crc, 4);
+    tgi_save64(record, bytes, false);
+    tgi_save32(record + 8, crc, false);
     return TG_OK;
 }
 
@@ -109,7 +96,7 @@ int tgi_frame_is_there(const tgi_frame_files *f, int64_t k,
     struct stat st;
     tgi_err none = {0};
     return name_of(f, k, path, &none) == TG_OK && lstat(path, &st) == 0 &&
-           S_ISREG(st.st_mode) && (uint64_t)st.st_size == get(record, 8);
+           S_ISREG(st.st_mode) && (uint64_t)st.st_size == tgi_load64(record, false);
 }
 
 tg_status tgi_frames_are_new(const tgi_frame_files *f, tgi_err *err)
@@ -151,7 +138,8 @@ size_t tgi_frame_line(const tgi_frame_files *f, int64_t k,
     if (!tgi_numbered_name(f->pattern, f->first + k, path, sizeof path))
         return 0;
     const char *slash = strrchr(path, '/');
-    const int n = snprintf(text, cap, "%s %llu bytes, crc32c %08x\n", slash ? slash + 1 : path,
-                           (unsigned long long)get(record, 8), (unsigned)get(record + 8, 4));
+    const int n =
+        snprintf(text, cap, "%s %llu bytes, crc32c %08x\n", slash ? slash + 1 : path,
+                 (unsigned long long)tgi_load64(record, false), tgi_load32(record + 8, false));
     return n > 0 && (size_t)n < cap ? (size_t)n : 0;
 }

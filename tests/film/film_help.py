@@ -2,12 +2,16 @@
 
     TEST.py TEGULA SOURCE VIDEOS ..."""
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "gallery"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
+from film_rows import rows_of  # noqa: E402
+
 WRONG = []
 SANITIZED = any(k in os.environ for k in ("ASAN_OPTIONS", "TSAN_OPTIONS"))  # its runtime's memory is another
 
@@ -26,3 +30,19 @@ def run(*words, **more):
 
 def sample(name):
     return os.path.join(FOLDER, name)
+
+
+def in_folder(tests, *programs):
+    """The exit code of a test: `tests` gets the rows of the sample films, in a folder of its own. 77: there are none, or one of
+    the programs is missing."""
+    rows = rows_of(FOLDER)
+    missing = [p for p in programs if not shutil.which(p)]
+    if rows is None or missing:
+        print("skipped: no samples" if rows is None else f"skipped: no {missing}")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        tests(rows)
+        os.chdir("/")
+    print(f"{len(WRONG)} wrong")
+    return 1 if WRONG else 0

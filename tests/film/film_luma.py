@@ -6,16 +6,13 @@
 Chroma and alpha of a film of the same size are the same numbers; of one twice as large they are within one of linear
 interpolation in doubles. Luma is within its range (16 to 235) the same. 77: no samples, or no ffprobe and ffmpeg."""
 import os
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
-from film_help import FOLDER, TEGULA, WRONG, expect, run, sample
-from film_rows import rows_of
+from film_help import TEGULA, expect, in_folder, run, sample
 from film_write import ffmpeg, network, pixels, probe
 from seeds import blk, model, node, num, port  # noqa: E402
 
@@ -138,22 +135,14 @@ def a_stopped_run_goes_on():
         expect(a.read() == b.read(), f"after {stops} stops: other bytes")
 
 
-def main():
-    if rows_of(FOLDER) is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
-        print("no samples, or no ffprobe and ffmpeg")
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for film in ("carphone_pristine.mp4", "h264_10bit.mp4", "rot90.mov"):
-            the_rest_is_the_same(sample(film), "o.mov")
-        of_a_larger_film_it_is_linear(sample("carphone_pristine.mp4"))
-        alpha_passes_by_too()
-        what_cannot_pass_by()
-        a_stopped_run_goes_on()
-        os.chdir("/")
-    print(f"{len(WRONG)} wrong")
-    return 1 if WRONG else 0
+def all_of_it(_):
+    for film in ("carphone_pristine.mp4", "h264_10bit.mp4", "rot90.mov"):
+        the_rest_is_the_same(sample(film), "o.mov")
+    of_a_larger_film_it_is_linear(sample("carphone_pristine.mp4"))
+    alpha_passes_by_too()
+    what_cannot_pass_by()
+    a_stopped_run_goes_on()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))

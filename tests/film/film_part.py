@@ -5,14 +5,10 @@
 
 Frames are those of the film, exactly; times, sound, subtitles and chapters are those of the part, from its first frame
 on. The same part, said in another way, is the same file. 77: no samples, or no ffprobe and ffmpeg."""
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 
-from film_help import FOLDER, WRONG, expect, run, sample
-from film_rows import rows_of
+from film_help import expect, in_folder, run, sample
 from film_write import network, packets, probe, times
 
 
@@ -91,21 +87,13 @@ def what_is_refused():
     expect(code == 64 and "is for films" in err, f"a picture: {code}: {err}")
 
 
-def main():
-    if rows_of(FOLDER) is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
-        print("no samples, or no ffprobe and ffmpeg")
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        sound_goes_with_it(sample("test-sample0.mp4"), *frames_are_those(sample("test-sample0.mp4"), 31, 60, "--frames", "31:60"))
-        frames_are_those(sample("unordered_pts.mov"), 1, 3, "--frames", "1:3")
-        said_in_another_way()
-        subtitles_and_chapters()
-        what_is_refused()
-        os.chdir("/")
-    print(f"{len(WRONG)} wrong")
-    return 1 if WRONG else 0
+def all_of_it(_):
+    sound_goes_with_it(sample("test-sample0.mp4"), *frames_are_those(sample("test-sample0.mp4"), 31, 60, "--frames", "31:60"))
+    frames_are_those(sample("unordered_pts.mov"), 1, 3, "--frames", "1:3")
+    said_in_another_way()
+    subtitles_and_chapters()
+    what_is_refused()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))

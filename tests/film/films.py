@@ -9,10 +9,8 @@ import os
 import re
 import struct
 import sys
-import tempfile
 
-from film_help import FOLDER, SANITIZED, WRONG, expect, run, sample
-from film_rows import rows_of
+from film_help import SANITIZED, expect, in_folder, run, sample
 from seeds import blk, model, node, num, port  # noqa: E402
 
 
@@ -114,20 +112,13 @@ def without_the_plugin_it_is_said(rows):
     expect(code == 69 and "libtegula_av.so" in err and "TEGULA_AV_PLUGIN" in err, f"{code}: {err}")
 
 
-def main():
-    rows = rows_of(FOLDER)
-    if rows is None:
-        return 77
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        info_tells_frames_and_their_size(rows)
-        a_film_goes_through_a_network(rows)
-        a_stopped_run_goes_on(rows)
-        what_is_not_whole_is_damage(rows)
-        without_the_plugin_it_is_said(rows)
-    print("failed" if WRONG else f"{len(rows)} films, all well")
-    return 1 if WRONG else 0
+def all_of_it(rows):
+    info_tells_frames_and_their_size(rows)
+    a_film_goes_through_a_network(rows)
+    a_stopped_run_goes_on(rows)
+    what_is_not_whole_is_damage(rows)
+    without_the_plugin_it_is_said(rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_folder(all_of_it))

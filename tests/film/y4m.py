@@ -11,10 +11,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
-from film_help import FOLDER, TEGULA, WRONG, expect, run, sample
-from film_rows import rows_of
+from film_help import TEGULA, expect, in_folder, run, sample
 from film_write import killed_runs_go_on, network, pixels, stream, times
 
 NO_PLUGIN = {"TEGULA_AV_PLUGIN": "/nowhere/libtegula_av.so"}
@@ -380,35 +378,26 @@ def killed_pictures_go_on():
     print(f"  pictures: {stops} stops, {kept} kept", flush=True)
 
 
-def main():
-    rows = rows_of(FOLDER)
-    if rows is None or not shutil.which("ffprobe") or not shutil.which("ffmpeg"):
-        print("no samples, or no ffprobe and ffmpeg")
-        return 77
+def all_of_it(rows):
     by = {r["file"]: r for r in rows}
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        every_kind_is_read()
-        every_kind_is_written()
-        pixels_that_are_asked_for()
-        rgb_is_within_one()
-        words_of_frames()
-        damage()
-        times_are_told()
-        frames_through_pipes()
-        a_network_of_films_in_a_pipeline()
-        frames_come_as_they_are_done()
-        memory_is_flat()
-        pipes_that_break()
-        readers_that_leave()
-        a_file_for_each_frame()
-        pictures_that_are_there()
-        killed_pictures_go_on()
-        killed_runs_go_on(by["carphone_pristine.mp4"], ".y4m", 6)
-        os.chdir("/")
-    print(f"{len(WRONG)} wrong")
-    return 1 if WRONG else 0
+    every_kind_is_read()
+    every_kind_is_written()
+    pixels_that_are_asked_for()
+    rgb_is_within_one()
+    words_of_frames()
+    damage()
+    times_are_told()
+    frames_through_pipes()
+    a_network_of_films_in_a_pipeline()
+    frames_come_as_they_are_done()
+    memory_is_flat()
+    pipes_that_break()
+    readers_that_leave()
+    a_file_for_each_frame()
+    pictures_that_are_there()
+    killed_pictures_go_on()
+    killed_runs_go_on(by["carphone_pristine.mp4"], ".y4m", 6)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))
