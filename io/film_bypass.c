@@ -1,9 +1,6 @@
 /* film_bypass.c - see film_bypass.h. */
 #include "io/film_bypass.h"
 
-#include "engine/base/arith.h"
-
-#include <math.h>
 #include <string.h>
 
 int tgi_film_bypass_is_there(const tgi_av_form *f)
@@ -21,36 +18,17 @@ tg_status tgi_film_bypass_luma(const tgi_av_info *i, tgi_film_pixels *out, tgi_e
     return tgi_film_pixels_make(&luma, out, err);
 }
 
-static int is_chroma(const tgi_film_pixels *p, int c)
+static size_t samples_of(const tgi_film_pixels *p, int c)
 {
-    return tgi_film_has_chroma(p) && (c == 1 || c == 2);
-}
-
-static int64_t columns(const tgi_film_pixels *p, int c)
-{
-    return is_chroma(p, c) ? tgi_film_chroma_width(p) : p->width;
-}
-
-static int64_t rows(const tgi_film_pixels *p, int c)
-{
-    return is_chroma(p, c) ? tgi_film_chroma_height(p) : p->height;
+    return (size_t)(tgi_film_columns(p, c) * tgi_film_rows(p, c));
 }
 
 size_t tgi_film_bypass_bytes(const tgi_film_pixels *p)
 {
     size_t n = 0;
     for (int c = 1; c < p->form.n_components; c++)
-        n += (size_t)(columns(p, c) * rows(p, c)) * 2;
+        n += samples_of(p, c) * sizeof(uint16_t);
     return n;
-}
-
-/* A component's number in its element. */
-static unsigned number(const tgi_av_form *f, const tgi_av_component *k, const uint8_t *at)
-{
-    unsigned v = at[0];
-    if (f->wide)
-        v = f->big_endian ? (unsigned)at[0] << 8 | at[1] : (unsigned)at[1] << 8 | at[0];
-    return v >> k->shift & ((1u << k->depth) - 1);
 }
 
 void tgi_film_bypass_take(const tgi_film_pixels *p, const tgi_av_frame *f, void *kept)
@@ -58,99 +36,120 @@ void tgi_film_bypass_take(const tgi_film_pixels *p, const tgi_av_frame *f, void 
     uint16_t *to = kept;
     for (int c = 1; c < p->form.n_components; c++) {
         const tgi_av_component *k = &p->form.component[c];
-        for (int64_t y = 0; y < rows(p, c); y++) {
+        for (int64_t y = 0; y < tgi_film_rows(p, c); y++) {
             const uint8_t *at = f->plane[k->plane] + y * f->pitch[k->plane] + k->offset;
-            for (int64_t x = 0; x < columns(p, c); x++, at += k->step)
-                *to++ = (uint16_t)number(&p->form, k, at);
+            for (int64_t x = 0; x < tgi_film_columns(p, c); x++, at += k->step)
+                *to++ = (uint16_t)tgi_film_number(&p->form, c, at);
         }
     }
+}
+
+void tgi_film_bypass_nothing(const tgi_film_pixels *p, void *kept)
+{
+    uint16_t *to = kept;
+    for (int c = 1; c < p->form.n_components; c++)
+        for (size_t i = samples_of(p, c); i > 0; i--)
+            *to++ = (uint16_t)p->black[c];
 }
 
 /* ---- Into another frame ------------------------------------------------------------------ */
 
-static void store(const tgi_film_pixels *p, int c, const tgi_av_blank *to, int64_t y, int64_t x,
-                  unsigned v)
+/* Component c of the film that was read, in the one that is written; -1: it has none such. */
+static int role_of(const tgi_film_bypass *how, int c)
+{
+    const tgi_av_form *to = &how->to.form;
+    if (tgi_film_is_chroma(&how->from, c))
+        return tgi_film_has_chroma(&how->to) ? c : -1;
+    return to->has_alpha ? to->n_components - 1 : -1;
+}
+
+/* Where along an axis (0 y, 1 x) a component has its samples, in luma pixels: of sample 0, and from one to the next. */
+typedef struct places {
+    double first, step;
+} places;
+
+static places places_of(const tgi_film_pixels *p, int c, int axis)
+{
+    if (!tgi_film_is_chroma(p, c))
+        return (places){0, 1};
+    const int log2 = axis ? p->form.log2_chroma_w : p->form.log2_chroma_h;
+    return (places){axis ? p->place_x : p->place_y, 1 << log2};
+}
+
+static int are_equal(places a, places b)
+{
+    return a.first == b.first && a.step == b.step;
+}
+
+/* Around sample `at` of component d of the frame that is written. */
+static tgi_film_between around(const tgi_film_bypass *how, int c, int d, int axis, int64_t at,
+                               int64_t n)
+{
+    const places from = places_of(&how->from, c, axis), to = places_of(&how->to, d, axis);
+    const double luma = (double)at * to.step + to.first;
+    const double there = how->origin[axis] + (luma + 0.5) * how->scale[axis] - 0.5;
+    return tgi_film_around((there - from.first) / from.step, n);
+}
+
+static uint8_t *row_of(const tgi_film_pixels *p, int c, const tgi_av_blank *to, int64_t y)
 {
     const tgi_av_component *k = &p->form.component[c];
-    uint8_t *at = to->plane[k->plane] + y * to->pitch[k->plane] + k->offset + x * k->step;
-    v <<= k->shift;
-    if (!p->form.wide) {
-        at[0] = (uint8_t)v;
-        return;
-    }
-    at[p->form.big_endian] = (uint8_t)(v & 255);
-    at[!p->form.big_endian] = (uint8_t)(v >> 8);
+    return to->plane[k->plane] + y * to->pitch[k->plane] + k->offset;
 }
 
-/* Along one axis: which samples of `from` lie around sample `at` of `to`, and how near the second is. */
-typedef struct between {
-    int64_t a, b;
-    float share; /* of b */
-} between;
-
-static between around(const tgi_film_bypass *how, int c, int axis, int64_t at, int64_t n)
-{
-    const int chroma = is_chroma(&how->from, c);
-    const int by_from = !chroma ? 0
-                        : axis  ? how->from.form.log2_chroma_w
-                                : how->from.form.log2_chroma_h;
-    const int by_to = !chroma ? 0
-                      : axis  ? how->to.form.log2_chroma_w
-                              : how->to.form.log2_chroma_h;
-    const double place_from = !chroma ? 0 : axis ? how->from.place_x : how->from.place_y;
-    const double place_to = !chroma ? 0 : axis ? how->to.place_x : how->to.place_y;
-    const double luma = (double)(at << by_to) + place_to;
-    const double there = how->origin[axis] + (luma + 0.5) * how->scale[axis] - 0.5;
-    const double k = (there - place_from) / (double)(1 << by_from);
-    const double low = floor(k);
-    between r = {(int64_t)low, (int64_t)low + 1, (float)(k - low)};
-    r.a = tgi_clamp(r.a, 0, n - 1);
-    r.b = tgi_clamp(r.b, 0, n - 1);
-    return r;
-}
-
-static void resize(const tgi_film_bypass *how, int c, const uint16_t *from,
+static void resize(const tgi_film_bypass *how, int c, int d, const uint16_t *from,
                    const tgi_av_blank *to)
 {
-    const int64_t w = columns(&how->from, c), h = rows(&how->from, c);
-    const float black = how->from.black[c], scale = how->from.to_one[c] / how->to.to_one[c],
-                most = (float)((1u << how->to.form.component[c].depth) - 1);
-    for (int64_t y = 0; y < rows(&how->to, c); y++) {
-        const between v = around(how, c, 0, y, h);
-        for (int64_t x = 0; x < columns(&how->to, c); x++) {
-            const between u = around(how, c, 1, x, w);
-            const uint16_t *r = from + v.a * w, *s = from + v.b * w;
-            const float top = (1 - u.share) * r[u.a] + u.share * r[u.b],
-                        low = (1 - u.share) * s[u.a] + u.share * s[u.b];
-            const float k =
-                how->to.black[c] + ((1 - v.share) * top + v.share * low - black) * scale;
-            store(&how->to, c, to, y, x, (unsigned)lrintf(k > 0 ? (k < most ? k : most) : 0));
+    const tgi_film_pixels *p = &how->to;
+    const int64_t w = tgi_film_columns(&how->from, c), h = tgi_film_rows(&how->from, c);
+    const float scale = how->from.to_one[c] / p->to_one[d];
+    for (int64_t y = 0; y < tgi_film_rows(p, d); y++) {
+        const tgi_film_between v = around(how, c, d, 0, y, h);
+        const uint16_t *r = from + v.a * w, *s = from + v.b * w;
+        uint8_t *at = row_of(p, d, to, y);
+        for (int64_t x = 0; x < tgi_film_columns(p, d); x++, at += p->form.component[d].step) {
+            const tgi_film_between u = around(how, c, d, 1, x, w);
+            const float top = (1 - u.part) * r[u.a] + u.part * r[u.b],
+                        low = (1 - u.part) * s[u.a] + u.part * s[u.b];
+            const float k = (1 - v.part) * top + v.part * low - how->from.black[c];
+            tgi_film_set_number(&p->form, d, at,
+                                tgi_film_nearest(&p->form, d, p->black[d] + k * scale));
         }
     }
 }
 
-/* Nothing is to be done with the numbers. */
-static int is_same(const tgi_film_bypass *how, int c)
+static void copy(const tgi_film_bypass *how, int d, const uint16_t *from,
+                 const tgi_av_blank *to)
+{
+    const tgi_film_pixels *p = &how->to;
+    for (int64_t y = 0; y < tgi_film_rows(p, d); y++) {
+        uint8_t *at = row_of(p, d, to, y);
+        for (int64_t x = 0; x < tgi_film_columns(p, d); x++, at += p->form.component[d].step)
+            tgi_film_set_number(&p->form, d, at, *from++);
+    }
+}
+
+/* The numbers are the same, at the same places. */
+static int is_same(const tgi_film_bypass *how, int c, int d)
 {
     const tgi_film_pixels *a = &how->from, *b = &how->to;
-    return columns(a, c) == columns(b, c) && rows(a, c) == rows(b, c) && a->width == b->width &&
-           a->height == b->height && a->black[c] == b->black[c] &&
-           a->to_one[c] == b->to_one[c] && how->origin[0] == 0 && how->origin[1] == 0;
+    int same = a->width == b->width && a->height == b->height && a->black[c] == b->black[d] &&
+               a->to_one[c] == b->to_one[d];
+    for (int axis = 0; axis < 2; axis++)
+        same &= how->scale[axis] == 1 && how->origin[axis] == 0 &&
+                are_equal(places_of(a, c, axis), places_of(b, d, axis));
+    return same;
 }
 
 void tgi_film_bypass_put(const tgi_film_bypass *how, const void *kept, const tgi_av_blank *to)
 {
     const uint16_t *from = kept;
     for (int c = 1; c < how->from.form.n_components; c++) {
-        const int64_t w = columns(&how->from, c), h = rows(&how->from, c);
-        if (c >= how->to.form.n_components)
-            return;
-        if (!is_same(how, c))
-            resize(how, c, from, to);
-        else
-            for (int64_t y = 0; y < h; y++)
-                for (int64_t x = 0; x < w; x++)
-                    store(&how->to, c, to, y, x, from[y * w + x]);
-        from += w * h;
+        const int d = role_of(how, c);
+        if (d >= 0 && is_same(how, c, d))
+            copy(how, d, from, to);
+        else if (d >= 0)
+            resize(how, c, d, from, to);
+        from += samples_of(&how->from, c);
     }
 }

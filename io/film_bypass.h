@@ -22,6 +22,9 @@ tg_status tgi_film_bypass_luma(const tgi_av_info *i, tgi_film_pixels *out, tgi_e
 size_t tgi_film_bypass_bytes(const tgi_film_pixels *p);
 /* What passes by, out of the frame; into tgi_film_bypass_bytes at `kept`, 2-byte aligned. */
 void tgi_film_bypass_take(const tgi_film_pixels *p, const tgi_av_frame *f, void *kept);
+/* In place of a frame that cannot be seen: no colour, nothing hidden by it. */
+void tgi_film_bypass_nothing(const tgi_film_pixels *p, void *kept);
+/* A component that the frame has not is left out; what it has, and the film that was read has not, stays. */
 void tgi_film_bypass_put(const tgi_film_bypass *how, const void *kept, const tgi_av_blank *to);
 
 #endif

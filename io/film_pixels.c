@@ -122,9 +122,19 @@ int64_t tgi_film_chroma_height(const tgi_film_pixels *p)
     return -((-p->height) >> p->form.log2_chroma_h);
 }
 
-static int is_smaller(const tgi_film_pixels *p, int c)
+int tgi_film_is_chroma(const tgi_film_pixels *p, int c)
 {
     return tgi_film_has_chroma(p) && (c == 1 || c == 2);
+}
+
+int64_t tgi_film_columns(const tgi_film_pixels *p, int c)
+{
+    return tgi_film_is_chroma(p, c) ? tgi_film_chroma_width(p) : p->width;
+}
+
+int64_t tgi_film_rows(const tgi_film_pixels *p, int c)
+{
+    return tgi_film_is_chroma(p, c) ? tgi_film_chroma_height(p) : p->height;
 }
 
 /* n elements of component c in row y, as numbers whose black is 0 and white 1. */
@@ -133,27 +143,23 @@ static void load(const tgi_film_pixels *p, const tgi_av_frame *f, int c, int64_t
 {
     const tgi_av_component *k = &p->form.component[c];
     const uint8_t *at = f->plane[k->plane] + y * f->pitch[k->plane] + k->offset;
-    const unsigned mask = (1u << k->depth) - 1;
     const float black = p->black[c], scale = p->to_one[c];
-    for (int64_t x = 0; x < n; x++, at += k->step) {
-        unsigned v = at[0];
-        if (p->form.wide)
-            v = p->form.big_endian ? v << 8 | at[1] : v | (unsigned)at[1] << 8;
-        to[x] = ((float)(v >> k->shift & mask) - black) * scale;
-    }
+    for (int64_t x = 0; x < n; x++, at += k->step)
+        to[x] = ((float)tgi_film_number(&p->form, c, at) - black) * scale;
 }
 
-/* Where luma pixel i lies among n smaller samples: between `a` and the next, by `part` of the way. */
-typedef struct between {
-    int64_t a, b;
-    float part;
-} between;
-
-static between place(int64_t i, int log2, float first, int64_t n)
+tgi_film_between tgi_film_around(double at, int64_t n)
 {
-    const float at = ((float)i - first) / (float)(1 << log2), down = floorf(at);
+    const double down = floor(at);
     const int64_t a = (int64_t)down;
-    return (between){tgi_clamp(a, 0, n - 1), tgi_clamp(a + 1, 0, n - 1), at - down};
+    return (tgi_film_between){tgi_clamp(a, 0, n - 1), tgi_clamp(a + 1, 0, n - 1),
+                              (float)(at - down)};
+}
+
+/* Where luma pixel i lies among n smaller samples. */
+static tgi_film_between place(int64_t i, int log2, float first, int64_t n)
+{
+    return tgi_film_around(((double)i - first) / (1 << log2), n);
 }
 
 /* A row of chroma, at the places of luma row y: `rows` is room for two rows of it. */
@@ -161,7 +167,8 @@ static void load_chroma(const tgi_film_pixels *p, const tgi_av_frame *f, int c, 
                         float *to, float *rows)
 {
     const int64_t n = tgi_film_chroma_width(p);
-    const between v = place(y, p->form.log2_chroma_h, p->place_y, tgi_film_chroma_height(p));
+    const tgi_film_between v =
+        place(y, p->form.log2_chroma_h, p->place_y, tgi_film_chroma_height(p));
     float *above = rows, *below = rows + n;
     load(p, f, c, v.a, n, above);
     if (v.b != v.a && v.part > 0) {
@@ -174,7 +181,7 @@ static void load_chroma(const tgi_film_pixels *p, const tgi_av_frame *f, int c, 
         return;
     }
     for (int64_t x = 0; x < p->width; x++) {
-        const between h = place(x, p->form.log2_chroma_w, p->place_x, n);
+        const tgi_film_between h = place(x, p->form.log2_chroma_w, p->place_x, n);
         to[x] = above[h.a] + (above[h.b] - above[h.a]) * h.part;
     }
 }
@@ -232,7 +239,7 @@ void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, vo
         v[c] = (float *)room + c * p->width;
     rows = (float *)room + 4 * p->width;
     for (int c = 0; c < p->samples; c++)
-        if (is_smaller(p, c))
+        if (tgi_film_is_chroma(p, c))
             load_chroma(p, f, c, y, v[c], rows);
         else
             load(p, f, c, y, p->width, v[c]);

@@ -19,6 +19,7 @@
 #include "engine/base/tensor.h"
 #include "io/av/av.h"
 
+#include <math.h>
 #include <stddef.h>
 
 typedef struct tgi_film_pixels {
@@ -38,8 +39,45 @@ typedef struct tgi_film_pixels {
 /* TG_E_UNSUPPORTED: a matrix that is none of three numbers each. */
 tg_status tgi_film_pixels_make(const tgi_av_info *i, tgi_film_pixels *out, tgi_err *err);
 
-/* Its components are Y, U, V (and alpha), not grey or R, G, B; columns and rows of U and V. */
+/* A component's number in its element, and back. */
+static inline unsigned tgi_film_number(const tgi_av_form *f, int c, const uint8_t *at)
+{
+    const tgi_av_component *k = &f->component[c];
+    unsigned v = at[0];
+    if (f->wide)
+        v = f->big_endian ? v << 8 | at[1] : v | (unsigned)at[1] << 8;
+    return v >> k->shift & ((1u << k->depth) - 1);
+}
+static inline void tgi_film_set_number(const tgi_av_form *f, int c, uint8_t *at, unsigned v)
+{
+    v <<= f->component[c].shift;
+    if (!f->wide) {
+        at[0] = (uint8_t)v;
+        return;
+    }
+    at[f->big_endian] = (uint8_t)(v & 255);
+    at[!f->big_endian] = (uint8_t)(v >> 8);
+}
+/* The number nearest to v, of those that the component has. */
+static inline unsigned tgi_film_nearest(const tgi_av_form *f, int c, float v)
+{
+    const float most = (float)((1u << f->component[c].depth) - 1);
+    return (unsigned)lrintf(v > 0 ? (v < most ? v : most) : 0);
+}
+
+/* Which of n samples lie around place `at`, and how far it is on the way from `a` to `b`. */
+typedef struct tgi_film_between {
+    int64_t a, b;
+    float part;
+} tgi_film_between;
+tgi_film_between tgi_film_around(double at, int64_t n);
+
+/* Its components are Y, U, V (and alpha), not grey or R, G, B; component c is U or V; its columns and rows; those of
+ * U and V. */
 int tgi_film_has_chroma(const tgi_film_pixels *p);
+int tgi_film_is_chroma(const tgi_film_pixels *p, int c);
+int64_t tgi_film_columns(const tgi_film_pixels *p, int c);
+int64_t tgi_film_rows(const tgi_film_pixels *p, int c);
 int64_t tgi_film_chroma_width(const tgi_film_pixels *p);
 int64_t tgi_film_chroma_height(const tgi_film_pixels *p);
 

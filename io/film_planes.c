@@ -49,18 +49,10 @@ static void store(const making *m, int c, int64_t y, int64_t n, const float *fro
 {
     const tgi_av_component *k = &m->p->form.component[c];
     uint8_t *at = m->to->plane[k->plane] + y * m->to->pitch[k->plane] + k->offset;
-    const float black = m->p->black[c], scale = 1 / m->p->to_one[c],
-                most = (float)((1u << k->depth) - 1);
-    for (int64_t x = 0; x < n; x++, at += k->step) {
-        const float v = black + from[x] * scale;
-        const unsigned u = (unsigned)lrintf(v > 0 ? (v < most ? v : most) : 0) << k->shift;
-        if (!m->p->form.wide) {
-            at[0] = (uint8_t)u;
-            continue;
-        }
-        at[m->p->form.big_endian] = (uint8_t)(u & 255);
-        at[!m->p->form.big_endian] = (uint8_t)(u >> 8);
-    }
+    const float black = m->p->black[c], scale = 1 / m->p->to_one[c];
+    for (int64_t x = 0; x < n; x++, at += k->step)
+        tgi_film_set_number(&m->p->form, c, at,
+                            tgi_film_nearest(&m->p->form, c, black + from[x] * scale));
 }
 
 static void fill(const making *m, int c, int64_t y, int64_t n, float value, float *room)

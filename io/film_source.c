@@ -10,6 +10,7 @@
 #include "io/av/av_open.h"
 #include "io/file_ops.h"
 #include "io/film_cut.h"
+#include "io/film_kept.h"
 #include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/io_formats.h"
@@ -23,12 +24,6 @@
 #define ENDS_EARLY 200000 /* microseconds that a header may be wrong by */
 #define KEEP 2            /* frames: one that is read, one that is read ahead */
 
-typedef struct kept_frame {
-    int64_t number; /* -1: none */
-    uint64_t used;  /* when it was last asked for */
-    char *pixels;
-} kept_frame;
-
 typedef struct film {
     tgi_source base;
     const tgi_av_ops *ops;
@@ -40,13 +35,13 @@ typedef struct film {
     int luma;
     tgi_image_info info;
     tgi_held held;
-    int stream; /* it comes through a pipe */
-    pthread_mutex_t lock;
-    kept_frame *kept;
-    int n_kept;
+    int stream;           /* it comes through a pipe */
+    char axes[16];        /* as somebody says they are; "": nobody does */
+    pthread_mutex_t lock; /* of all that decodes */
+    tgi_film_kept kept;
     size_t frame_bytes, rest_bytes, budget; /* rest: behind the pixels, what passes by */
     void *room;                             /* for converting a row */
-    uint64_t turn, decoded;
+    uint64_t decoded;
     tgi_bad_region_fn *on_bad;
     void *on_bad_arg;
 } film;
@@ -95,15 +90,6 @@ static size_t decoder_bytes(const tgi_av_info *i)
                        tgi_sat_mul(per_pixel, pixels));
 }
 
-static void drop_kept(film *f)
-{
-    for (int k = 0; f->kept && k < f->n_kept; k++)
-        tgi_free(f->kept[k].pixels);
-    tgi_free(f->kept);
-    f->kept = NULL;
-    f->n_kept = 0;
-}
-
 static size_t all_bytes(const film *f, int frames)
 {
     const tgi_av_info *i = &f->said;
@@ -127,16 +113,7 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
                      f->info.compression, (int)f->pixels.width, (int)f->pixels.height,
                      tgi_size_above(all, size, sizeof size)),
             TGI_DECODER_ASKS, all);
-    drop_kept(f);
-    f->kept = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *f->kept);
-    f->n_kept = f->kept ? n : 0;
-    for (int k = 0; k < f->n_kept; k++) {
-        f->kept[k].number = -1;
-        f->kept[k].pixels = tgi_malloc(TGI_TAG_IO, f->frame_bytes + f->rest_bytes);
-        if (!f->kept[k].pixels)
-            return tgi_fail(err, TG_E_NOMEM, "no memory for %d frames of a film", n);
-    }
-    return f->kept ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for frames of a film");
+    return tgi_film_kept_make(&f->kept, n, f->frame_bytes + f->rest_bytes, err);
 }
 
 /* ---- Open -------------------------------------------------------------------------------- */
@@ -157,7 +134,7 @@ static void tell_losses(const tgi_av_info *a, char *to, size_t cap)
                  (double)a->seen_end / 1e6, (double)a->declared_end / 1e6);
 }
 
-static void fill_info(film *f)
+static tg_status fill_info(film *f, tgi_err *err)
 {
     const tgi_av_info *a = &f->said;
     tgi_image_info *i = &f->info;
@@ -198,6 +175,7 @@ static void fill_info(film *f)
             i->note[n++] = *text;
     }
     i->note[n] = 0;
+    return f->axes[0] ? tgi_image_relabel(i, f->axes, err) : TG_OK;
 }
 
 static tg_status check_declared(const tgi_av_info *a, tgi_err *err)
@@ -228,7 +206,7 @@ static void film_close(tgi_source **base)
         return;
     if (f->film)
         f->ops->close(&f->film);
-    drop_kept(f);
+    tgi_film_kept_close(&f->kept);
     tgi_free(f->room);
     tgi_image_meta_free(&f->info.meta);
     pthread_mutex_destroy(&f->lock);
@@ -260,6 +238,7 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     const tgi_av_open how = {.threads = 1,
                              .most_pixels =
                                  tgi_max(MANY_PIXELS, (int64_t)(f->budget / LEAST_BYTES)),
+                             .most_bytes = f->budget,
                              .cancelled = o->cancelled};
     if (o->stream && (o->cut.frames || o->cut.start || o->cut.end))
         return tgi_fail(err, TG_E_ARG,
@@ -269,6 +248,8 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
         return tgi_fail(err, TG_E_ARG,
                         "there is no resolution level %d: a film has full size alone, 0",
                         o->level);
+    if (o->axes)
+        snprintf(f->axes, sizeof f->axes, "%s", o->axes);
     f->held = (tgi_held){.path = path, .fd = -1};
     f->stream = o->stream;
     if (!f->stream && tgi_stamp_path(path, &f->held.was) != 0)
@@ -279,12 +260,10 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     TGI_TRY(cut(f, &o->cut, err));
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
     size_frames(f);
-    fill_info(f);
+    TGI_TRY(fill_info(f, err));
     f->room = tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&f->pixels));
     if (!f->room)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a row of a film");
-    if (o->axes)
-        TGI_TRY(tgi_image_relabel(&f->info, o->axes, err));
     return keep_frames(f, KEEP, err);
 }
 
@@ -299,6 +278,7 @@ static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source 
                 .on_bad_arg = o->on_bad_arg,
                 .budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET};
     pthread_mutex_init(&f->lock, NULL);
+    tgi_film_kept_open(&f->kept);
     const tg_status st = open_parts(f, path, o, err);
     *out = &f->base;
     if (st != TG_OK)
@@ -321,6 +301,8 @@ static tg_status concealed(film *f, int64_t k, char *pixels, tgi_err *err)
                         (long long)(f->first + k));
     TGI_TRY(f->on_bad(f->on_bad_arg, &r, err));
     memset(pixels, 0, f->frame_bytes);
+    if (f->luma)
+        tgi_film_bypass_nothing(&f->stored, pixels + f->frame_bytes);
     return TG_OK;
 }
 
@@ -329,34 +311,25 @@ static tg_status make_frame(film *f, int64_t k, char *pixels, tgi_err *err)
     tgi_av_frame got;
     TGI_TRY(f->ops->frame(f->film, f->first + k, &got, err));
     f->decoded += f->frame_bytes;
-    if (f->luma)
-        tgi_film_bypass_take(&f->stored, &got, pixels + f->frame_bytes);
     if (got.concealed)
         return concealed(f, k, pixels, err);
+    if (f->luma)
+        tgi_film_bypass_take(&f->stored, &got, pixels + f->frame_bytes);
     for (int64_t y = 0; y < f->pixels.height; y++)
         tgi_film_row(&f->pixels, &got, y, pixels, f->room);
     return TG_OK;
 }
 
-/* Frame k, which stays until as many others were asked for as are kept. */
+/* Frame k, which stays until as many others were asked for as are kept. Under the lock. */
 static tg_status get_frame(film *f, int64_t k, const char **pixels, tgi_err *err)
 {
-    kept_frame *oldest = f->kept;
-    f->turn++;
-    for (int i = 0; i < f->n_kept; i++) {
-        kept_frame *one = &f->kept[i];
-        if (one->number == k) {
-            one->used = f->turn;
-            *pixels = one->pixels;
-            return TG_OK;
-        }
-        oldest = one->used < oldest->used ? one : oldest;
-    }
-    oldest->number = -1;
-    TGI_TRY(make_frame(f, k, oldest->pixels, err));
-    oldest->number = k;
-    oldest->used = f->turn;
-    *pixels = oldest->pixels;
+    *pixels = tgi_film_kept_find(&f->kept, k);
+    if (*pixels)
+        return TG_OK;
+    tgi_kept_frame *room = tgi_film_kept_room(&f->kept);
+    TGI_TRY(make_frame(f, k, room->bytes, err));
+    tgi_film_kept_name(&f->kept, room, k);
+    *pixels = room->bytes;
     return TG_OK;
 }
 
@@ -406,7 +379,7 @@ tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err)
     f->luma = 1;
     TGI_TRY(tgi_film_bypass_luma(&f->said, &f->pixels, err));
     size_frames(f);
-    fill_info(f);
+    TGI_TRY(fill_info(f, err));
     return keep_frames(f, KEEP + (ahead > 1 ? ahead : 1), err);
 }
 
@@ -415,25 +388,38 @@ int tgi_film_source_is_luma(const tgi_source *s)
     return tgi_film_source_info(s) && ((const film *)s)->luma;
 }
 
+/* One that is not kept any more is decoded again. Meanwhile the next ones may be waited for. */
+static const char *hold(film *f, int64_t k, tg_status *st, tgi_err *err)
+{
+    const char *pixels = tgi_film_kept_hold(&f->kept, k);
+    if (pixels)
+        return pixels;
+    pthread_mutex_lock(&f->lock);
+    *st = get_frame(f, k, &pixels, err);
+    pixels = *st == TG_OK ? tgi_film_kept_hold(&f->kept, k) : NULL;
+    pthread_mutex_unlock(&f->lock);
+    return pixels;
+}
+
 tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
                               const tgi_av_blank *to, tgi_err *err)
 {
     film *f = (film *)s;
-    const char *pixels = NULL;
+    tg_status st = TG_OK;
+    const char *pixels = hold(f, k, &st, err);
+    if (!pixels)
+        return st;
     how->from = f->stored;
-    pthread_mutex_lock(&f->lock);
-    const tg_status st = get_frame(f, k, &pixels, err);
-    if (st == TG_OK)
-        tgi_film_bypass_put(how, pixels + f->frame_bytes, to);
-    pthread_mutex_unlock(&f->lock);
-    return st;
+    tgi_film_bypass_put(how, pixels + f->frame_bytes, to);
+    tgi_film_kept_release(&f->kept, k);
+    return TG_OK;
 }
 
 static tg_status film_expect(tgi_source *base, int64_t planes, int64_t stride, tgi_err *err)
 {
     film *f = (film *)base;
     (void)stride;
-    return planes < KEEP || planes + 1 == f->n_kept
+    return planes < KEEP || planes + 1 <= f->kept.n
                ? TG_OK
                : keep_frames(f, (int)tgi_min(planes + 1, f->info.n_planes + 1), err);
 }
@@ -446,7 +432,7 @@ static const tgi_image_info *film_info(const tgi_source *s)
 static size_t film_bytes(const tgi_source *s)
 {
     const film *f = (const film *)s;
-    return all_bytes(f, f->n_kept);
+    return all_bytes(f, f->kept.n);
 }
 
 static uint64_t film_decoded(const tgi_source *s)
@@ -454,55 +440,7 @@ static uint64_t film_decoded(const tgi_source *s)
     return ((const film *)s)->decoded;
 }
 
-/* ---- Which files ------------------------------------------------------------------------- */
-
-static int begins(const uint8_t *head, size_t n, size_t at, const char *bytes, size_t m)
-{
-    return at + m <= n && memcmp(head + at, bytes, m) == 0;
-}
-
-/* An MP4 or MOV that is no still image (HEIF, AVIF, JPEG 2000). */
-static int is_mp4(const uint8_t *head, size_t n)
-{
-    static const char still[][5] = {"heic", "heix", "mif1", "msf1", "avif",
-                                    "avis", "jp2 ", "jpx ", "crx "};
-    if (begins(head, n, 4, "moov", 4) || begins(head, n, 4, "mdat", 4) ||
-        begins(head, n, 4, "wide", 4))
-        return 1;
-    if (!begins(head, n, 4, "ftyp", 4))
-        return 0;
-    for (size_t i = 0; i < sizeof still / sizeof still[0]; i++)
-        if (begins(head, n, 8, still[i], 4))
-            return 0;
-    return 1;
-}
-
-static int ends_in(const char *path, const char *const *ends)
-{
-    const size_t n = strlen(path);
-    for (; *ends; ends++) {
-        const size_t m = strlen(*ends);
-        if (n > m && strcmp(path + n - m, *ends) == 0)
-            return 1;
-    }
-    return 0;
-}
-
-/* Streams without a head of their own go by their names, too. */
-static int film_probe(const uint8_t *head, size_t n, const char *path)
-{
-    static const char *const raw[] = {".264", ".h264", ".avc", ".265", ".h265", ".hevc", NULL};
-    static const char *const streams[] = {".ts",   ".m2ts", ".mts", ".mpg",
-                                          ".mpeg", ".vob",  NULL};
-    const int start = begins(head, n, 0, "\0\0\0\1", 4) || begins(head, n, 0, "\0\0\1", 3);
-    return is_mp4(head, n) || begins(head, n, 0, "\x1a\x45\xdf\xa3", 4) ||
-           (begins(head, n, 0, "RIFF", 4) && begins(head, n, 8, "AVI ", 4)) ||
-           begins(head, n, 0, "GIF8", 4) || begins(head, n, 0, "OggS", 4) ||
-           begins(head, n, 0, "FLV\1", 4) ||
-           begins(head, n, 0, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)) ||
-           (start && ends_in(path, raw)) ||
-           ((start || (n && head[0] == 0x47)) && ends_in(path, streams));
-}
+/* ---- What it says of itself --------------------------------------------------------------- */
 
 const tgi_av_info *tgi_film_source_info(const tgi_source *s)
 {
@@ -549,7 +487,7 @@ int64_t tgi_film_source_ended(const tgi_source *s)
 
 const tgi_source_ops tgi_film_source_ops = {.format = "film",
                                             .fuzzed = TGI_FUZZED_LITTLE,
-                                            .probe = film_probe,
+                                            .probe = tgi_film_probe,
                                             .open = film_open,
                                             .info = film_info,
                                             .read = film_read,

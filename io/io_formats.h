@@ -10,6 +10,7 @@ extern const tgi_source_ops tgi_film_source_ops, tgi_jpeg_source_ops, tgi_npy_so
 /* Their `probe`, also where this build has no library for them. */
 int tgi_jpeg_probe(const uint8_t *head, size_t n, const char *path);
 int tgi_png_probe(const uint8_t *head, size_t n, const char *path);
+int tgi_film_probe(const uint8_t *head, size_t n, const char *path);
 
 /* Give the plane axes of `info` other letters ("TZYX" for "QQYX"). `axes` names every axis, or
  * every axis longer than 1; Y, X (and S, which may be left out) stay where they are.

@@ -124,6 +124,7 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     const tgi_open_opts defaults = {.threads = 1};
     uint8_t head[160];
     tgi_rfile f;
+    tgi_open_opts of_file = opts ? *opts : defaults;
     if (!(opts && opts->member) && tgi_source_is_set(path)) {
         TGI_TRY(check_cut(opts, NULL, err));
         return tgi_file_set_open(path, opts ? opts : &defaults, out, err);
@@ -133,6 +134,7 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
                         "%s is one file: --z, --c and --t are about the names of many", path);
     if (opts && opts->stream && is_pipe(path))
         return open_pipe(path, opts, out, err);
+    of_file.stream = 0;
     if (strcmp(path, "-") == 0)
         return tgi_fail(err, TG_E_ARG,
                         "-: standard input is a film whose frames come once, for `run ... - -o "
@@ -147,7 +149,7 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
             if (st == TG_OK)
                 st = check_cut(opts, formats[i], err);
             if (st == TG_OK)
-                st = formats[i]->open(path, opts ? opts : &defaults, out, err);
+                st = formats[i]->open(path, &of_file, out, err);
             if (st == TG_OK)
                 return keep_path(path, out, err);
             if (st != TG_E_NOT_FOUND)

@@ -247,8 +247,9 @@ struct tgi_av_film {
     uint64_t first;   /* where the first frame's line is */
     uint64_t *planes; /* where each frame's planes are; NULL: all lines are "FRAME" */
     int64_t room;     /* of that table */
-    uint8_t *pixels;  /* of a frame */
-    int64_t shown;    /* the frame that they are of; -1: none */
+    tgi_av_open how;
+    uint8_t *pixels; /* of a frame */
+    int64_t shown;   /* the frame that they are of; -1: none */
 };
 
 static void close_film(tgi_av_film **pf)
@@ -293,6 +294,11 @@ static tg_status note_place(tgi_av_film *f, int64_t k, uint64_t at, size_t line,
         return TG_OK;
     if (k >= f->room) {
         const int64_t room = 2 * k + 64;
+        if (f->how.most_bytes && (size_t)room > f->how.most_bytes / sizeof(uint64_t))
+            return tgi_fail(err, TG_E_BUDGET,
+                            "the places of more than %lld frames need more than the bytes "
+                            "allowed: give a larger --ram",
+                            (long long)k);
         uint64_t *to = tgi_realloc_n(TGI_TAG_IO, f->planes, (size_t)room, sizeof *to);
         if (!to)
             return tgi_fail(err, TG_E_NOMEM, "no memory for the places of %lld frames",
@@ -315,6 +321,8 @@ static tg_status find_frames(tgi_av_film *f, tgi_err *err)
     int64_t k = 0;
     for (uint64_t at = f->first; at < f->file.size; k++) {
         tgi_err why = {0};
+        if (k % 4096 == 0 && f->how.cancelled && f->how.cancelled())
+            return tgi_fail(err, TG_E_CANCELLED, "stopped while its frames were counted");
         if (line_at(&f->file, at, line, &n, &why) != TG_OK || !is_frame(line))
             return tgi_fail(err, TG_E_FORMAT, "no FRAME at byte %llu, behind %lld frames",
                             (unsigned long long)at, (long long)k);
@@ -473,9 +481,9 @@ static tg_status open_film(const char *path, const tgi_av_open *o, tgi_av_film *
                            tgi_err *err)
 {
     tgi_av_film *f = tgi_calloc(TGI_TAG_IO, 1, sizeof *f);
-    (void)o;
     if (!f)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a reader of films");
+    f->how = *o;
     f->file.fd = f->pipe.fd = -1;
     f->shown = f->ended = -1;
     const tg_status st = open_parts(f, path, err);
@@ -550,7 +558,9 @@ static int depth_named(const char *like)
     static const struct {
         const char *begins;
         int depth;
-    } known[] = {{"rgb48", 16}, {"bgr48", 16}, {"rgba64", 16}, {"bgra64", 16}, {"x2rgb10", 10}};
+    } known[] = {{"rgb48", 16}, {"bgr48", 16}, {"rgba64", 16}, {"bgra64", 16}, {"x2rgb10", 10},
+                 {"p010", 10},  {"p012", 12},  {"p016", 16},   {"p210", 10},   {"p212", 12},
+                 {"p216", 16},  {"p410", 10},  {"p412", 12},   {"p416", 16},   {"nv20", 10}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strncmp(like, known[i].begins, strlen(known[i].begins)) == 0)
             return known[i].depth;
@@ -575,7 +585,8 @@ static tg_status form_for(const char *codec, const char *like, tgi_av_form *out,
                 {"yuyv422", "422"}, {"uyvy422", "422"}, {"yuv411", "411"},  {"yuvj411", "411"},
                 {"gray", "mono"},   {"ya", "mono"},     {"mono", "mono"}};
     const char *word = "444";
-    const int packed = strncmp(like, "nv", 2) == 0 || strstr(like, "yv") != NULL;
+    const int packed = (strncmp(like, "nv", 2) == 0 && strncmp(like, "nv20", 4) != 0) ||
+                       strstr(like, "yv") != NULL;
     (void)codec;
     (void)err;
     for (size_t i = 0; i < sizeof near / sizeof near[0]; i++)

@@ -39,7 +39,20 @@ const tgi_sink_layout *tgi_job_stored(const tg_job *job);
 tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err);
 /* Make the film out of the packets: before tgi_journal_finish. */
 tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
+/* Frames whose tiles wait for the writer at most, where their rest passes by. */
+#define TGI_LUMA_FRAMES 3
 /* Memory that encoding takes; joining takes less, and comes when the encoders are gone. */
 size_t tgi_job_film_bytes(const tg_job *job);
+
+/* ---- Its parts --------------------------------------------------------------------------- */
+
+/* The plane of the source that frame k of the output was made of. */
+int64_t tgi_job_film_plane(const tg_job *job, int64_t k);
+/* film_files.c: job->film as a picture for each frame; the list of them, of their records. */
+tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *err);
+tg_status tgi_job_film_list(const tg_job *job, const tgi_journal *packets, int fd,
+                            const char *made, tgi_err *err);
+/* film_join.c: warn of what the film that is written will not have; with --strict TG_E_UNSUPPORTED. */
+tg_status tgi_job_film_tell(tg_job *job, tgi_err *err);
 
 #endif

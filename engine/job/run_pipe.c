@@ -127,18 +127,12 @@ static tg_status ready(tgi_run *all, tgi_err *err)
 static tg_status settle(tgi_run *all, tg_status st, tgi_err *err)
 {
     run *r = (run *)all;
-    tgi_err late = {0};
     if (st == TG_E_CANCELLED && tgi_film_source_ended(all->job->source) >= 0 &&
         !tgi_cancel_signal())
         st = TG_OK;
     if (st == TG_OK)
         st = tgi_commit_flush(r->commit, err);
-    if (!r->commit)
-        return st;
-    if (st != TG_OK)
-        tgi_commit_stop(r->commit);
-    const tg_status sc = tgi_commit_close(&r->commit, &late);
-    return st == TG_OK && sc != TG_OK ? tgi_fail(err, sc, "%s", late.text) : st;
+    return tgi_run_close_writer(&r->commit, st, err);
 }
 
 static void result(const tgi_run *all, tg_run_result *res)
@@ -160,6 +154,7 @@ static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_resu
     tgi_run_warn_of_nonfinite(job, res->nonfinite,
                               "; NaN is written as 0, infinity as the end of the range");
     tgi_warn_of_clipped(job, r->store);
+    tgi_job_warn_of_surplus(job);
     all->finished = 1;
     return TG_OK;
 }

@@ -229,6 +229,17 @@ tg_status tgi_run_open_writer(tgi_run *r, tgi_tiles to, tgi_commit **commit, tgi
     return TG_OK;
 }
 
+tg_status tgi_run_close_writer(tgi_commit **commit, tg_status st, tgi_err *err)
+{
+    tgi_err late = {0};
+    if (!*commit)
+        return st;
+    if (st != TG_OK)
+        tgi_commit_stop(*commit);
+    const tg_status sc = tgi_commit_close(commit, &late);
+    return st == TG_OK && sc != TG_OK ? tgi_fail(err, sc, "%s", late.text) : st;
+}
+
 /* After the statistics: from here on the journal belongs to the committer's thread. */
 static tg_status open_writer(run *r, tgi_err *err)
 {
@@ -579,15 +590,7 @@ static void leave(tgi_run *all, tg_status st, const tgi_err *err)
  * from. */
 static tg_status settle(tgi_run *all, tg_status st, tgi_err *err)
 {
-    run *r = (run *)all;
-    tgi_err late = {0};
-    if (r->commit) {
-        if (st != TG_OK)
-            tgi_commit_stop(r->commit);
-        const tg_status sc = tgi_commit_close(&r->commit, &late);
-        if (st == TG_OK && sc != TG_OK)
-            st = tgi_fail(err, sc, "%s", late.text);
-    }
+    st = tgi_run_close_writer(&((run *)all)->commit, st, err);
     all->t_phase = tgi_seconds();
     all->check_tick = finish_tick;
     return st;

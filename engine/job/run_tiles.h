@@ -11,6 +11,8 @@ extern const tgi_run_steps tgi_tile_steps;
  * caller's, too. */
 tg_status tgi_run_open_writer(tgi_run *r, tgi_tiles to, tgi_commit **commit, tgi_store **store,
                               tgi_err *err);
+/* It takes no more: what it has is written, or after a failure `st` left. Returns what all of it ends in. */
+tg_status tgi_run_close_writer(tgi_commit **commit, tg_status st, tgi_err *err);
 
 /* A share of clipped values that is worth a warning. */
 #define TGI_CLIPPED_MANY 0.01

@@ -33,9 +33,15 @@ static int is_volume(const tg_job *job)
     return job->map.spatial == 3;
 }
 
-static int writer_window(int64_t group_tiles, int threads)
+/* Of a film whose frames pass by in part no more wait than the source keeps. */
+static int writer_window(const tg_job *job, int64_t group_tiles)
 {
-    const int64_t ahead = tgi_max(group_tiles, threads + 2);
+    const tgi_sink_layout *l = job->plan.layout;
+    int64_t ahead = tgi_max(group_tiles, job->set.threads + 2);
+    if (tgi_film_source_is_luma(job->source))
+        ahead = tgi_max(
+            group_tiles,
+            tgi_min(ahead, (TGI_LUMA_FRAMES - 1) * l->tiles_y * l->tiles_x - group_tiles));
     return (int)tgi_min(group_tiles + ahead, INT32_MAX);
 }
 
@@ -61,7 +67,7 @@ size_t tgi_job_extra_bytes(const tg_job *job, const tgi_tiling *t, tgi_bytes *pa
     const tgi_plan_part *p = &job->plan;
     const int64_t group =
         tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job));
-    const int window = writer_window(group, job->set.threads);
+    const int window = writer_window(job, group);
     const size_t staging = tgi_sat_mul(2, tgi_job_staging_bytes(job, t));
     const size_t slots = tgi_commit_bytes(p->layout, window, job->set.threads);
     if (parts) {
@@ -339,9 +345,8 @@ static void count(tg_job *job)
     tgi_plan_part *p = &job->plan;
     const tgi_tiling *t = &p->choice.tiling;
     tgi_bytes *b = &p->bytes;
-    p->window =
-        writer_window(tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)),
-                      job->set.threads);
+    p->window = writer_window(
+        job, tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)));
     tgi_job_extra_bytes(job, t, b);
     if (!p->scratch.used) /* booked while that was open */
         b->decoder = job->source->ops->codec_bytes(job->source);

@@ -78,8 +78,9 @@ static void take_counts(mp4 *m, const box *b)
 {
     track *t = &m->now;
     const uint32_t second = number(m, b->at + 4), third = number(m, b->at + 8);
-    if (is(b, "hdlr"))
-        t->is_sound = third == 0x736f756e; /* soun */
+    if (is(b, "hdlr") &&
+        (third == 0x736f756e || third == 0x76696465)) /* a MOV has others, too */
+        t->is_sound = third == 0x736f756e;            /* soun, else vide */
     if (is(b, "stts"))
         t->uneven |= second != 1 || number(m, b->at + 12) != 1;
     if (is(b, "stsz") || is(b, "stz2"))

@@ -11,6 +11,7 @@ TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "gallery"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "fuzz"))
 from film_rows import rows_of  # noqa: E402
+from seeds import model, node, port  # noqa: E402
 
 WRONG = []
 SANITIZED = any(k in os.environ for k in ("ASAN_OPTIONS", "TSAN_OPTIONS"))  # its runtime's memory is another
@@ -30,6 +31,29 @@ def run(*words, **more):
 
 def sample(name):
     return os.path.join(FOLDER, name)
+
+
+def bytes_of(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def ffmpeg(*words):
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *words], check=True)
+
+
+def alpha_film(path, form):
+    """Five frames whose alpha rises from left to right."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1,format=rgba,geq=r='r(X,Y)':g='g(X,Y)':b='b(X,Y)':a='X*4'",
+           "-c:v", "ffv1", "-pix_fmt", form, path)
+
+
+def network(channels, name="same.onnx"):
+    """One that hands out what it gets."""
+    shape = ["N", channels, "H", "W"]
+    with open(name, "wb") as f:
+        f.write(model([node("Identity", ["x"], ["y"])], [], [port("x", shape)], [port("y", shape)]))
+    return name
 
 
 def in_folder(tests, *programs):

@@ -76,6 +76,17 @@ def more_samples_than_bytes():
     refused("packed.mov", HEAD + box(b"moov", box(b"cmov", bytes(40))), "compressed")
 
 
+def sound_of_a_mov_has_samples_of_a_tick():
+    """Its `minf` has a `hdlr` of its own, of where its data are."""
+    program = shutil.which("ffmpeg")
+    if program:
+        subprocess.run([program, "-v", "error", "-y", "-f", "lavfi", "-i", "color=size=16x16:rate=1:duration=720", "-f", "lavfi", "-i",
+                        "anullsrc=r=48000:cl=mono:d=720", "-c:v", "mjpeg", "-c:a", "pcm_u8", "long.mov"], check=True)
+        code, _, err, _ = call(TEGULA, "info", "long.mov")
+        expect(code == 0, f"720 s of sound: {code}: {err}")
+        os.unlink("long.mov")
+
+
 def tracks_are_counted():
     refused("65.mp4", film(*(track(i + 1, b"vide", 1) for i in range(65))), "65 tracks", "64")
     code, _, err, _ = call(TEGULA, "info", put("2000.mp4", film(*(track(i + 1, b"vide", 1) for i in range(2000)))))
@@ -133,6 +144,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         more_samples_than_bytes()
+        sound_of_a_mov_has_samples_of_a_tick()
         tracks_are_counted()
         no_other_file(other)
         program = shutil.which("ffmpeg")

@@ -5,15 +5,11 @@
 
 Chroma and alpha of a film of the same size are the same numbers; of one twice as large they are within one of linear
 interpolation in doubles. Luma is within its range (16 to 235) the same. 77: no samples, or no ffprobe and ffmpeg."""
-import os
-import signal
 import struct
-import subprocess
 import sys
-import time
 
-from film_help import TEGULA, expect, in_folder, run, sample
-from film_write import ffmpeg, network, pixels, probe
+from film_help import alpha_film, expect, ffmpeg, in_folder, network, run, sample
+from film_write import killed_runs_go_on, pixels, probe
 from seeds import blk, model, node, num, port  # noqa: E402
 
 
@@ -95,8 +91,7 @@ def of_a_larger_film_it_is_linear(film):
 
 
 def alpha_passes_by_too():
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1,format=rgba,geq=r='r(X,Y)':g='g(X,Y)':b='b(X,Y)':a='X*4'",
-           "-c:v", "ffv1", "-pix_fmt", "yuva420p", "a.mkv")
+    alpha_film("a.mkv", "yuva420p")
     the_rest_is_the_same("a.mkv", "o.mkv")
     code, _, err = run("run", "-m", network(1), "a.mkv", "-o", "o.mp4", "-y", "--normalize", "none", "--drop-alpha")
     expect(code == 0 and stored("o.mp4")[0] == "yuv420p", f"--drop-alpha: {code}: {err}")
@@ -111,37 +106,55 @@ def what_cannot_pass_by():
         for more in ((), ("--on", "each")):
             code, _, err = run(*words, *more)
             expect(code == 0, f"{film} {more}: {code}: {err}")
-    expect(pixels("o.mkv", "gbrp"), "no pixels")
+    code, _, err = run("run", "-m", network(1), sample("carphone_pristine.mp4"), "-o", "o.mkv", "-y", "--codec", "ffv1", "--pix-fmt", "bgr0")
+    expect(code == 64 and "--on each" in err, f"luma into RGB: {code}: {err}")
     write("rgb.mkv", "e.mkv", "--on", "each")
     expect(pixels("e.mkv", "gbrp") == pixels("rgb.mkv", "gbrp"), "each of red, green and blue is not what it was")
 
 
-def a_stopped_run_goes_on():
-    film = sample("carphone_pristine.mp4")
-    write(film, "whole.mov")
-    words = [TEGULA, "run", "-m", network(1), film, "-o", "stop.mov", "--normalize", "none", "--codec", "ffv1"]
-    stops = 0
-    for wait in (0.03, 0.06, 0.1, 0.15):
-        p = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(wait)
-        p.send_signal(signal.SIGKILL)
-        stops += p.wait() != 0
-        if os.path.exists("stop.mov"):
-            break
-    if not os.path.exists("stop.mov"):
-        code, _, err = run(*words[1:])
-        expect(code == 0, f"does not go on: {code}: {err}")
-    with open("stop.mov", "rb") as a, open("whole.mov", "rb") as b:
-        expect(a.read() == b.read(), f"after {stops} stops: other bytes")
+def grey_with_alpha_has_no_colour():
+    alpha_film("ya.mkv", "ya8")
+    code, _, err = run("run", "-m", network(1), "ya.mkv", "-o", "ya.mp4", "-y", "--normalize", "none", "--drop-alpha")
+    form, w, h = stored("ya.mp4") if code == 0 else ("none", 0, 0)
+    expect(form == "yuv420p", f"grey and alpha without alpha: {code}: {form}: {err}")
+    colours = {v for p in planes(pixels("ya.mp4", form), form, w, h)[0][1:] for v in p[2]} if form == "yuv420p" else ()
+    expect(colours and all(127 <= v <= 129 for v in colours), f"grey has colours {sorted(colours)[:5]}")
 
 
-def all_of_it(_):
+def of_a_part_it_is_that_part():
+    """--roi: the same chroma as of a film that is cut so, at the same size and at twice that."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x96:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "yuv444p", "p.mkv")
+    ffmpeg("-i", "p.mkv", "-vf", "crop=64:48:32:24:exact=1", "-c:v", "ffv1", "cut.mkv")
+    write("p.mkv", "roi.mkv", "--roi", "24:72,32:96")
+    want, got = (planes(pixels(f, "yuv444p"), "yuv444p", 64, 48)[0] for f in ("cut.mkv", "roi.mkv"))
+    expect([p[2] for p in got[1:]] == [p[2] for p in want[1:]], "--roi: other chroma")
+    write("p.mkv", "big.mkv", "--roi", "0:48,0:64", net=larger())
+    was, got = planes(pixels("p.mkv", "yuv444p"), "yuv444p", 128, 96)[0], planes(pixels("big.mkv", "yuv444p"), "yuv444p", 128, 96)[0]
+    off = max(abs(got[1][2][y * 128 + x] - sampled(was[1], (x + 0.5) / 2 - 0.5, (y + 0.5) / 2 - 0.5)) for y in range(0, 96, 5) for x in range(128))
+    expect(off <= 0.51, f"--roi twice as large: chroma is off by {off}")
+
+
+def the_place_of_chroma_counts():
+    """From the corner to the left: it moves by half a row."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "yuv420p10le", "-chroma_sample_location", "topleft", "t.mkv")
+    code, _, err = run("run", "-m", network(1), "t.mkv", "-o", "t.y4m", "-y", "--normalize", "none")
+    expect(code == 0, f"into a .y4m: {code}: {err}")
+    was, got = (planes(pixels(f, "yuv420p10le"), "yuv420p10le", 64, 48)[0] for f in ("t.mkv", "t.y4m"))
+    off = max(abs(got[1][2][y * 32 + x] - sampled(was[1], x, y + 0.25)) for y in range(24) for x in range(32))
+    expect(off <= 0.51, f"chroma that lies elsewhere is off by {off}")
+
+
+def all_of_it(rows):
     for film in ("carphone_pristine.mp4", "h264_10bit.mp4", "rot90.mov"):
         the_rest_is_the_same(sample(film), "o.mov")
     of_a_larger_film_it_is_linear(sample("carphone_pristine.mp4"))
     alpha_passes_by_too()
     what_cannot_pass_by()
-    a_stopped_run_goes_on()
+    grey_with_alpha_has_no_colour()
+    of_a_part_it_is_that_part()
+    the_place_of_chroma_counts()
+    row = next(r for r in rows if r["file"] == "carphone_pristine.mp4")
+    killed_runs_go_on(row, ".mov", 6, "--codec", "ffv1", channels=1)
 
 
 if __name__ == "__main__":

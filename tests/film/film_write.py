@@ -17,18 +17,10 @@ import subprocess
 import sys
 import time
 
-from film_help import SANITIZED, TEGULA, expect, in_folder, run, sample
-from seeds import model, node, port  # noqa: E402
+from film_help import SANITIZED, TEGULA, alpha_film, expect, ffmpeg, in_folder, network, run, sample
 
 ALL = "all" in sys.argv[4:]
 TAGS = ("sample_aspect_ratio", "color_range", "color_space", "color_transfer", "color_primaries", "width", "height")
-
-
-def network(channels, name="same.onnx"):
-    shape = ["N", channels, "H", "W"]
-    with open(name, "wb") as f:
-        f.write(model([node("Identity", ["x"], ["y"])], [], [port("x", shape)], [port("y", shape)]))
-    return name
 
 
 # ---- What others see -----------------------------------------------------------------------------------------------------
@@ -232,9 +224,9 @@ def pictures_hours_apart():
 # ---- Stops ---------------------------------------------------------------------------------------------------------------
 
 
-def killed_runs_go_on(row, out, kills, *words):
+def killed_runs_go_on(row, out, kills, *words, channels=3):
     film = sample(row["file"])
-    args = ["run", "-m", network(3), film, "--normalize", "none", *words]
+    args = ["run", "-m", network(channels), film, "--normalize", "none", *words]
     began = time.monotonic()
     expect(run(*args, "-o", "whole" + out, "-y")[0] == 0, "the undisturbed run")
     seconds, done = time.monotonic() - began, 0
@@ -260,6 +252,7 @@ def killed_runs_go_on(row, out, kills, *words):
         expect(f.read() == whole, f"{out}: other bytes after {done} kills")
     expect(not [n for n in os.listdir(".") if n.startswith("killed" + out + ".") and not n.endswith(".tegula.json")],
            f"{out}: something is left: {os.listdir('.')}")
+    expect(done, f"{out}: nothing was stopped")
     print(f"  {out}: {done} stops of {kills}", flush=True)
 
 
@@ -326,14 +319,9 @@ def what_is_refused():
     expect(got == 64 and "copy writes no films" in err, f"copy: {got}: {err}")
 
 
-def ffmpeg(*words):
-    subprocess.run(["ffmpeg", "-v", "error", "-y", *words], check=True)
-
-
 def alpha_is_kept_or_refused():
     """H.264 and VP9 have none: 65, or without on request; colours as they were. FFV1 keeps it."""
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1,format=rgba,geq=r='r(X,Y)':g='g(X,Y)':b='b(X,Y)':a='X*4'",
-           "-c:v", "ffv1", "-pix_fmt", "bgra", "a.mkv")
+    alpha_film("a.mkv", "bgra")
     words = ("run", "-m", network(4), "a.mkv", "-y", "--normalize", "none", "-o")
     for out, more in (("o.mp4", ()), ("o.webm", ())):
         code, _, err = run(*words, out, *more)

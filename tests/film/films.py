@@ -10,13 +10,8 @@ import re
 import struct
 import sys
 
-from film_help import SANITIZED, expect, in_folder, run, sample
+from film_help import SANITIZED, bytes_of, expect, in_folder, run, sample
 from seeds import blk, model, node, num, port  # noqa: E402
-
-
-def bytes_of(name):
-    with open(name, "rb") as f:
-        return f.read()
 
 
 def numbers_of(npy):

@@ -12,8 +12,8 @@ import signal
 import subprocess
 import sys
 
-from film_help import TEGULA, expect, in_folder, run, sample
-from film_write import killed_runs_go_on, network, pixels, stream, times
+from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
+from film_write import killed_runs_go_on, pixels, stream, times
 
 NO_PLUGIN = {"TEGULA_AV_PLUGIN": "/nowhere/libtegula_av.so"}
 SOURCE = ("-f", "lavfi", "-i", "testsrc=size=66x44:rate=30000/1001:duration=0.3")
@@ -24,15 +24,6 @@ KINDS = {"420jpeg": ("yuv420p", "center"), "420mpeg2": ("yuv420p", "left"), "420
          "422p12": ("yuv422p12le", ""), "444p12": ("yuv444p12le", ""), "420p14": ("yuv420p14le", ""), "420p16": ("yuv420p16le", ""),
          "422p16": ("yuv422p16le", ""), "444p16": ("yuv444p16le", ""), "mono10": ("gray10le", ""), "mono12": ("gray12le", ""),
          "mono16": ("gray16le", "")}
-
-
-def ffmpeg(*words):
-    subprocess.run(["ffmpeg", "-v", "error", "-y", *words], check=True)
-
-
-def bytes_of(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def head_of(path):
@@ -183,6 +174,12 @@ def piped(source, *words, **more):
     return r.returncode, r.stdout, r.stderr.decode()
 
 
+def nothing_less_when_strict():
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "ffv1", "-c:a", "flac", "snd.mkv")
+    code, _, err = run("run", "-m", network(3), "snd.mkv", "-o", "strict.y4m", "--normalize", "none", "--strict")
+    expect(code == 65 and "frames alone" in err and not os.path.exists("strict.y4m"), f"--strict with sound: {code}: {err}")
+
+
 def frames_through_pipes():
     """The bytes are those of files, whatever the cut; nothing else goes to standard output."""
     for kind in ("420jpeg", "444p10", "mono"):
@@ -229,6 +226,36 @@ def frames_come_as_they_are_done():
         rest = p.stdout.read()
         code = p.wait()
     expect(code == 0 and len(got) == first + 3 * size and len(got + rest) >= len(data) - 20, f"in time: {code}: {len(got)}, {len(rest)}")
+
+
+def any_film_goes_out():
+    """Into the pipe of what reads it: an H.264, a part of a film, frames that are chosen."""
+    film = sample("carphone_pristine.mp4")
+    for words in ((), ("--frames", "5:20"), ("--planes", "3-9"), ("--normalize", "percentile:1,99")):
+        words = ("-m", network(3), film, "-y", "--pix-fmt", "yuv444p", *(() if "--normalize" in words else ("--normalize", "none")), *words)
+        code, _, err = run("run", *words, "-o", "file.y4m")
+        p = subprocess.run([TEGULA, "run", *words, "-o", "-"], capture_output=True, check=False)
+        expect(code == 0 and p.returncode == 0 and p.stdout == bytes_of("file.y4m"), f"{words[4:]}: {code}, {p.returncode}: {err} {p.stderr[-300:]}")
+
+
+def luma_goes_through_pipes():
+    """With any number of threads, and while the input is silent: chroma of a frame is there until it is sent."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=32x32:rate=25:duration=8", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "small.y4m")
+    words = ("-m", network(1), "-q", "--normalize", "none")
+    expect(run("run", *words, "small.y4m", "-o", "luma.y4m", "-y")[0] == 0, "luma of a .y4m")
+    data, want = bytes_of("small.y4m"), bytes_of("luma.y4m")
+    for threads in ("1", "3", "4", "8"):
+        code, got, err = piped(data, "run", *words, "-", "-o", "-", "--threads", threads)
+        expect(code == 0 and got == want, f"luma with {threads} threads: {code}: {err[-300:]}")
+    first, size = data.index(b"FRAME"), len(b"FRAME\n") + 3 * 32 * 32
+    begin = want.index(b"FRAME")
+    with subprocess.Popen([TEGULA, "run", *words, "-", "-o", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+        p.stdin.write(data[:first + 6 * size])
+        p.stdin.flush()
+        got = p.stdout.read(begin + 5 * size)  # waits for ever where nothing comes
+        p.stdin.close()
+        got += p.stdout.read()
+    expect(p.returncode == 0 and got == want[:begin + 6 * size], f"luma in time: {p.returncode}: {len(got)}")
 
 
 def peak_of(pid):
@@ -365,7 +392,7 @@ def killed_pictures_go_on():
         if gone:
             os.unlink("kill/" + gone)
         code, _, err = run(*args, "-o", "kill/%05d.png")
-        expect(code in (0, 73) or gone, f"killed at operation {at}: {code}: {err}")
+        expect(code == 0 or (code == 73 and not gone), f"killed at operation {at}: {code}: {err}")
         if code == 0:
             expect(pictures_of("kill") == whole and bytes_of("kill/%05d.png.frames") == listed, f"killed at operation {at}: others")
             kept += sum(os.stat("kill/" + n).st_ino == i for n, i in there.items() if n != gone)
@@ -387,9 +414,12 @@ def all_of_it(rows):
     words_of_frames()
     damage()
     times_are_told()
+    nothing_less_when_strict()
     frames_through_pipes()
     a_network_of_films_in_a_pipeline()
     frames_come_as_they_are_done()
+    any_film_goes_out()
+    luma_goes_through_pipes()
     memory_is_flat()
     pipes_that_break()
     readers_that_leave()

@@ -1,0 +1,98 @@
+/* film_files.c - a picture for each frame as a job's output: which they are, and the list of them (job_film.h). */
+#include "engine/base/arith.h"
+#include "engine/job/job_film.h"
+#include "engine/job/job_open.h"
+#include "io/file_ops.h"
+#include "io/numbered.h"
+
+#include <stdio.h>
+
+/* The number of the first one: that of the first file that is read, where its name has one; else 1. */
+static int64_t first_number(const tg_job *job)
+{
+    tgi_numbered n;
+    const char *file = tgi_source_file(job->source, job->set.input, 0);
+    const int64_t number = file && tgi_numbered_find(job->set.input, &n)
+                               ? tgi_number_of(job->set.input, file)
+                               : -1;
+    return number < 0 ? 1 : number;
+}
+
+tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *err)
+{
+    tgi_film_out *o = &job->film->out;
+    tgi_frame_files *f = &job->film->files;
+    const tg_opts *opts = job->opts;
+    static const tgi_opt of_films[] = {TGI_OPT_PIX_FMT, TGI_OPT_FPS, TGI_OPT_CRF,
+                                       TGI_OPT_CODEC,   TGI_OPT_ON,  TGI_OPT_DROP_ALPHA,
+                                       TGI_OPT_STRICT};
+    const char *odd = NULL;
+    size_t n;
+    for (size_t i = 0; i < sizeof of_films / sizeof of_films[0]; i++)
+        if (tgi_opts_asked(opts, of_films[i]))
+            odd = tgi_option_table(&n)[of_films[i]].name;
+    if (odd)
+        return tgi_fail(err, TG_E_ARG, "%s: --%s is for films, and these are pictures",
+                        job->set.pictures, odd);
+    *f = (tgi_frame_files){.pattern = job->set.pictures,
+                           .first = first_number(job) + tgi_job_film_plane(job, 0) +
+                                    tgi_film_source_first(job->source),
+                           .frames = of->frames,
+                           .writer = tgi_picture_writer_for(job->set.pictures),
+                           .spec = {.height = of->height,
+                                    .width = of->width,
+                                    .samples = of->samples,
+                                    .dtype = of->dtype,
+                                    .axes = "YXS",
+                                    .shape = {of->height, of->width, of->samples},
+                                    .meta = &job->info->meta}};
+    tgi_err why = {0};
+    const tg_status st = f->writer->may(&f->spec, &why);
+    if (st != TG_OK)
+        return tgi_fail(err, st, "%s: %s", job->set.pictures, why.text);
+    *o = (tgi_film_out){.container = "pictures",
+                        .samples = of->samples,
+                        .frames = of->frames,
+                        .pictures = 1,
+                        .coding = {.segment = 1}};
+    o->frame_bytes = tgi_sat_mul(tgi_sat_mul((size_t)of->width, (size_t)of->height),
+                                 (size_t)of->samples * tgi_dtype_size(of->dtype));
+    o->bytes = tgi_sat_add(o->frame_bytes, f->writer->bytes(&f->spec));
+    o->disk =
+        1.05 * (double)o->frame_bytes * (double)of->frames / 2; /* counted twice: films are */
+    snprintf(o->text, sizeof o->text, "a %s for each frame, from number %lld on",
+             f->writer->name, (long long)f->first);
+    return TG_OK;
+}
+
+tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err)
+{
+    if (!job->film || !job->film->out.pictures)
+        return TG_OK;
+    const tgi_frame_files *f = &job->film->files;
+    const char *file;
+    for (int64_t i = 0; (file = tgi_source_file(job->source, job->set.input, i)); i++)
+        TGI_TRY(tgi_frames_spare(f, file, err));
+    return job->set.overwrite ? TG_OK : tgi_frames_are_new(f, err);
+}
+
+/* The list of the files, out of their records. */
+tg_status tgi_job_film_list(const tg_job *job, const tgi_journal *packets, int fd,
+                            const char *made, tgi_err *err)
+{
+    const tgi_frame_files *f = &job->film->files;
+    uint8_t record[TGI_FRAME_RECORD];
+    char line[4200];
+    uint64_t at = 0;
+    tg_status st = TG_OK;
+    for (int64_t k = 0; st == TG_OK && k < f->frames; k++) {
+        size_t n = 0;
+        st = tgi_journal_read_tile(packets, k, record, sizeof record, &n, err);
+        if (st == TG_OK)
+            n = tgi_frame_line(f, k, record, line, sizeof line);
+        if (st == TG_OK)
+            st = tgi_file_pwrite(fd, made, line, n, at, err);
+        at += n;
+    }
+    return st;
+}

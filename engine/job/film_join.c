@@ -1,0 +1,203 @@
+/* film_join.c - the file that is made of a film's packets, when each frame is shown in it, and what of the film that was
+ * read does not go with it (job_film.h). */
+#include "engine/base/arith.h"
+#include "engine/base/cancel.h"
+#include "engine/base/mem.h"
+#include "engine/job/job_film.h"
+#include "engine/job/job_open.h"
+#include "io/y4m.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct joining {
+    tg_job *job;
+    const tgi_journal *packets;
+    void *room;
+    size_t room_bytes;
+    int delay;
+} joining;
+
+static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
+{
+    const joining *w = user;
+    return tgi_film_packet(w->packets, i, w->room, w->room_bytes, out, err);
+}
+
+/* All frames of a film, in their order. */
+static int is_whole(const tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    return from && !job->map.planes.n && from->frames == job->film->out.frames &&
+           !tgi_opts_str(job->opts, TGI_OPT_FPS);
+}
+
+/* When the film begins: as the one that was read, but for some of its frames alone, and where its times
+ * count from when a station went on air. */
+static int64_t origin_of(const tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (!from || !from->has_times || tgi_opts_str(job->opts, TGI_OPT_FPS))
+        return 0;
+    const int on_air =
+        strcmp(from->container, "mpegts") == 0 || strcmp(from->container, "mpeg") == 0;
+    return on_air || !is_whole(job) || tgi_film_source_is_part(job->source)
+               ? tgi_film_source_time(job->source, tgi_job_film_plane(job, 0))
+               : 0;
+}
+
+static int64_t time_of(void *user, int64_t k)
+{
+    const tg_job *job = ((const joining *)user)->job;
+    const int64_t n = job->film->out.frames;
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (!from || !from->has_times || tgi_opts_str(job->opts, TGI_OPT_FPS))
+        return k; /* each frame a tick */
+    return (k < n ? tgi_film_source_time(job->source, tgi_job_film_plane(job, k))
+                  : tgi_film_source_time(job->source, tgi_job_film_plane(job, n - 1) + 1)) -
+           origin_of(job);
+}
+
+/* Something does not go with the film: in words. */
+static void leave_out(tg_job *job, const char *fmt, ...) TGI_PRINTF(2, 3);
+static void leave_out(tg_job *job, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    job->film->left_out++;
+    tgi_job_warn(job, "%s", text);
+}
+
+static void dropped(void *user, const char *what)
+{
+    tg_job *job = ((const joining *)user)->job;
+    leave_out(job, "%s: %s: it is left out", job->set.output, what);
+}
+
+static tgi_av_join join_of(const joining *w, int fd)
+{
+    const tg_job *job = w->job;
+    const tgi_film_out *f = &job->film->out;
+    const int part = is_whole(job) && tgi_film_source_is_part(job->source);
+    return (tgi_av_join){.fd = fd,
+                         .container = f->container,
+                         .coding = &f->coding,
+                         .from = is_whole(job) ? job->set.input : NULL,
+                         .frames = f->frames,
+                         .delay = w->delay,
+                         .time_base = f->time_base,
+                         .origin = origin_of(job),
+                         .begin = part ? tgi_film_source_time(job->source, 0) : 0,
+                         .until = part ? tgi_film_source_time(job->source, f->frames) : 0,
+                         .rotation = f->pixels.rotation,
+                         .flipped = f->pixels.flipped,
+                         .user = (void *)(uintptr_t)w,
+                         .packet = packet,
+                         .time = time_of,
+                         .dropped = dropped,
+                         .cancelled = tgi_cancel_signal};
+}
+
+/* Frames are not all shown as long. */
+static int varies(const tgi_source *s)
+{
+    const tgi_av_info *i = tgi_film_source_info(s);
+    int64_t least = INT64_MAX, most = 0;
+    if (!i || strcmp(i->container, TGI_Y4M_CONTAINER) == 0)
+        return 0;
+    for (int64_t k = 1; i->has_times && k < i->frames; k++) {
+        const int64_t by = tgi_film_source_time(s, k) - tgi_film_source_time(s, k - 1);
+        least = tgi_min(least, by);
+        most = tgi_max(most, by);
+    }
+    return most > least + 2; /* a coarse clock rounds */
+}
+
+/* A YUV4MPEG2 has one rate, and nothing but frames. */
+static void tell_of_y4m(tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    const tgi_av_ratio rate = job->film->out.coding.rate;
+    if (strcmp(job->film->out.container, TGI_Y4M_CONTAINER) != 0 || !from)
+        return;
+    if (varies(job->source) && !tgi_opts_str(job->opts, TGI_OPT_FPS))
+        leave_out(job,
+                  "%s: frames of %s are shown at times of their own, and a .y4m has one "
+                  "rate: %.6g frames a second, their mean",
+                  job->set.output, job->set.input, (double)rate.num / (double)rate.den);
+    if (is_whole(job) && from->n_streams > 1)
+        leave_out(job, "%s: a .y4m has frames alone: the other tracks of %s are left out",
+                  job->set.output, job->set.input);
+}
+
+/* What the film that is written will not have of the one that was read. */
+tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
+{
+    const joining w = {.job = job};
+    const tgi_av_join j = join_of(&w, -1);
+    if (job->film->out.note[0])
+        tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
+    if (!j.from && tgi_film_source_info(job->source))
+        leave_out(job, "%s: %s of %s: its other tracks are left out", job->set.output,
+                  tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times" : "only some frames",
+                  job->set.input);
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (from && from->light)
+        leave_out(job,
+                  "%s: what frames of %s tell a display of their light (HDR mastering display, "
+                  "light levels) is left out",
+                  job->set.output, job->set.input);
+    tell_of_y4m(job);
+    TGI_TRY(job->film->out.ops->join_look(&j, err));
+    if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || !job->film->left_out)
+        return TG_OK;
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "%s: --strict, and it would not have all of %s: the warnings say what",
+                    job->set.output, job->set.input);
+}
+
+static tg_status join_packets(joining *w, int fd, const char *made, tgi_err *err)
+{
+    TGI_TRY(
+        tgi_film_measure(w->packets, w->job->film->out.frames, &w->room_bytes, &w->delay, err));
+    w->room = tgi_malloc(TGI_TAG_IO, w->room_bytes);
+    if (!w->room)
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for a frame", made);
+    const tgi_av_join j = join_of(w, fd);
+    const tg_status st = w->job->film->out.ops->join(&j, err);
+    tgi_free(w->room);
+    return st;
+}
+
+static tg_status make(void *arg, const char *partial, const char *made, tgi_err *err)
+{
+    joining *w = arg;
+    tgi_part to = TGI_PART_CLOSED;
+    const tgi_part_spec part = {
+        .path = made, .ending = "", .bytes = TGI_PART_GROWS, .replace = 1, .at_once = 1};
+    (void)partial;
+    tg_status st = tgi_part_create(&part, &to, err);
+    if (st == TG_OK)
+        st = w->job->set.pictures ? tgi_job_film_list(w->job, w->packets, to.fd, made, err)
+                                  : join_packets(w, to.fd, made, err);
+    if (st == TG_E_NO_SPACE || st == TG_E_IO) {
+        const tgi_err why = *err;
+        st = tgi_fail(err, st, "%.200s: %.200s: make room, then run the same command again",
+                      made, why.text);
+    }
+    if (st == TG_OK)
+        st = tgi_part_sync(&to, err);
+    to.keep = st == TG_OK; /* the journal gives it its name */
+    tgi_part_drop(&to);
+    return st;
+}
+
+tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err)
+{
+    joining w = {.job = job, .packets = packets};
+    return job->film ? tgi_journal_make(packets, make, &w, err) : TG_OK;
+}
