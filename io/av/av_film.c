@@ -36,6 +36,7 @@ struct tgi_av_film {
     int stream;
     int ended;  /* the decoder was told that no packet follows */
     int marred; /* parts of a frame were made up or are missing, and no later one began anew */
+    int64_t marred_at; /* when a packet that was refused is decoded */
     packet *packets;
     size_t n_packets, room;
     int64_t *shown; /* times of the frames, sorted; NULL: there are none */
@@ -101,6 +102,7 @@ static tg_status begin(tgi_av_film *f, tgi_err *err)
             (int)i == f->stream ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     f->next = 0;
     f->ended = f->marred = 0;
+    f->marred_at = AV_NOPTS_VALUE;
     return open_decoder(f, err);
 }
 
@@ -119,6 +121,8 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
         }
         const int ours = f->packet->stream_index == f->stream;
         r = ours ? avcodec_send_packet(f->decoder, f->packet) : 0;
+        if (r < 0)
+            f->marred_at = f->packet->dts;
         av_packet_unref(f->packet);
         if (r == AVERROR(ENOMEM))
             return tgi_av_failed(&f->in, r, "the film's decoder", err);
@@ -130,12 +134,17 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
     }
 }
 
-/* What was made up goes on in the frames that are made of it, up to one that needs no other. */
+/* What was made up goes on in the frames that are made of it, up to one that needs no other. One that was sent before
+ * the packet that was refused, and is shown now, begins nothing anew. */
 static void note_damage(tgi_av_film *f)
 {
     const AVFrame *p = f->frame;
-    if (p->key_frame || p->pict_type == AV_PICTURE_TYPE_I)
+    const int before = f->marred_at != AV_NOPTS_VALUE && p->pkt_dts != AV_NOPTS_VALUE &&
+                       p->pkt_dts < f->marred_at;
+    if ((p->key_frame || p->pict_type == AV_PICTURE_TYPE_I) && !before) {
         f->marred = 0;
+        f->marred_at = AV_NOPTS_VALUE;
+    }
     f->marred |= p->decode_error_flags != 0 || (p->flags & AV_FRAME_FLAG_CORRUPT) != 0;
 }
 
@@ -158,6 +167,7 @@ static tg_status decode(tgi_av_film *f, int *there, tgi_err *err)
         if (r != AVERROR(EAGAIN)) {
             f->refused++;
             f->marred = 1;
+            f->marred_at = AV_NOPTS_VALUE;
             continue;
         }
         if (f->ended)
@@ -463,6 +473,7 @@ static tg_status jump(tgi_av_film *f, const packet *key, tgi_err *err)
         return begin(f, err);
     avcodec_flush_buffers(f->decoder);
     f->ended = f->marred = 0;
+    f->marred_at = AV_NOPTS_VALUE;
     f->next = -1;
     return TG_OK;
 }
