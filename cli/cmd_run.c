@@ -4,12 +4,29 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The film itself goes to standard output. */
 static bool is_piped(const cli *c)
 {
     const char *out = tg_opts_get(c->opts, "output");
     return out && strcmp(out, "-") == 0;
+}
+
+/* A file of the run's own that is standard output; NULL: none is. */
+static const char *other_on_stdout(const cli *c)
+{
+    static const char *const names[] = {"log", "trace", "plot"};
+    struct stat out, file;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *path = tg_opts_get(c->opts, names[i]);
+        if (path && (strcmp(path, "-") == 0 ||
+                     (fstat(STDOUT_FILENO, &out) == 0 && stat(path, &file) == 0 &&
+                      out.st_dev == file.st_dev && out.st_ino == file.st_ino)))
+            return names[i];
+    }
+    return NULL;
 }
 
 static void announce(const tg_plan_info *p)
@@ -118,6 +135,9 @@ tg_status cli_cmd_run(cli *c)
         c->json = false; /* nor does this error go there */
         st = cli_fail(c, TG_E_ARG, "--json writes to standard output, and so does -o -");
     }
+    const char *other = is_piped(c) ? other_on_stdout(c) : NULL;
+    if (st == TG_OK && other)
+        st = cli_fail(c, TG_E_ARG, "--%s writes to standard output, and so does -o -", other);
     if (st == TG_OK)
         st = tg_job_open(c->ctx, c->opts, &job);
     c->opened = st == TG_OK;

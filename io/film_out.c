@@ -149,10 +149,15 @@ static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
         return tgi_fail(err, TG_E_ARG, "--pix-fmt %s: %s has no such frames; %s is the nearest",
                         wish->form, o->coding.codec, f->name);
     const int lies = of->from && turns && of->from->rotation % 180; /* stored on its side */
-    if (!wish->form && !lossless &&
+    if (!wish->form &&
         halves_odd(f, lies ? of->height : of->width, lies ? of->width : of->height)) {
-        TGI_TRY(o->ops->form_for(
-            o->coding.codec, of->dtype == TG_DTYPE_U16 ? "yuv444p10le" : "yuv444p", f, err));
+        TGI_TRY(o->ops->form_for(o->coding.codec,
+                                 of->dtype == TG_DTYPE_U16 ? (f->has_alpha ? "yuva444p16le"
+                                                              : lossless   ? "yuv444p16le"
+                                                                           : "yuv444p10le")
+                                 : f->has_alpha            ? "yuva444p"
+                                                           : "yuv444p",
+                                 f, err));
         note(o, "an odd number of rows or columns: stored as %s, which not every player takes",
              f->name);
     }

@@ -68,6 +68,8 @@ tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
 /* The film's own number of its frame 0; 1: not all of the film's frames are read. */
 int64_t tgi_film_source_first(const tgi_source *s);
 int tgi_film_source_is_part(const tgi_source *s);
+/* 1: the film's last frame is read. */
+int tgi_film_source_has_last(const tgi_source *s);
 /* 1: it comes through a pipe (y4m.h): in order, once, and nobody knows how many frames. */
 int tgi_film_source_is_stream(const tgi_source *s);
 /* Frames that came when it ended; -1: it did not, or is none such. */

@@ -8,12 +8,14 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
+#include "io/bytes.h"
 #include "io/file_ops.h"
 #include "io/film_cut.h"
 #include "io/film_kept.h"
 #include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/io_formats.h"
+#include "io/rfile.h"
 #include "io/y4m.h"
 
 #include <pthread.h>
@@ -36,6 +38,7 @@ typedef struct film {
     tgi_image_info info;
     tgi_held held;
     int stream;           /* it comes through a pipe */
+    int64_t empty;        /* frames that an AVI counts and that have no picture */
     char axes[16];        /* as somebody says they are; "": nobody does */
     pthread_mutex_t lock; /* of all that decodes */
     tgi_film_kept kept;
@@ -163,8 +166,14 @@ static tg_status fill_info(film *f, tgi_err *err)
         i->meta.time_increment = (double)a->rate.den / (double)a->rate.num;
     char losses[96];
     tell_losses(a, losses, sizeof losses);
+    char held[80] = "";
+    if (f->empty)
+        snprintf(held, sizeof held, "; %lld of its frames hold the one before by empty chunks",
+                 (long long)f->empty);
     const char *const parts[] = {
-        losses, f->pixels.assumed[0] ? "; what the film does not say is assumed: " : "",
+        losses,
+        held,
+        f->pixels.assumed[0] ? "; what the film does not say is assumed: " : "",
         f->pixels.assumed,
         a->interlaced == 1 ? "; interlaced, so a frame has the rows of two moments" : "",
         a->has_times ? "" : "; frames have no times"};
@@ -178,9 +187,28 @@ static tg_status fill_info(film *f, tgi_err *err)
     return f->axes[0] ? tgi_image_relabel(i, f->axes, err) : TG_OK;
 }
 
-static tg_status check_declared(const tgi_av_info *a, tgi_err *err)
+/* An AVI that is as long as it says it is. It may hold a frame longer by an empty chunk, which its header counts. */
+static int is_all_of_an_avi(const film *f)
 {
+    const tgi_av_info *a = f->ops->info(f->film);
+    uint8_t head[8];
+    tgi_rfile file;
+    tgi_err none = {0};
+    if (strcmp(a->container, "avi") != 0 || tgi_rfile_open(f->held.path, &file, &none) != TG_OK)
+        return 0;
+    const int whole = tgi_rfile_read(&file, 0, head, sizeof head, &none) == TG_OK &&
+                      file.size >= 8 + (uint64_t)tgi_load32(head + 4, false);
+    tgi_rfile_close(&file);
+    return whole;
+}
+
+static tg_status check_declared(film *f, tgi_err *err)
+{
+    const tgi_av_info *a = f->ops->info(f->film);
     if (a->declared_frames <= a->frames + a->hidden)
+        return TG_OK;
+    f->empty = is_all_of_an_avi(f) ? a->declared_frames - a->frames - a->hidden : 0;
+    if (f->empty)
         return TG_OK;
     return tgi_fail(err, TG_E_FORMAT,
                     "the film's header declares %lld frames, %lld are there: it is cut",
@@ -256,7 +284,7 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
         return tgi_fail(err, TG_E_NOT_FOUND, "no such file");
     f->info.file_bytes = (uint64_t)f->held.was.size;
     TGI_TRY(f->ops->open(path, &how, &f->film, err));
-    TGI_TRY(check_declared(f->ops->info(f->film), err));
+    TGI_TRY(check_declared(f, err));
     TGI_TRY(cut(f, &o->cut, err));
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
     size_frames(f);
@@ -466,6 +494,13 @@ int tgi_film_source_is_part(const tgi_source *s)
 {
     const film *f = (const film *)s;
     return tgi_film_source_info(s) && f->said.frames < f->ops->info(f->film)->frames;
+}
+
+int tgi_film_source_has_last(const tgi_source *s)
+{
+    const film *f = (const film *)s;
+    return tgi_film_source_info(s) &&
+           f->first + f->said.frames == f->ops->info(f->film)->frames;
 }
 
 static int film_held(const tgi_source *s, int64_t i, tgi_held *out)

@@ -73,6 +73,12 @@ tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err)
     const char *file;
     for (int64_t i = 0; (file = tgi_source_file(job->source, job->set.input, i)); i++)
         TGI_TRY(tgi_frames_spare(f, file, err));
+    static const tgi_opt others[] = {TGI_OPT_MODEL, TGI_OPT_STATS, TGI_OPT_DESCRIPTOR,
+                                     TGI_OPT_LOG,   TGI_OPT_PLOT,  TGI_OPT_TRACE,
+                                     TGI_OPT_CONFIG};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if ((file = tgi_opts_str(job->opts, others[i])))
+            TGI_TRY(tgi_frames_spare(f, file, err));
     return job->set.overwrite ? TG_OK : tgi_frames_are_new(f, err);
 }
 

@@ -29,7 +29,8 @@ static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
 static int is_whole(const tg_job *job)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    return from && !job->map.planes.n && from->frames == job->film->out.frames &&
+    return from && (from->has_times || !tgi_film_source_is_part(job->source)) &&
+           !job->map.planes.n && from->frames == job->film->out.frames &&
            !tgi_opts_str(job->opts, TGI_OPT_FPS);
 }
 
@@ -92,7 +93,10 @@ static tgi_av_join join_of(const joining *w, int fd)
                          .time_base = f->time_base,
                          .origin = origin_of(job),
                          .begin = part ? tgi_film_source_time(job->source, 0) : 0,
-                         .until = part ? tgi_film_source_time(job->source, f->frames) : 0,
+                         .until = !part ? 0
+                                  : tgi_film_source_has_last(job->source)
+                                      ? INT64_MAX
+                                      : tgi_film_source_time(job->source, f->frames),
                          .rotation = f->pixels.rotation,
                          .flipped = f->pixels.flipped,
                          .user = (void *)(uintptr_t)w,
@@ -141,16 +145,21 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
     const tgi_av_join j = join_of(&w, -1);
     if (job->film->out.note[0])
         tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
-    if (!j.from && tgi_film_source_info(job->source))
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (!j.from && from && from->n_streams > 1)
         leave_out(job, "%s: %s of %s: its other tracks are left out", job->set.output,
                   tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times" : "only some frames",
                   job->set.input);
-    const tgi_av_info *from = tgi_film_source_info(job->source);
     if (from && from->light)
         leave_out(job,
                   "%s: what frames of %s tell a display of their light (HDR mastering display, "
                   "light levels) is left out",
                   job->set.output, job->set.input);
+    if (from && from->interlaced == 1)
+        leave_out(
+            job, "%s: frames of %s have the rows of two moments, and this film does not say so",
+            job->set.output, job->set.input);
+    job->film->left_out += job->map.left_out != 0; /* alpha: told already */
     tell_of_y4m(job);
     TGI_TRY(job->film->out.ops->join_look(&j, err));
     if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || !job->film->left_out)

@@ -39,6 +39,12 @@ int tgi_job_wants_pipe(const tg_job *job)
 
 tg_status tgi_job_film_check_stream(const tg_job *job, tgi_err *err)
 {
+    if (tgi_film_source_is_stream(job->source) && job->graph->spatial == 3)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s: its frames come once, through a pipe, and the network takes volumes "
+            "of nobody knows how many: write it to a file first",
+            job->set.input);
     const char *by = tgi_normalize_needs_stats(&job->set.normalize) ? "--normalize"
                      : tgi_opts_str(job->opts, TGI_OPT_PLANES)      ? "--planes"
                      : tgi_opts_str(job->opts, TGI_OPT_AXES)        ? "--axes"
@@ -88,8 +94,10 @@ static const char *why_not_luma(const tg_job *job, const tgi_av_info *from)
         return "the film is not stored as luma and chroma";
     if (is_turned_out(job, from))
         return "its frames are turned for viewing, which only .mp4 and .mov say";
-    if ((from->rotation || from->flipped) && tgi_opts_str(job->opts, TGI_OPT_ROI))
-        return "its frames are turned for viewing, and --roi is of what is seen";
+    if ((from->rotation || from->flipped) &&
+        (tgi_opts_str(job->opts, TGI_OPT_ROI) || job->set.raw_size))
+        return "its frames are turned for viewing, and --roi and --raw-size are of what is "
+               "seen";
     return job->graph->spatial == 3 ? "the network takes volumes" : NULL;
 }
 
@@ -101,7 +109,12 @@ tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
     const tgi_graph *g = job->graph;
-    const int asked = tgi_opts_given(job->opts, TGI_OPT_ON);
+    const int asked =
+        tgi_opts_given(job->opts, TGI_OPT_ON) && tgi_opts_choice(job->opts, TGI_OPT_ON) == 0;
+    if (asked && from && (g->n_in != 1 || channels_of(&g->in[0]) != 1))
+        return tgi_fail(err, TG_E_ARG,
+                        "--on luma: the network does not take one channel: leave "
+                        "it out");
     if (!from || !tgi_job_wants_film(job) || job->set.pictures ||
         tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 || g->n_in != 1 ||
         channels_of(&g->in[0]) != 1 || channels_of(&g->out[0]) > 1)
@@ -146,7 +159,7 @@ static int planes_of_frame(const tg_job *job)
 static tg_status check_frames(const tg_job *job, tgi_err *err)
 {
     const tgi_mapping *m = &job->map;
-    const int64_t n = planes_of_frame(job) * (m->out_samples ? m->out_channels : 1);
+    const int64_t n = m->out_channels * (m->loops_samples ? planes_of_frame(job) : 1);
     if (tgi_film_source_is_luma(job->source) && n != 1)
         return tgi_fail(err, TG_E_ARG,
                         "%s: the network makes %lld channels of luma: give --on each",
@@ -214,8 +227,15 @@ tg_status tgi_job_film_rest(void *user, int64_t k, const tgi_av_blank *to, tgi_e
     tgi_film_bypass how = {.to = job->film->out.pixels};
     for (int a = 0; a < 2; a++) {
         const int seen = lies ? 2 - a : 1 + a;
-        how.scale[a] = (double)m->extent[seen] / (double)m->out_extent[seen];
-        how.origin[a] = (double)m->origin[seen];
+        const tgi_fit *f =
+            &m->fit[seen]; /* place.h: output pixel 0 lies `lead` pixels inside */
+        const double by = f->place.up > 0
+                              ? (double)f->place.down / (double)f->place.up
+                              : (double)m->extent[seen] / (double)m->out_extent[seen];
+        how.scale[a] = by;
+        how.origin[a] = (double)m->origin[seen] +
+                        (f->place.up > 0 ? (double)(f->crop + f->place.lead) * by : 0) -
+                        (double)(f->place.up > 0 ? f->before : 0);
     }
     return tgi_film_source_put(job->source, tgi_job_film_plane(job, k), &how, to, err);
 }

@@ -12,6 +12,7 @@
 #include "engine/out/commit.h"
 #include "engine/out/pipe.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct run {
@@ -87,6 +88,18 @@ static tgi_range turn(void *user, int64_t item, const tgi_range core[3], const i
 
 /* ---- Steps ------------------------------------------------------------------------------- */
 
+/* A file that is read and written at once has frames of both. */
+static tg_status check_stdout(const tg_job *job, tgi_err *err)
+{
+    tgi_held in;
+    struct stat st;
+    if (!job->source || !tgi_source_held(job->source, 0, &in) ||
+        fstat(STDOUT_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || st.st_dev != in.was.dev ||
+        st.st_ino != in.was.ino)
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG, "-o -: standard output is the input, %s", job->set.input);
+}
+
 static tg_status begin(tgi_run *all, int *done, tgi_err *err)
 {
     run *r = (run *)all;
@@ -94,6 +107,7 @@ static tg_status begin(tgi_run *all, int *done, tgi_err *err)
     all->end = (tgi_pass_end){
         .user = r, .store = store_rows, .stop = check_stop, .tick = tick, .turn = turn};
     all->check_tick = check_tick;
+    TGI_TRY(check_stdout(all->job, err));
     TGI_TRY(tgi_pipe_open_stdout(&r->fd, err));
     r->fd++;
     if (!all->job->plan.valid)

@@ -7,7 +7,9 @@
 #include "io/file_ops.h"
 #include "io/numbered.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,24 +113,37 @@ tg_status tgi_frames_are_new(const tgi_frame_files *f, tgi_err *err)
     return TG_OK;
 }
 
-/* What lies in the same folder under the name of a frame. A name that is given to another file takes nothing from what
- * links lead to. */
+/* Where a path leads to has its folder here. */
+static int folder_of(const char *path, struct stat *st)
+{
+    char folder[PATH_ROOM];
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    if (n >= sizeof folder)
+        return 0;
+    memcpy(folder, path, n);
+    folder[n] = 0;
+    return stat(n ? folder : ".", st) == 0;
+}
+
+/* What lies, or will lie, in the same folder under the name of a frame; links are followed. */
 tg_status tgi_frames_spare(const tgi_frame_files *f, const char *path, tgi_err *err)
 {
     char ours[PATH_ROOM];
     struct stat a, b;
-    const int64_t number = tgi_number_of(f->pattern, path);
-    if (number < f->first || number >= f->first + f->frames)
-        return TG_OK;
-    TGI_TRY(name_of(f, number - f->first, ours, err));
-    if (lstat(ours, &a) != 0 || lstat(path, &b) != 0 || a.st_dev != b.st_dev ||
-        a.st_ino != b.st_ino)
-        return TG_OK;
-    return tgi_fail(
-        err, TG_E_ARG,
-        "%s: a frame of the output would be the input itself, which is never replaced: "
-        "choose another name",
-        ours);
+    char full[PATH_MAX];
+    const char *real = realpath(path, full);
+    real = real ? real : path; /* it is not there yet */
+    const int64_t number = tgi_number_of(f->pattern, real);
+    int same = number >= f->first && number < f->first + f->frames;
+    if (same)
+        same = name_of(f, number - f->first, ours, err) == TG_OK && folder_of(ours, &a) &&
+               folder_of(real, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return !same ? TG_OK
+                 : tgi_fail(err, TG_E_ARG,
+                            "%s: a frame of the output would have this name, and it is never "
+                            "replaced: choose another name",
+                            path);
 }
 
 size_t tgi_frame_line(const tgi_frame_files *f, int64_t k,

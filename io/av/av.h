@@ -129,7 +129,7 @@ typedef struct tgi_av_join {
     int64_t
         origin; /* taken off the times of the other tracks, in ticks of time_base; off `time`, too */
     /* Of the other tracks and chapters only what is shown in [begin, until), in ticks of time_base before
-     * `origin` is taken off; both 0: all. */
+     * `origin` is taken off; both 0: all; until INT64_MAX: to the end. */
     int64_t begin, until;
     int rotation,
         flipped; /* for viewing, as in tgi_av_info; only where the container says it */

@@ -14,6 +14,7 @@
 #include "io/av/av_input.h"
 #include "io/av/av_inside.h"
 
+#include <libavutil/crc.h>
 #include <libavutil/display.h>
 #include <libavutil/pixdesc.h>
 #include <math.h>
@@ -37,6 +38,7 @@ struct tgi_av_film {
     int ended;  /* the decoder was told that no packet follows */
     int marred; /* parts of a frame were made up or are missing, and no later one began anew */
     int64_t marred_at; /* when a packet that was refused is decoded */
+    int broken;        /* the last packet's own checksum does not hold */
     packet *packets;
     size_t n_packets, room;
     int64_t *shown; /* times of the frames, sorted; NULL: there are none */
@@ -106,6 +108,25 @@ static tg_status begin(tgi_av_film *f, tgi_err *err)
     return open_decoder(f, err);
 }
 
+/* Slices of FFV1 end in their length and a checksum, of which the decoder tells nobody but its log; they are the packet,
+ * from its end to its beginning. Source: RFC 9043, sections 4.9.1 and 4.9.3. */
+#define SLICE_END 8 /* 3 length, 1 error status, 4 checksum */
+static int has_broken_slice(const AVPacket *p)
+{
+    const AVCRC *table = av_crc_get_table(AV_CRC_32_IEEE);
+    int64_t end = p->size;
+    int broken = 0;
+    while (end > SLICE_END) {
+        const uint8_t *last = p->data + end - SLICE_END;
+        const int64_t n = ((int64_t)last[0] << 16 | last[1] << 8 | last[2]) + SLICE_END;
+        if (n > end)
+            return 0; /* it has no such ends */
+        broken |= av_crc(table, 0, p->data + end - n, (size_t)n) != 0;
+        end -= n;
+    }
+    return end == 0 && broken;
+}
+
 /* The next packet of the film into the decoder. 0: there was none. */
 static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
 {
@@ -123,6 +144,9 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
         r = ours ? avcodec_send_packet(f->decoder, f->packet) : 0;
         if (r < 0)
             f->marred_at = f->packet->dts;
+        if (ours)
+            f->broken = f->decoder->codec_id == AV_CODEC_ID_FFV1 && f->packet->size &&
+                        has_broken_slice(f->packet);
         av_packet_unref(f->packet);
         if (r == AVERROR(ENOMEM))
             return tgi_av_failed(&f->in, r, "the film's decoder", err);
@@ -145,7 +169,8 @@ static void note_damage(tgi_av_film *f)
         f->marred = 0;
         f->marred_at = AV_NOPTS_VALUE;
     }
-    f->marred |= p->decode_error_flags != 0 || (p->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+    f->marred |=
+        f->broken || p->decode_error_flags != 0 || (p->flags & AV_FRAME_FLAG_CORRUPT) != 0;
 }
 
 /* The next frame that is shown. *there 0: the film is over. */

@@ -211,7 +211,13 @@ static int is_of_the_container(const joining *w, const AVStream *s)
 {
     return s->codecpar->codec_type == AVMEDIA_TYPE_DATA &&
            (s->codecpar->codec_tag == MKTAG('t', 'm', 'c', 'd') ||
-            (s->codecpar->codec_id == AV_CODEC_ID_BIN_DATA && w->in.container->nb_chapters));
+            (s->codecpar->codec_tag == MKTAG('t', 'e', 'x', 't') &&
+             w->in.container->nb_chapters));
+}
+
+static int is_part(const joining *w)
+{
+    return w->j->begin != w->j->until;
 }
 
 static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_err *err)
@@ -220,12 +226,17 @@ static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_er
     const AVOutputFormat *f = w->out->oformat;
     const int cover = (from->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
     *index = -1;
+    if (is_of_the_container(w, from)) /* its muxer makes it of the chapters, again */
+        return TG_OK;
+    if (is_part(w) && from->codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !cover) {
+        leave_out(w, from, "a part of it would begin amid frames that need others");
+        return TG_OK;
+    }
     if (avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1 ||
         (cover && strcmp(f->name, "mp4") != 0) || !takes(w, from)) {
         snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
                  cover ? " as a cover" : "");
-        if (!is_of_the_container(w, from))
-            leave_out(w, from, why);
+        leave_out(w, from, why);
         return TG_OK;
     }
     AVStream *s = avformat_new_stream(w->out, NULL);
@@ -244,12 +255,9 @@ static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_er
 /* Ticks of the film, of a track whose ticks are `base`. */
 static int64_t of_film(const joining *w, int64_t ticks, AVRational base)
 {
+    if (ticks == INT64_MAX) /* to the end */
+        return ticks;
     return av_rescale_q(ticks, tgi_av_rational(w->j->time_base), base);
-}
-
-static int is_part(const joining *w)
-{
-    return w->j->begin != w->j->until;
 }
 
 /* In the part's own time, and within it. 0: it is not in the part. */

@@ -134,6 +134,19 @@ def of_a_part_it_is_that_part():
     expect(off <= 0.51, f"--roi twice as large: chroma is off by {off}")
 
 
+def a_frame_that_shrinks_is_cut():
+    """--raw-size of a network without borders: chroma of what is left."""
+    tensor = b"".join(num(1, d) for d in (1, 1, 5, 5)) + num(2, 1) + blk(8, "w") + blk(9, struct.pack("<25f", *(float(k == 12) for k in range(25))))
+    shape = ["N", 1, "H", "W"]
+    with open("shrink.onnx", "wb") as f:
+        f.write(model([node("Conv", ["x", "w"], ["y"], kernel_shape=[5, 5])], [tensor], [port("x", shape)], [port("y", ["N", 1, "H2", "W2"])]))
+    ffmpeg("-i", "p.mkv", "-vf", "crop=124:92:2:2:exact=1", "-c:v", "ffv1", "cut.mkv")
+    for words, film, w, h in ((("--raw-size",), "cut.mkv", 124, 92), ((), "p.mkv", 128, 96)):
+        write("p.mkv", "less.mkv", *words, net="shrink.onnx")
+        want, got = (planes(pixels(f, "yuv444p"), "yuv444p", w, h)[0] for f in (film, "less.mkv"))
+        expect([p[2] for p in got[1:]] == [p[2] for p in want[1:]], f"a network without borders {words}: other chroma")
+
+
 def the_place_of_chroma_counts():
     """From the corner to the left: it moves by half a row."""
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "yuv420p10le", "-chroma_sample_location", "topleft", "t.mkv")
@@ -152,6 +165,7 @@ def all_of_it(rows):
     what_cannot_pass_by()
     grey_with_alpha_has_no_colour()
     of_a_part_it_is_that_part()
+    a_frame_that_shrinks_is_cut()
     the_place_of_chroma_counts()
     row = next(r for r in rows if r["file"] == "carphone_pristine.mp4")
     killed_runs_go_on(row, ".mov", 6, "--codec", "ffv1", channels=1)

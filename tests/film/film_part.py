@@ -75,6 +75,25 @@ def subtitles_and_chapters():
     expect(rows == [(0, 0.2), (0.2, 1)], f"chapters {rows}")
 
 
+def to_the_end_is_to_the_end():
+    """Sound goes on behind the last frame; a film without times has no sound of a part, and that is told."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=1", "-f", "lavfi", "-i", "sine=duration=3", "-c:v", "libx264", "-c:a", "aac", "tail.mp4")
+    write("tail.mp4", "t.mp4", "--frames", "5:")
+    last = float(packets("t.mp4")[0][1][-1][0])
+    expect(2.3 < last < 2.6, f"sound of 5: ends at {last}")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "rawvideo", "-pix_fmt", "bgr24",
+           "-c:a", "pcm_s16le", "raw.avi")
+    err = write("raw.avi", "r.mkv", "--codec", "ffv1", "--frames", "10:20")
+    expect(packets("r.mkv") or "tracks are left out" in err, f"a part of an AVI: {err}")
+
+
+def a_second_film_is_named():
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=2", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=2", "-map", "0", "-map", "1",
+           "-c:v", "libx264", "two.mp4")
+    err = write("two.mp4", "one.mp4", "--frames", "5:15")
+    expect("amid frames" in err, f"a second film track: {err}")
+
+
 def what_is_refused():
     film = sample("realshort.mp4")
     for words, says in ((("--frames", "3"), "120:480"), (("--frames", "5:5"), "none in"), (("--frames", "0:100000"), "not all of"),
@@ -92,6 +111,8 @@ def all_of_it(_):
     frames_are_those(sample("unordered_pts.mov"), 1, 3, "--frames", "1:3")
     said_in_another_way()
     subtitles_and_chapters()
+    to_the_end_is_to_the_end()
+    a_second_film_is_named()
     what_is_refused()
 
 

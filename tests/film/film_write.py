@@ -18,6 +18,7 @@ import sys
 import time
 
 from film_help import SANITIZED, TEGULA, alpha_film, expect, ffmpeg, in_folder, network, run, sample
+from seeds import model, node, port  # noqa: E402
 
 ALL = "all" in sys.argv[4:]
 TAGS = ("sample_aspect_ratio", "color_range", "color_space", "color_transfer", "color_primaries", "width", "height")
@@ -334,6 +335,62 @@ def alpha_is_kept_or_refused():
         expect(code == 0 and pixels("o.mkv", "rgba") == pixels("a.mkv", "rgba"), f"alpha by ffv1 {more}: {code}: {err}")
 
 
+def chapters_are_no_track():
+    """Through MP4 twice: chapters, and not a track of them more each time."""
+    with open("chapters", "w", encoding="ascii") as f:
+        f.write(";FFMETADATA1\n" + "".join(f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={a}\nEND={b}\ntitle=c{a}\n" for a, b in ((0, 500), (500, 1000))))
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-i", "chapters", "-map_metadata", "1", "-c:v", "libx264", "c0.mp4")
+    for k in (1, 2):
+        code, _, err = run("run", "-m", network(3), f"c{k - 1}.mp4", "-o", f"c{k}.mp4", "-y", "--normalize", "none")
+        tags = [s.get("codec_tag_string") for s in probe(f"c{k}.mp4", "-show_streams")["streams"]]
+        expect(code == 0 and sorted(tags) == ["avc1", "text"] and len(probe(f"c{k}.mp4", "-show_chapters")["chapters"]) == 2,
+               f"chapters, pass {k}: {code}: {tags}: {err}")
+
+
+def an_avi_may_hold_frames():
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=2", "-f", "lavfi", "-i", "sine=d=2", "-c:v", "mpeg4", "-c:a", "libmp3lame", "q.avi")
+    code, _, err = run("info", "q.avi")
+    expect(code == 0, f"an AVI with an empty chunk: {code}: {err}")
+    with open("q.avi", "rb") as f:
+        data = f.read()
+    with open("cut.avi", "wb") as f:
+        f.write(data[:len(data) * 2 // 3])
+    code, _, err = run("info", "cut.avi")
+    expect(code == 65, f"an AVI that is cut: {code}: {err}")
+
+
+def odd_sides_are_written():
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=61x43:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "yuv444p", "odd.mkv")
+    ffmpeg("-i", "odd.mkv", "-pix_fmt", "yuv420p", "-f", "yuv4mpegpipe", "odd.y4m")
+    code, _, err = run("run", "-m", network(3), "odd.y4m", "-o", "odd2.mkv", "-y", "--normalize", "none", "--codec", "ffv1")
+    expect(code == 0 and probe("odd2.mkv", "-show_streams")["streams"][0]["width"] == 61, f"odd sides: {code}: {err}")
+
+
+def damage_that_a_checksum_shows():
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48:r=5:d=1", "-c:v", "ffv1", "-level", "3", "-slicecrc", "1", "whole.mkv")
+    with open("whole.mkv", "rb") as f:
+        data = bytearray(f.read())
+    data[len(data) // 2:len(data) // 2 + 8] = bytes(8)
+    with open("hurt.mkv", "wb") as f:
+        f.write(data)
+    code, _, err = run("run", "-m", network(3), "hurt.mkv", "-o", "o.mkv", "-y", "--normalize", "none")
+    expect(code == 65 and "damaged" in err, f"a slice of FFV1 with other bytes: {code}: {err}")
+    for level in ("1", "3"):
+        ffmpeg("-i", "whole.mkv", "-c:v", "ffv1", "-level", level, "-slicecrc", "0", "-strict", "-2", "plain.mkv")
+        code, _, err = run("run", "-m", network(3), "plain.mkv", "-o", "o.mkv", "-y", "--normalize", "none")
+        expect(code == 0, f"FFV1 of version {level} without checksums: {code}: {err}")
+
+
+def more_colours_than_there_are():
+    """A network that makes three channels of each colour."""
+    shape = ["N", 1, "H", "W"]
+    with open("three.onnx", "wb") as f:
+        f.write(model([node("Concat", ["x", "x", "x"], ["y"], axis=1)], [], [port("x", shape)], [port("y", ["N", 3, "H", "W"])]))
+    for out in ("o.mp4", "o.y4m", "o_%05d.png"):
+        code, _, err = run("run", "-m", "three.onnx", sample("realshort.mp4"), "-o", out, "-y", "--normalize", "none")
+        expect(code == 64 and "channels" in err, f"nine channels into {out}: {code}: {err}")
+
+
 def nothing_less_when_strict():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "ffv1",
            "-c:a", "flac", "f.mkv")
@@ -341,6 +398,9 @@ def nothing_less_when_strict():
     code, _, err = run(*words, "strict.webm")
     expect(code == 65 and "--strict" in err and "flac" in err, f"flac into webm: {code}: {err}")
     expect(not os.path.exists("strict.webm"), "--strict: there is an output")
+    alpha_film("al.mkv", "bgra")
+    code, _, err = run("run", "-m", network(3), "al.mkv", "-y", "--normalize", "none", "--strict", "-o", "strict.mkv", "--codec", "ffv1")
+    expect(code == 65 and "alpha" in err, f"alpha that a network leaves out: {code}: {err}")
     code, _, err = run(*words, "o.mkv", "--codec", "copy-like-input")
     expect(code == 0 and [c for c, _ in packets("o.mkv")] == ["flac"], f"flac into mkv: {code}: {err}")
     expect(probe("o.mkv", "-show_streams")["streams"][0]["codec_name"] == "ffv1", "copy-like-input is another codec")
@@ -365,7 +425,12 @@ def all_of_it(rows):
     killed_runs_go_on(by["realshort.mp4"], ".mov", 40 if ALL else 6, "--codec", "ffv1")
     any_moment_will_do(by["rot0.mov"] if ALL else by["unordered_pts.mov"])
     a_damaged_packet_is_made_again(by["carphone_pristine.mp4"])
+    chapters_are_no_track()
+    an_avi_may_hold_frames()
+    odd_sides_are_written()
+    damage_that_a_checksum_shows()
     alpha_is_kept_or_refused()
+    more_colours_than_there_are()
     nothing_less_when_strict()
     what_is_refused()
 

@@ -14,6 +14,7 @@ import sys
 
 from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from film_write import killed_runs_go_on, pixels, stream, times
+from seeds import model, node, port  # noqa: E402
 
 NO_PLUGIN = {"TEGULA_AV_PLUGIN": "/nowhere/libtegula_av.so"}
 SOURCE = ("-f", "lavfi", "-i", "testsrc=size=66x44:rate=30000/1001:duration=0.3")
@@ -228,6 +229,24 @@ def frames_come_as_they_are_done():
     expect(code == 0 and len(got) == first + 3 * size and len(got + rest) >= len(data) - 20, f"in time: {code}: {len(got)}, {len(rest)}")
 
 
+def what_needs_more_than_a_stream():
+    """Volumes of nobody knows how many frames; and what else would go where the film goes."""
+    shape = ["N", 3, "D", "H", "W"]
+    with open("volume.onnx", "wb") as f:
+        f.write(model([node("Identity", ["x"], ["y"])], [], [port("x", shape)], [port("y", shape)]))
+    make("444", "in.y4m", "in.mkv")
+    code, got, err = piped(bytes_of("in.y4m"), "run", "-m", "volume.onnx", "-", "-o", "-", "--normalize", "none")
+    expect(code == 64 and not got and "volumes" in err, f"volumes out of a pipe: {code}: {len(got)}: {err}")
+    words = ("run", "-m", network(3), "in.y4m", "-o", "-", "--normalize", "none")
+    for more in (("--log", "/dev/stdout"), ("--trace", "/dev/stdout"), ("--log", "-")):
+        code, got, err = piped(b"", *words, *more)
+        expect(code == 64 and not got and more[0] in err, f"{more} beside -o -: {code}: {err}")
+    before = bytes_of("in.y4m")
+    with open("in.y4m", "ab") as f:
+        p = subprocess.run([TEGULA, *words], stdout=f, stderr=subprocess.PIPE, check=False)
+    expect(p.returncode == 64 and bytes_of("in.y4m") == before, f"standard output is the input: {p.returncode}: {p.stderr[-200:]}")
+
+
 def any_film_goes_out():
     """Into the pipe of what reads it: an H.264, a part of a film, frames that are chosen."""
     film = sample("carphone_pristine.mp4")
@@ -276,7 +295,7 @@ def memory_is_flat():
         with subprocess.Popen(["cat", "many.y4m"], stdout=subprocess.PIPE) as feeder, subprocess.Popen(
                 [TEGULA, "run", "-q", "-m", network(3), "-", "-o", "-", "--normalize", "none"], stdin=feeder.stdout,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
-            want, got = n * (len(few) - first) - 4000, 0
+            want, got = n * (len(few) - first) - 140000, 0  # more than a pipe holds
             while got < want:  # it waits with what is left
                 got += len(p.stdout.read(4096))
             most[n] = peak_of(p.pid)
@@ -369,12 +388,29 @@ def pictures_that_are_there():
     expect(code == 73 and "shot_007.png: exists" in err and len(os.listdir("shots")) == 12, f"another's: {code}: {err}: {os.listdir('shots')}")
     was = pictures_of("shots")
     code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/../shots/shot_%03d.png", *words, "-y")
-    expect(code == 64 and "the input itself" in err and pictures_of("shots") == was, f"the input: {code}: {err}")
+    expect(code == 64 and "never replaced" in err and pictures_of("shots") == was, f"the input: {code}: {err}")
     for more, says in ((("--codec", "ffv1"), "--codec"), (("--fps", "25"), "--fps"), (("--dtype", "float32"), "float32")):
         code, _, err = run("run", "rgb.mkv", "-o", "shots/x%d.png", *words, *more)
         expect(code == 64 and says in err, f"{more}: {code}: {err}")
     code, _, err = run("run", "rgb.mkv", "-o", "nowhere/x%d.png", *words)
     expect(code == 73, f"no folder: {code}: {err}")
+
+
+def no_input_is_replaced():
+    """Nor through links, nor the network."""
+    os.makedirs("D")
+    os.makedirs("E")
+    for k in range(1, 4):
+        shutil.copy(f"out/{k:05d}.png", f"D/{k:05d}.png")
+        os.symlink(f"../D/{k:05d}.png", f"E/{k:05d}.png")
+    before = pictures_of("D")
+    code, _, err = run("run", "-m", network(3), "E/%05d.png", "-o", "D/%05d.png", "-y", "--normalize", "none")
+    expect(code == 64 and pictures_of("D") == before, f"frames over the input: {code}: {err}")
+    network(3, "E/00009.png")
+    code, _, err = run("run", "-m", "E/00009.png", "rgb.mkv", "-o", "E/%05d.png", "-y", "--normalize", "none")
+    expect(code == 64 and "00009.png" in err, f"a frame over the network: {code}: {err}")
+    shutil.rmtree("D")
+    shutil.rmtree("E")
 
 
 def killed_pictures_go_on():
@@ -419,12 +455,14 @@ def all_of_it(rows):
     a_network_of_films_in_a_pipeline()
     frames_come_as_they_are_done()
     any_film_goes_out()
+    what_needs_more_than_a_stream()
     luma_goes_through_pipes()
     memory_is_flat()
     pipes_that_break()
     readers_that_leave()
     a_file_for_each_frame()
     pictures_that_are_there()
+    no_input_is_replaced()
     killed_pictures_go_on()
     killed_runs_go_on(by["carphone_pristine.mp4"], ".y4m", 6)
 
