@@ -174,6 +174,12 @@ static void add_region(tgi_lines *t, const tgi_mapping *m)
     tgi_lines_add(t, "size", "%s %s %s", size[0], size[1], size[2]);
 }
 
+static void add_window(tgi_lines *t, const tg_job *job)
+{
+    if (job->set.window > 1)
+        tgi_lines_add(t, "window", "%d edge=%d", job->set.window, (int)job->set.window_edge);
+}
+
 static void add_scope(tgi_lines *t, const tg_job *job)
 {
     if (job->set.norm_tiles) /* without it texts stay what they were */
@@ -226,6 +232,7 @@ static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
     add_network(t, job, input);
     add_region(t, &job->map);
     add_scope(t, job);
+    add_window(t, job);
     tgi_fingerprint_chosen(t, job->opts);
     add_output(t, job);
     return TG_OK;
@@ -256,6 +263,7 @@ tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
     add_network(t, job, input);
     if (job->source)
         add_region(t, &job->map);
+    add_window(t, job);
     tgi_fingerprint_chosen(t, job->opts);
     tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);

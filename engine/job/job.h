@@ -19,6 +19,7 @@
 #include "engine/plan/mapping.h"
 #include "engine/settings/machine.h"
 #include "engine/settings/opts.h"
+#include "io/frame_window.h"
 #include "io/image.h"
 #include "io/picture_out.h"
 #include "io/side_file.h"
@@ -35,6 +36,8 @@ typedef struct tgi_descriptor {
     int denormalize;    /* the output is on the input's scale: map it back */
     int labels;         /* the output is classes: write the number of the largest channel */
     int fp32_only;      /* half precision would not do */
+    int64_t window;     /* frames that it takes at once; 0: not said */
+    int window_mirror;  /* 1: mirrored beyond the first and the last one */
 } tgi_descriptor;
 
 /* A side file (--log, --plot): how it may be opened, and whether this job created it. */
@@ -70,6 +73,8 @@ typedef struct tgi_settings {
     int tf32;       /* a device may round what it multiplies to TF32 */
     int no_library; /* a device opens no foreign library (cuBLASLt) */
     int isa_given;  /* the user named an instruction set */
+    int window;     /* frames that the network takes at once; 1: one */
+    tgi_window_edge window_edge;
 } tgi_settings;
 
 /* Bytes of a run, part by part: the plan promises them and the reservation holds them. */

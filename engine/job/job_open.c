@@ -14,6 +14,7 @@
 #include "engine/job/job_gate.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/job_window.h"
 #include "engine/job/norm_scope.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/plan_seconds.h"
@@ -126,6 +127,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
         return tgi_fail(err, TG_E_ARG,
                         "means of labels are no labels: --pyramid nearest, or leave it out");
     TGI_TRY(pick_normalisation(o, s, err));
+    tgi_job_window_pick(o, s);
     return pick_backend(o, m, s, err);
 }
 
@@ -186,6 +188,7 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     const size_t before = tgi_mem_held();
     TGI_TRY(open_reader(job, &job->source, err));
     TGI_TRY(tgi_job_film_split(job, err));
+    TGI_TRY(tgi_job_window_open(job, &job->source, err));
     job->source_bytes = tgi_mem_held() - before;
     TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);
@@ -220,7 +223,8 @@ int tgi_job_spare_source(tg_job *job)
 {
     tgi_source *least = NULL;
     tgi_err ignored = {0};
-    if (job->spare || !job->source || tgi_film_source_is_stream(job->source))
+    if (job->spare || !job->source || job->set.window > 1 ||
+        tgi_film_source_is_stream(job->source))
         return 0;
     job->spare = 1;
     const size_t before = tgi_mem_held(), was = job->source->ops->codec_bytes(job->source);
@@ -364,6 +368,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
                         job->graph->fixed_size ? ": " : "", e.text);
     tgi_norm_scope_note(job, &how);
+    tgi_job_window_map(job);
     if (job->map.left_out)
         tgi_job_warn(job,
                      "%s of the image is left out: the network takes %lld channels, and there "
