@@ -21,6 +21,7 @@ static const tgi_key keys[] = {
     {"precision", TGI_KEY_TEXT, 0, 0, 0},
     {"window", TGI_KEY_NUMBER, 0, 1, TGI_FRAME_WINDOW_MOST},
     {"window_edge", TGI_KEY_TEXT, 0, 0, 0},
+    {"state", TGI_KEY_TEXT, 0, 0, 0},
     {"about", TGI_KEY_OBJECT, 0, 0, 0},
 };
 
@@ -43,7 +44,7 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_desc
     if (st != TG_OK)
         return tgi_fail(err, st,
                         "%s; a descriptor has name, version, license, normalize, output, "
-                        "precision, window, window_edge, and about for all else",
+                        "precision, window, window_edge, state, and about for all else",
                         why.text);
     d->present = 1;
     copy_str(doc, "name", d->name, sizeof d->name);
@@ -67,6 +68,7 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_desc
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: \"precision\" is \"auto\" or \"fp32\", not \"%s\"", path,
                         precision);
+    copy_str(doc, "state", d->state, sizeof d->state);
     char edge[32] = "";
     copy_str(doc, "window_edge", edge, sizeof edge);
     if (edge[0] && strcmp(edge, "repeat") != 0 && strcmp(edge, "mirror") != 0)

@@ -75,6 +75,13 @@ TGI_OPT(WINDOW_EDGE, "window-edge", NULL, "repeat|mirror", NULL, TGI_SET_, RULE_
         "what stands for frames before the first and after the last one (default: the "
         "descriptor's, else repeat)")
 TGI_OPT(
+    STATE, "state", NULL, "OUT=IN,...", NULL, "plan run preview preset", RULE_TEXT, 0, 0, NULL,
+    1,
+    "the network's input IN gets what its output OUT gave of the frame before, zeros at first "
+    "(default: the descriptor's)")
+TGI_OPT(STATE_INIT, "state-init", NULL, "IN=FILE.npy,...", NULL, "plan run preset", RULE_TEXT,
+        0, 0, NULL, 2, "what such an input gets with the first frame")
+TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
 TGI_OPT(
