@@ -5,28 +5,35 @@
 #ifndef TGI_CARRIED_H
 #define TGI_CARRIED_H
 
+#include "engine/plan/mapping.h"
 #include "engine/plan/net.h"
 
 typedef struct tgi_carried_value {
-    int in, out;      /* ports */
+    int in, out;      /* ports; out < 0: the same for each frame */
     size_t bytes;     /* of one array */
-    char *now, *next; /* of the frame before; of this frame */
+    char *now, *next; /* of the frame before; of this frame, NULL: the same */
 } tgi_carried_value;
 
 typedef struct tgi_carried {
     const tgi_net *net; /* borrowed */
     int n;              /* 0: nothing is carried */
     tgi_carried_value value[TGI_MAX_PORTS];
+    /* Channels that follow those of the image, [channel][y][x] of the region; NULL: zeros. */
+    float *appended;
 } tgi_carried;
 
 /* What they take at these shapes; 0: nothing is carried. */
-size_t tgi_carried_bytes(const tgi_graph *g, const tgi_shapes *s);
+size_t tgi_carried_bytes(const tgi_graph *g, const tgi_shapes *s, const tgi_mapping *m);
 /* `memory` is borrowed; all zeros then. */
-void tgi_carried_open(tgi_carried *c, const tgi_graph *g, const tgi_net *net, void *memory);
+void tgi_carried_open(tgi_carried *c, const tgi_graph *g, const tgi_net *net,
+                      const tgi_mapping *m, void *memory);
 /* 1: input `port` is one of them. */
 int tgi_carried_is(const tgi_graph *g, int port);
 /* Rows of input `port`; where nothing is carried zeros. */
 void tgi_carried_load(const tgi_carried *c, int port, const tgi_view *view, const tgi_box *box);
+/* Channels behind those of the image, over a box of input 0 that lies as `shift` says (ends/load.h). */
+void tgi_carried_append(const tgi_carried *c, const tgi_mapping *m, const int64_t shift[3],
+                        const tgi_view *view, const tgi_box *box);
 /* Rows of output `port`, if it is carried. */
 void tgi_carried_store(const tgi_carried *c, int port, const tgi_view *view,
                        const tgi_box *box);

@@ -142,7 +142,9 @@ typedef struct tgi_tie {
     char out[128], in[128];
 } tgi_tie;
 tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err);
-/* The output that input `in` is tied to; -1: none. */
+/* The output that input `in` is tied to; -1: none, TGI_TIED_TO_FILE: `out` was "", so it holds the same for each
+ * frame. */
+#define TGI_TIED_TO_FILE (-2)
 int tgi_graph_tied_to(const tgi_graph *g, int in);
 /* 1: an input is tied to output `out`. */
 int tgi_graph_is_carried(const tgi_graph *g, int out);

@@ -25,7 +25,7 @@ typedef struct tgi_graph_priv {
     tgi_desc base_in[TGI_MAX_PORTS]; /* inputs at the base size, graph order */
     /* Of an input that is tied to an output (tgi_graph_tie): that output's port, and the ratio of its open
      * extents to those of input 0 that is being tried. */
-    int tied_to[TGI_MAX_PORTS]; /* -1: to none */
+    int tied_to[TGI_MAX_PORTS]; /* -1: to none; TGI_TIED_TO_FILE */
     int n_tied;
     struct {
         int64_t up, down;

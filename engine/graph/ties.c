@@ -31,9 +31,12 @@ static tg_status find_ports(const tgi_graph *g, const tgi_tie *tie, int *out, in
                             tgi_err *err)
 {
     char text[200];
-    *out = port_of(g->out, g->n_out, tie->out);
+    *out = tie->out[0] ? port_of(g->out, g->n_out, tie->out) : TGI_TIED_TO_FILE;
     *in = port_of(g->in, g->n_in, tie->in);
-    if (*out < 0)
+    if (*in < 0 && !tie->out[0])
+        return tgi_fail(err, TG_E_ARG, "--constant: the network has no input \"%s\", it has %s",
+                        tie->in, names_of(g->in, g->n_in, text, sizeof text));
+    if (*out == -1)
         return tgi_fail(err, TG_E_ARG,
                         "--state %s=%s: the network has no output \"%s\", it has %s", tie->out,
                         tie->in, tie->out, names_of(g->out, g->n_out, text, sizeof text));
@@ -44,13 +47,13 @@ static tg_status find_ports(const tgi_graph *g, const tgi_tie *tie, int *out, in
     return TG_OK;
 }
 
-/* Ports with `last` behind the others, each in its order. moved[i]: where port i is now. */
+/* Ports by their `last`, those of one in their order. moved[i]: where port i is now. */
 static void move_last(tgi_port *p, int n, const unsigned char *last, int *moved)
 {
     tgi_port copy[TGI_MAX_PORTS];
     int at = 0;
     memcpy(copy, p, (size_t)n * sizeof *p);
-    for (int turn = 0; turn < 2; turn++)
+    for (int turn = 0; turn < 3; turn++)
         for (int i = 0; i < n; i++)
             if (last[i] == turn) {
                 moved[i] = at;
@@ -66,13 +69,21 @@ tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
     tgi_graph_priv *p = tgi_priv(g);
     if (!n)
         return TG_OK;
+    int own = -1; /* the constant that follows the image's channels, in its own input */
+    for (int k = 0; k < n && g->n_in == n && own < 0; k++)
+        own = tie[k].out[0] ? -1 : k;
     for (int k = 0; k < n; k++) {
         TGI_TRY(find_ports(g, &tie[k], &out[k], &in[k], err));
         if (in_last[in[k]])
             return tgi_fail(err, TG_E_ARG, "--state: input \"%s\" is named twice", tie[k].in);
-        in_last[in[k]] = out_last[out[k]] = 1;
+        if (k == own)
+            continue;
+        in_last[in[k]] = out[k] < 0 ? 1 : 2;
+        if (out[k] >= 0)
+            out_last[out[k]] = 1;
+        p->n_tied += out[k] >= 0;
     }
-    if (g->n_in != n + 1)
+    if (g->n_in != n + (own < 0))
         return tgi_fail(
             err, TG_E_ARG,
             g->n_in == n
@@ -83,8 +94,8 @@ tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
     move_last(g->in, g->n_in, in_last, moved_in);
     move_last(g->out, g->n_out, out_last, moved_out);
     for (int k = 0; k < n; k++)
-        p->tied_to[moved_in[in[k]]] = moved_out[out[k]];
-    p->n_tied = n;
+        if (k != own)
+            p->tied_to[moved_in[in[k]]] = out[k] < 0 ? out[k] : moved_out[out[k]];
     return TG_OK;
 }
 

@@ -175,7 +175,7 @@ static void add_region(tgi_lines *t, const tgi_mapping *m)
 }
 
 /* Which files they are. */
-static void add_initial(tgi_lines *t, const char *list)
+static void add_files(tgi_lines *t, const char *key, const char *list)
 {
     char path[3072];
     tgi_stamp is;
@@ -185,8 +185,8 @@ static void add_initial(tgi_lines *t, const char *list)
             return;
         snprintf(path, sizeof path, "%.*s", (int)strcspn(file + 1, ","), file + 1);
         if (tgi_stamp_path(path, &is) == 0)
-            tgi_lines_add(t, "state_init", "%llu bytes, mtime %lld.%09lld",
-                          (unsigned long long)is.size, (long long)is.sec, (long long)is.nsec);
+            tgi_lines_add(t, key, "%llu bytes, mtime %lld.%09lld", (unsigned long long)is.size,
+                          (long long)is.sec, (long long)is.nsec);
     }
 }
 
@@ -197,7 +197,9 @@ static void add_window(tgi_lines *t, const tg_job *job)
     for (int i = 0; i < job->set.n_ties; i++)
         tgi_lines_add(t, "state", "%s=%s", job->set.tie[i].out, job->set.tie[i].in);
     if (job->set.state_init)
-        add_initial(t, job->set.state_init);
+        add_files(t, "state_init", job->set.state_init);
+    if (job->set.constant)
+        add_files(t, "constant", job->set.constant);
 }
 
 static void add_scope(tgi_lines *t, const tg_job *job)

@@ -79,6 +79,8 @@ typedef struct tgi_settings {
     tgi_tie tie[TGI_MAX_PORTS]; /* what it carries from frame to frame */
     int n_ties;
     const char *state_init; /* of the options; NULL: zeros */
+    const char *constant;   /* of the options; files that are the same for each frame; NULL */
+    int64_t appended;       /* channels of such a file that follow those of the image */
 } tgi_settings;
 
 /* Bytes of a run, part by part: the plan promises them and the reservation holds them. */

@@ -16,6 +16,7 @@
 #include "engine/job/job.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_state.h"
 #include "engine/job/plan_report.h"
 #include "engine/memory/gpu.h"
 #include "engine/plan/device_time.h"
@@ -67,9 +68,10 @@ static tg_status settle_device(tg_job *job, tgi_err *err)
     const tgi_job_device *d = &job->dev;
     snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", d->ops->name, d->info.id,
              d->info.name);
-    const char *missing = job->set.n_ties
-                              ? "a device does not hand values from frame to frame (--state)"
-                              : tgi_job_pick_kinds(job);
+    const char *missing =
+        tgi_job_hands_on(job)
+            ? "a device does not hand values from frame to frame (--state, --constant)"
+            : tgi_job_pick_kinds(job);
     return missing ? tgi_job_device_leave(job, missing, err) : TG_OK;
 }
 

@@ -264,10 +264,10 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     const tgi_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
               arrays = tgi_names_arrays(job->set.output) || tgi_memory_has_sinks(job->opts);
-    if (arrays && job->set.n_ties)
-        return tgi_fail(
-            err, TG_E_ARG,
-            "--state is of frames in their order: write an image or a film, no arrays");
+    if (arrays && tgi_job_hands_on(job))
+        return tgi_fail(err, TG_E_ARG,
+                        "--state and --constant are of frames in their order: write an image "
+                        "or a film, no arrays");
     if (arrays || (!image && !job->set.output))
         job->ends = &tgi_array_ends;
     const int tiled = job->ends->image_out;
@@ -375,7 +375,8 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     tgi_mapping_opts how = {.roi = has_roi ? &roi : NULL,
                             .planes = &planes,
                             .pad = job->set.pad,
-                            .same_size = !job->set.raw_size};
+                            .same_size = !job->set.raw_size,
+                            .appended = job->set.appended};
     TGI_TRY(tgi_norm_scope_ask(job, &how, err));
     tgi_err e = {0};
     const tg_status st =
@@ -466,14 +467,16 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         TGI_TRY(look_at_scratch(job, err));
     TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
                                 job->set.tie, job->set.n_ties, &job->graph, err));
+    TGI_TRY(tgi_job_state_append(job, err));
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
                        tgi_opts_lent(job->opts, TGI_LENT_SOURCE, 0) ||
                        (tgi_names_npy(job->set.input) && !tgi_source_is_set(job->set.input));
     job->ends = arrays                    ? &tgi_array_ends
                 : tgi_job_wants_pipe(job) ? &tgi_pipe_ends
                                           : &tgi_tile_ends;
-    if (arrays && job->set.n_ties)
-        return tgi_fail(err, TG_E_ARG, "--state is of frames, and arrays go in");
+    if (arrays && tgi_job_hands_on(job))
+        return tgi_fail(err, TG_E_ARG,
+                        "--state and --constant are of frames, and arrays go in");
     if (arrays && tgi_job_wants_pipe(job))
         return tgi_fail(err, TG_E_ARG,
                         "-o -: arrays go in, and a film goes through standard output");

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char not_files[] =
+    "%s %s: an input of the network and a file, as IN=FILE.npy, and more of them behind commas";
+
 /* ---- Names ------------------------------------------------------------------------------- */
 
 /* The next "A=B" of a list; *text moves behind it. 0: it is none. */
@@ -28,6 +31,26 @@ static int next_pair(const char **text, char *a, size_t cap_a, char *b, size_t c
     return 1;
 }
 
+/* Inputs that --constant names. */
+static tg_status pick_constants(tgi_settings *s, tgi_err *err)
+{
+    char path[3072];
+    for (const char *at = s->constant; at && *at; s->n_ties++) {
+        tgi_tie *t = &s->tie[s->n_ties];
+        if (s->n_ties == TGI_MAX_PORTS - 1)
+            return tgi_fail(err, TG_E_ARG, "--constant: more than %d", TGI_MAX_PORTS - 1);
+        if (!next_pair(&at, t->in, sizeof t->in, path, sizeof path))
+            return tgi_fail(err, TG_E_ARG, not_files, "--constant", s->constant);
+        t->out[0] = 0;
+    }
+    return TG_OK;
+}
+
+int tgi_job_hands_on(const tg_job *job)
+{
+    return job->set.n_ties > 0;
+}
+
 tg_status tgi_job_state_pick(const tg_opts *o, tgi_settings *s, tgi_err *err)
 {
     const char *text = tgi_opts_str(o, TGI_OPT_STATE);
@@ -44,9 +67,10 @@ tg_status tgi_job_state_pick(const tg_opts *o, tgi_settings *s, tgi_err *err)
                             "OUT=IN, and more of them behind commas",
                             text);
     }
+    s->constant = tgi_opts_str(o, TGI_OPT_CONSTANT);
     if (s->state_init && !s->n_ties)
         return tgi_fail(err, TG_E_ARG, "--state-init: nothing is carried without --state");
-    return TG_OK;
+    return pick_constants(s, err);
 }
 
 /* ---- Bind -------------------------------------------------------------------------------- */
@@ -71,18 +95,29 @@ static int loops_elsewhere(const tgi_mapping *m)
     return many > 1 || m->loops_samples;
 }
 
+static int carries(const tgi_graph *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->n_in; i++)
+        n += tgi_graph_tied_to(g, i) >= 0;
+    return n > 0;
+}
+
 tg_status tgi_job_state_bind(tg_job *job, const tgi_shapes *shapes, tgi_err *err)
 {
     const tgi_graph *g = job->graph;
     const tgi_mapping *m = &job->map;
-    job->carried_bytes = tgi_carried_bytes(g, shapes);
-    if (!job->set.n_ties)
+    job->carried_bytes = tgi_carried_bytes(g, shapes, m);
+    if (!tgi_job_hands_on(job))
         return TG_OK;
     if (tgi_mapping_boxed(m))
         return tgi_fail(
             err, TG_E_UNSUPPORTED,
             "--state: the network works in boxes, each of which would need a state of its own");
-    if (loops_elsewhere(m))
+    if (m->spatial == 3 && m->appended)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "--constant: channels are appended to images, not to volumes");
+    if (carries(g) && loops_elsewhere(m))
         return tgi_fail(err, TG_E_ARG,
                         "--state: the network takes one plane at a time, and they are more "
                         "than frames (axes "
@@ -98,65 +133,128 @@ tg_status tgi_job_state_bind(tg_job *job, const tgi_shapes *shapes, tgi_err *err
     return TG_OK;
 }
 
-/* ---- Before the first frame --------------------------------------------------------------- */
+/* ---- Files ------------------------------------------------------------------------------- */
 
-/* The file's shape is the port's, as the model's file has it. */
-static tg_status check_file(const tgi_graph *g, const tgi_net *net, int port, const char *path,
-                            const tgi_desc *has, tgi_err *err)
+/* Where a file goes, and what it has to be. */
+typedef struct target {
+    const char *option;
+    char *at;
+    tgi_desc want;
+} target;
+
+/* An array of other axes of one entry in front is the same. */
+static int is_wanted(const tgi_desc *has, const tgi_desc *want)
 {
-    char a[96], b[96];
-    const tgi_port *p = &g->in[port];
-    const tgi_desc *want = &net->shapes.desc[net->in[port]];
-    for (int k = 0; k < want->rank; k++)
-        if (p->perm[k] != k)
-            return tgi_fail(
-                err, TG_E_UNSUPPORTED,
-                "--state-init %s: the network has axes in another order; zeros alone are taken",
-                path);
-    if (has->dtype == TG_DTYPE_F32 && tgi_desc_same_shape(has, want))
-        return TG_OK;
-    return tgi_fail(err, TG_E_ARG,
-                    "--state-init %s: the network takes %s there, the file has %s", path,
-                    tgi_desc_text(want, a, sizeof a), tgi_desc_text(has, b, sizeof b));
+    int more = has->rank - want->rank;
+    if (has->dtype != TG_DTYPE_F32 || more < -1)
+        return 0;
+    for (int a = 0; a < has->rank; a++) {
+        const int64_t d = a < more ? 1 : want->dim[a - more];
+        if (has->dim[a] != d)
+            return 0;
+    }
+    return more >= 0 || want->dim[0] == 1;
 }
 
-static tg_status fill(const tg_job *job, const tgi_carried *c, const char *name,
-                      const char *path, tgi_err *err)
+static tg_status read_file(const target *t, const char *path, tgi_err *err)
 {
-    const tgi_graph *g = job->graph;
+    char a[96], b[96];
     tgi_npy_in file = {.file.fd = -1};
-    int k = 0;
-    while (k < c->n && strcmp(g->in[c->value[k].in].name, name) != 0)
-        k++;
-    if (k == c->n)
-        return tgi_fail(err, TG_E_ARG, "--state-init: \"%s\" is no input that --state names",
-                        name);
     TGI_TRY(tgi_npy_open(path, &file, err));
-    tg_status st = check_file(g, c->net, c->value[k].in, path, &file.head.desc, err);
+    tg_status st = TG_OK;
     size_t n = sizeof(float);
-    for (int a = 0; a < file.head.desc.rank; a++)
-        n *= (size_t)file.head.desc.dim[a];
-    if (st == TG_OK)
-        st = tgi_rfile_read(&file.file, file.head.data_off, c->value[k].now, n, err);
+    for (int k = 0; k < t->want.rank; k++)
+        n *= (size_t)t->want.dim[k];
+    if (!is_wanted(&file.head.desc, &t->want))
+        st = tgi_fail(err, TG_E_ARG, "%s %s: the network takes %s there, the file has %s",
+                      t->option, path, tgi_desc_text(&t->want, a, sizeof a),
+                      tgi_desc_text(&file.head.desc, b, sizeof b));
+    else
+        st = tgi_rfile_read(&file.file, file.head.data_off, t->at, n, err);
     tgi_npy_close(&file);
     return st;
 }
 
+static tg_status target_of(const tgi_pass *p, const char *option, const char *name, target *t,
+                           tgi_err *err)
+{
+    const tgi_graph *g = p->job->graph;
+    const tgi_mapping *m = &p->job->map;
+    const tgi_carried *c = &p->carried;
+    const int constant = strcmp(option, "--constant") == 0;
+    *t = (target){.option = option};
+    if (constant && m->appended && strcmp(g->in[0].name, name) == 0) {
+        t->at = (char *)c->appended;
+        t->want = (tgi_desc){TG_DTYPE_F32, 3, {m->appended, m->extent[1], m->extent[2]}};
+        return TG_OK;
+    }
+    for (int k = 0; k < c->n; k++) {
+        const tgi_port *port = &g->in[c->value[k].in];
+        if (strcmp(port->name, name) != 0 || (c->value[k].out < 0) != constant)
+            continue;
+        t->at = c->value[k].now;
+        t->want = c->net->shapes.desc[c->net->in[c->value[k].in]];
+        for (int a = 0; a < t->want.rank; a++)
+            if (port->perm[a] != a)
+                return tgi_fail(
+                    err, TG_E_UNSUPPORTED,
+                    "%s %s: the network has axes in another order, in which files are not read",
+                    option, name);
+        return TG_OK;
+    }
+    return tgi_fail(err, TG_E_ARG, "%s: \"%s\" is no input that --state names", option, name);
+}
+
+static tg_status read_files(tgi_pass *p, const char *option, const char *list, tgi_err *err)
+{
+    char name[128], path[3072];
+    target t;
+    for (const char *at = list; at && *at;) {
+        if (!next_pair(&at, name, sizeof name, path, sizeof path))
+            return tgi_fail(err, TG_E_ARG, not_files, option, list);
+        TGI_TRY(target_of(p, option, name, &t, err));
+        TGI_TRY(read_file(&t, path, err));
+    }
+    return TG_OK;
+}
+
+/* Channels of a file, [channel][y][x] or [1][channel][y][x]. */
+static tg_status channels_of(const char *path, int64_t *n, tgi_err *err)
+{
+    char text[96];
+    tgi_npy_in file = {.file.fd = -1};
+    TGI_TRY(tgi_npy_open(path, &file, err));
+    const tgi_desc d = file.head.desc;
+    tgi_npy_close(&file);
+    *n = d.rank == 2 ? 1 : d.rank >= 3 ? d.dim[d.rank - 3] : 0;
+    if (*n > 0 && (d.rank < 4 || (d.rank == 4 && d.dim[0] == 1)))
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_ARG,
+        "--constant %s: channels of a frame are [channels, height, width], the file has %s",
+        path, tgi_desc_text(&d, text, sizeof text));
+}
+
+tg_status tgi_job_state_append(tg_job *job, tgi_err *err)
+{
+    char name[128], path[3072];
+    for (const char *at = job->set.constant; at && *at;) {
+        if (!next_pair(&at, name, sizeof name, path, sizeof path))
+            return tgi_fail(err, TG_E_ARG, not_files, "--constant", job->set.constant);
+        if (strcmp(job->graph->in[0].name, name) == 0)
+            TGI_TRY(channels_of(path, &job->set.appended, err));
+    }
+    return TG_OK;
+}
+
+/* ---- Before the first frame --------------------------------------------------------------- */
+
 tg_status tgi_job_state_begin(tgi_pass *p, tgi_err *err)
 {
     const tg_job *job = p->job;
-    char name[128], path[3072];
-    if (!job->set.n_ties)
+    if (!tgi_job_hands_on(job))
         return TG_OK;
-    tgi_carried_open(&p->carried, job->graph, job->plan.net, p->carried_memory);
-    for (const char *at = job->set.state_init; at && *at;) {
-        if (!next_pair(&at, name, sizeof name, path, sizeof path))
-            return tgi_fail(
-                err, TG_E_ARG,
-                "--state-init %s: an input of the network and a file, as IN=FILE.npy, and more "
-                "of them behind commas",
-                job->set.state_init);
-        TGI_TRY(fill(job, &p->carried, name, path, err));
-    }
-    return TG_OK;
+    tgi_carried_open(&p->carried, job->graph, job->plan.net, &job->map, p->carried_memory);
+    TGI_TRY(read_files(p, "--constant", job->set.constant, err));
+    return read_files(p, "--state-init", job->set.state_init, err);
 }

@@ -8,6 +8,10 @@ struct tgi_pass;
 
 /* Settings of the options, else of the descriptor. TG_E_ARG: they say no names. */
 tg_status tgi_job_state_pick(const tg_opts *o, tgi_settings *s, tgi_err *err);
+/* 1: the network gets more than frames: what it hands on, or what is the same for each. */
+int tgi_job_hands_on(const tg_job *job);
+/* The network is known: how many channels of its image's input --constant gives. */
+tg_status tgi_job_state_append(tg_job *job, tgi_err *err);
 /* Before the network is planned for: refuse what carries nothing, in words. `shapes` of the job. */
 tg_status tgi_job_state_bind(tg_job *job, const tgi_shapes *shapes, tgi_err *err);
 /* Shapes of all inputs of a job with an image. */

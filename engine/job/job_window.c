@@ -17,7 +17,7 @@ void tgi_job_window_pick(const tg_opts *o, tgi_settings *s)
 int64_t tgi_job_frame_channels(const tg_job *job)
 {
     const tgi_port *p = &job->graph->in[0];
-    const int64_t n = p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1;
+    const int64_t n = (p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1) - job->set.appended;
     if (n <= 0 || job->set.window == 1 || job->graph->spatial == 3)
         return n > 0 ? n : 0;
     return n % job->set.window ? 0 : n / job->set.window;

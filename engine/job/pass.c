@@ -130,13 +130,15 @@ tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view,
                              const tgi_box *box, tgi_err *err)
 {
     tgi_box next;
-    if (p->job && tgi_carried_is(p->job->graph, port) && p->job->set.n_ties) {
+    if (p->job && tgi_carried_is(p->job->graph, port)) {
         tgi_carried_load(&p->carried, port, view, box);
         return TG_OK;
     }
     if (!p->loader)
         return p->end.load(p->end.user, port, view, box, err);
     TGI_TRY(tgi_loader_fill(p->loader, view, box, err));
+    if (p->job->map.appended)
+        tgi_carried_append(&p->carried, &p->job->map, p->at_in, view, box);
     if (p->staging[0] == p->staging[1])
         return TG_OK;
     tgi_exec_next_load(p->exec, i, &next);
@@ -283,6 +285,7 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
     if (p->loader) {
         tgi_loader_item(p->loader, p->item, in);
         tgi_loader_place(p->loader, at_in);
+        memcpy(p->at_in, at_in, sizeof p->at_in);
     }
     return p->device.exec ? tgi_pass_device_core(p, cell, core, band_done, err)
                           : tgi_pass_core(p, core, err);
@@ -303,7 +306,7 @@ tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
                           : p->job       ? p->job->ends->items(p->job)
                                          : 1;
     int64_t first = 0;
-    if (p->job && p->job->set.n_ties)
+    if (p->job && tgi_job_hands_on(p->job))
         TGI_TRY(p->end.first ? p->end.first(p->end.user, &first, err)
                              : tgi_job_state_begin(p, err));
     for (p->item = first; p->item < items; p->item++) {

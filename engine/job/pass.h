@@ -49,6 +49,7 @@ typedef struct tgi_pass {
     tgi_stats *sets;       /* of an image: job->map.n_stats of them, zero */
     tgi_carried carried;   /* from frame to frame, in carried_memory */
     void *carried_memory;
+    int64_t at_in[3];       /* where the loader's boxes lie */
     tgi_pass_stages stages; /* of a net in several: tiling and exec are those at hand */
     void *arena, *packed, *staging[2], *window, *rows, *receipt; /* blocks of the plan */
     size_t staging_bytes;       /* of each; both are the same one where nothing is read ahead */

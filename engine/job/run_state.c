@@ -21,7 +21,8 @@ static int list_parts(const tgi_pass *p, head *h, tgi_stage_part *part)
     int n = 0;
     part[n++] = (tgi_stage_part){h, sizeof *h};
     for (int k = 0; k < p->carried.n; k++)
-        part[n++] = (tgi_stage_part){p->carried.value[k].now, p->carried.value[k].bytes};
+        if (p->carried.value[k].next) /* files are read again */
+            part[n++] = (tgi_stage_part){p->carried.value[k].now, p->carried.value[k].bytes};
     return n;
 }
 
@@ -29,7 +30,7 @@ static size_t record_bytes(const tgi_pass *p)
 {
     size_t n = sizeof(head);
     for (int k = 0; k < p->carried.n; k++)
-        n += p->carried.value[k].bytes;
+        n += p->carried.value[k].next ? p->carried.value[k].bytes : 0;
     return n;
 }
 

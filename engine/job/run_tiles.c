@@ -18,6 +18,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_state.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/receipt.h"
 #include "engine/job/run_state.h"
@@ -472,7 +473,7 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
     TGI_TRY(begin_journal(r, err));
     all->part = r->tiles_before != 0;
     stages->idle = r->tiles_before && has_all(r);
-    stages->output = all->job->set.n_ties ? NULL : all->job->set.output;
+    stages->output = tgi_job_hands_on(all->job) ? NULL : all->job->set.output;
     stages->job = job_of(r->journal);
     r->state =
         (tgi_run_state){.output = all->job->set.output,

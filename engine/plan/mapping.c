@@ -214,7 +214,8 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
     const int n = plane_axes(info, a);
     m->spatial = g->spatial;
     m->pad = o->pad;
-    m->channels = net_channels(g);
+    m->appended = o->appended;
+    m->channels = net_channels(g) - o->appended;
     if (m->channels < 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network does not say how many channels it takes");
@@ -240,7 +241,7 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
     m->own.channels = (tgi_range){0, m->channels};
     m->own.slices = (tgi_range){0, m->extent[0]};
     TGI_TRY(fit_extents(m, g, o, err));
-    *in_desc = (tgi_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels}};
+    *in_desc = (tgi_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels + m->appended}};
     for (int i = 0; i < m->spatial; i++) {
         const tgi_fit *f = &m->fit[3 - m->spatial + i];
         in_desc->dim[2 + i] = f->box ? f->box : f->size;

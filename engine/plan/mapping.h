@@ -43,7 +43,8 @@ typedef struct tgi_mapping {
     int64_t extent[3]; /* z,y,x of the region; images: extent[0] = 1 */
     tgi_fit fit[3];    /* z,y,x; images: fit[0] of extent 1 */
     tgi_pad_mode pad;
-    int64_t channels;  /* of the network's input */
+    int64_t channels;  /* of the network's input, but for */
+    int64_t appended;  /* those behind them that are none of the image's */
     int from_samples;  /* the channels are the samples of a pixel */
     int left_out;      /* samples at the end of a pixel that the network does not take */
     int loops_samples; /* each sample is an item of its own; the last loop axis */
@@ -76,6 +77,8 @@ typedef struct tgi_mapping_opts {
     const tgi_planes_spec *planes;
     tgi_pad_mode pad;
     int same_size; /* pad for what the network eats */
+    int64_t
+        appended; /* channels of the network's input, the last ones, that are none of the image's */
     /* Operators that read whole extents read boxes, of whose output `core` (z,y,x; 0: all of an
      * axis, or what a network of one size keeps) is kept: tgi_fit_axis_in_boxes. */
     int in_boxes;

@@ -159,6 +159,31 @@ def a_descriptor_says_it(was):
     expect(code == 0 and hashes("o.mov")[1:] == was[:-1], f"a descriptor: {code}: {err}")
 
 
+def the_same_for_each_frame():
+    """A mask behind the colours, and a map as an input of its own: y = x + mask + map, in tiles and padded, too."""
+    write_net("plus.onnx", [node("Conv", ["x", "w"], ["a"], kernel_shape=[1, 1]), node("Add", ["a", "m"], ["y"])],
+              [tensor("w", [3, 4, 1, 1], [float(i == c or i == 3) for c in range(3) for i in range(4)])],
+              [("m", ["N", 1, "H", "W"]), ("x", ["N", 4, "H", "W"])], [("y", ["N", 3, "H", "W"])])
+    h, w = 144, 176
+    mask, chart = [k % 7 for k in range(h * w)], [k % 11 * .5 for k in range(h * w)]
+    npy("mask.npy", [1, h, w], mask)
+    npy("map.npy", [1, 1, h, w], chart)
+    words = ("-m", "plus.onnx", "film.mkv", "--frames", "0:3", "--normalize", "none", "--constant", "x=mask.npy,m=map.npy")
+    expect(run("run", "-m", "half.onnx", "film.mkv", "--state", "t=s", "-o", "h.tif", "-y")[0] == 0, "another network first")
+    for more in ((), ("--tile", "48x64")):
+        code, _, err = run("run", *words, "-o", "p.tif", "-y", *more)
+        expect(code == 0, f"constants: {code}: {err}")
+        got = struct.unpack(f"<{3 * 3 * h * w}f", numbers("p.tif")[-3 * 3 * h * w * 4:])
+        expect(run("copy", "film.mkv", "--frames", "0:3", "-o", "c.npy", "-y")[0] == 0, "the frames")
+        was = bytes_of("c.npy")[-3 * h * w * 3:]
+        want = [was[k] + mask[k // 3 % (h * w)] + chart[k // 3 % (h * w)] for k in range(len(was))]
+        expect(list(got) == want, f"constants {more}: {list(got)[:6]} for {want[:6]}")
+    for what, code, says in (("x=mask.npy,q=map.npy", 64, "no input"), ("x=mask.npy", 64, "mask.npy"), ("x=map.npy,m=start.npy", 64, "[1,1,144,176]"), ("x=film.mkv,m=map.npy", 65, "film.mkv"),
+                             ("x", 64, "IN=FILE.npy")):
+        got, _, err = run("run", "-m", "plus.onnx", "film.mkv", "-o", "p.tif", "-y", "--normalize", "none", "--constant", what)
+        expect(got == code and says in err, f"{what}: {got}: {err}")
+
+
 def what_is_refused():
     delays()
     for words, code, says in ((("--state", "t"), 64, "OUT=IN"), (("--state", "q=s"), 64, "no output \"q\""), (("--state", "t=q"), 64, "no input \"q\""),
@@ -183,6 +208,7 @@ def all_of_it(_):
     a_pipe_has_the_same()
     stopped_runs_go_on()
     a_descriptor_says_it(was)
+    the_same_for_each_frame()
     what_is_refused()
     killed_runs_go_on({"file": os.path.abspath("film.mkv")}, "k.mov", 4, "--codec", "ffv1", "--state", "t=s", net=smaller())
 
