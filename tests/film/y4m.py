@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """YUV4MPEG2 that is read and written, beside ffmpeg.
 
-    y4m.py TEGULA SOURCE VIDEOS
+    y4m.py TEGULA SOURCE VIDEOS [own]    own: only what needs no plugin, without it, without ffmpeg and samples
 
 Read: each kind of pixels gives the picture that the plugin reads out of a .mkv with the same frames. Written: the
 planes are those of a .mkv without loss, and ffmpeg reads them. No plugin is needed for either. What is cut is damage,
@@ -17,6 +17,8 @@ from film_write import killed_runs_go_on, pixels, stream, times
 from seeds import model, node, port  # noqa: E402
 
 NO_PLUGIN = {"TEGULA_AV_PLUGIN": "/nowhere/libtegula_av.so"}
+OWN = "own" in sys.argv[4:]
+RGB = "rgb.y4m" if OWN else "rgb.mkv"
 SOURCE = ("-f", "lavfi", "-i", "testsrc=size=66x44:rate=30000/1001:duration=0.3")
 ODD = (*SOURCE[:-1], SOURCE[-1].replace("66x44", "67x45"))
 KINDS = {"420jpeg": ("yuv420p", "center"), "420mpeg2": ("yuv420p", "left"), "420paldv": ("yuv420p", "topleft"), "422": ("yuv422p", ""),
@@ -47,9 +49,35 @@ def frames_of(path):
     return got
 
 
+def draw(path, kind, size, frames):
+    """A film whose colours move, without ffmpeg."""
+    w, h = size
+    wide = 2 if KINDS[kind][0].endswith("le") else 1
+    cw, ch = {"420": ((w + 1) // 2, (h + 1) // 2), "444": (w, h), "mon": (0, 0)}[kind[:3]]
+    with open(path, "wb") as f:
+        f.write(f"YUV4MPEG2 W{w} H{h} F30000:1001 Ip A1:1 C{kind} XCOLORRANGE=LIMITED\n".encode())
+        for k in range(frames):
+            f.write(b"FRAME\n")
+            for c, (a, b) in enumerate(((w, h), (cw, ch), (cw, ch))):
+                one = bytes(40 + (x * (c + 2) + 7 * k) % 180 for x in range(a * wide)) if wide == 1 else b"".join(
+                    (200 + (x * (c + 2) + 7 * k) % 600).to_bytes(2, "little") for x in range(a))
+                f.write(b"".join(one[y % 5:] + one[:y % 5] if wide == 1 else one for y in range(b)))
+
+
+def film_of(path, w, h, rate, seconds, form="yuv444p"):
+    """A test film in a .y4m."""
+    if OWN:
+        draw(path, "444", (w, h), rate * seconds)
+    else:
+        ffmpeg("-f", "lavfi", "-i", f"testsrc=size={w}x{h}:rate={rate}:duration={seconds}", "-pix_fmt", form, "-f", "yuv4mpegpipe", path)
+
+
 def make(kind, y4m, mkv, source=SOURCE):
     """The same frames in both."""
     form, place = KINDS[kind]
+    if OWN:
+        draw(y4m, kind, (67, 45) if source == ODD else (66, 44), 9)
+        return
     said = ["-chroma_sample_location", place] if place else []
     wide = [] if form.startswith("gray") else ["-color_range", "tv"]
     ffmpeg(*source, "-pix_fmt", form, *wide, *said, "-c:v", "ffv1", mkv)
@@ -259,7 +287,7 @@ def any_film_goes_out():
 
 def luma_goes_through_pipes():
     """With any number of threads, and while the input is silent: chroma of a frame is there until it is sent."""
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=32x32:rate=25:duration=8", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "small.y4m")
+    film_of("small.y4m", 32, 32, 25, 8)
     words = ("-m", network(1), "-q", "--normalize", "none")
     expect(run("run", *words, "small.y4m", "-o", "luma.y4m", "-y")[0] == 0, "luma of a .y4m")
     data, want = bytes_of("small.y4m"), bytes_of("luma.y4m")
@@ -285,7 +313,7 @@ def peak_of(pid):
 
 def memory_is_flat():
     """As much of 2,000 frames as of 50."""
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=2", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "few.y4m")
+    film_of("few.y4m", 64, 48, 25, 2)
     few = bytes_of("few.y4m")
     first = few.index(b"FRAME")
     most = {}
@@ -313,7 +341,7 @@ def pipes_that_break():
     none = ("--normalize", "none")
     cases = {"the midst of a frame": (data[:-100], none, 65, "cut"), "the midst of a line": (data[:data.index(b"FRAME") + 3], none, 65, "midst"),
              "nothing": (b"", none, 65, "nothing came"), "no frame": (data[:data.index(b"FRAME")], none, 65, "without frames"),
-             "another film": (bytes_of("in.mkv"), none, 65, "no YUV4MPEG2"), "junk": (data[:-1] + b"xFRAMX\n", none, 65, "no FRAME"),
+             "another film": (b"\x1aE\xdf\xa3" * 99, none, 65, "no YUV4MPEG2"), "junk": (data[:-1] + b"xFRAMX\n", none, 65, "no FRAME"),
              "statistics": (data, ("--normalize", "percentile:1,99"), 64, "come once"), "planes": (data, (*none, "--planes", "0-3"), 64, "--planes"),
              "events": (data, (*none, "--json"), 64, "--json")}
     for what, (made, more, want, says) in cases.items():
@@ -333,7 +361,7 @@ def pipes_that_break():
 
 def readers_that_leave():
     """Exit 74 and no signal; a stop is 143, and what reads gets whole words of a film until then."""
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=320x240:rate=25:duration=8", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "long.y4m")
+    film_of("long.y4m", 320, 240, 25, 8)
     args = [TEGULA, "run", "-q", "-m", network(3), "long.y4m", "-o", "-", "--normalize", "none"]
     with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         p.stdout.read(100)
@@ -356,14 +384,22 @@ def pictures_of(folder):
 
 def a_file_for_each_frame():
     """What ffmpeg reads is what a film without loss has; numbers go on from those that are read."""
-    ffmpeg(*SOURCE, "-pix_fmt", "bgr0", "-c:v", "ffv1", "rgb.mkv")
+    if OWN:
+        draw(RGB, "444", (66, 44), 9)
+    else:
+        ffmpeg(*SOURCE, "-pix_fmt", "bgr0", "-c:v", "ffv1", RGB)
     os.makedirs("out", exist_ok=True)
     words = ("-m", network(3), "--normalize", "none")
-    code, said, err = run("run", "rgb.mkv", "-o", "out/%05d.png", *words)
+    code, said, err = run("run", RGB, "-o", "out/%05d.png", *words)
     expect(code == 0 and "list of the pictures" in said, f"pictures: {code}: {said}{err}")
     got = pictures_of("out")
     expect(len(got) > 5 and sorted(got) == [f"{k + 1:05}.png" for k in range(len(got))], f"names: {sorted(got)}")
-    expect(pixels("out/%05d.png", "rgb24") == pixels("rgb.mkv", "rgb24"), "pictures: other pixels")
+    if OWN:
+        for what, name in ((RGB, "film.npy"), ("out/%05d.png", "pictures.npy")):
+            expect(run("copy", what, "-o", name, "-y")[0] == 0, f"copy {what}")
+        expect(bytes_of("film.npy") == bytes_of("pictures.npy"), "pictures: other pixels")
+    else:
+        expect(pixels("out/%05d.png", "rgb24") == pixels(RGB, "rgb24"), "pictures: other pixels")
     listed = bytes_of("out/%05d.png.frames").decode().splitlines()
     expect([x.split()[0] for x in listed] == sorted(got), f"the list: {listed}")
     expect([int(x.split()[1]) for x in listed] == [len(b) for _, b in sorted(got.items())], f"the list: {listed}")
@@ -374,7 +410,7 @@ def a_file_for_each_frame():
         shutil.copy(f"out/0000{k + 1}.png", f"shots/shot_{k + 7:03}.png")
     code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/big_%04d.png", *words)
     expect(code == 0 and bytes_of("shots/big_0007.png") == got["00001.png"] and os.path.exists("shots/big_0009.png"), f"from 7: {code}: {err}")
-    code, _, err = run("run", "rgb.mkv", "-o", "shots/j%d.jpg", *words, "--planes", "4-5")
+    code, _, err = run("run", RGB, "-o", "shots/j%d.jpg", *words, "--planes", "4-5")
     expect(code == 0 and os.path.exists("shots/j5.jpg") and os.path.exists("shots/j6.jpg"), f"JPEG: {code}: {err}: {os.listdir('shots')}")
     code, said, _ = run("status", "out/%05d.png")
     expect(code == 73, f"status: {code}: {said}")
@@ -382,17 +418,17 @@ def a_file_for_each_frame():
 
 def pictures_that_are_there():
     words = ("-m", network(3), "--normalize", "none")
-    code, _, err = run("run", "rgb.mkv", "-o", "out/%05d.png", *words)
+    code, _, err = run("run", RGB, "-o", "out/%05d.png", *words)
     expect(code == 73 and ".frames: exists" in err, f"finished: {code}: {err}")
-    code, _, err = run("run", "rgb.mkv", "-o", "shots/shot_%03d.png", *words)
+    code, _, err = run("run", RGB, "-o", "shots/shot_%03d.png", *words)
     expect(code == 73 and "shot_007.png: exists" in err and len(os.listdir("shots")) == 12, f"another's: {code}: {err}: {os.listdir('shots')}")
     was = pictures_of("shots")
     code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/../shots/shot_%03d.png", *words, "-y")
     expect(code == 64 and "never replaced" in err and pictures_of("shots") == was, f"the input: {code}: {err}")
     for more, says in ((("--codec", "ffv1"), "--codec"), (("--fps", "25"), "--fps"), (("--dtype", "float32"), "float32")):
-        code, _, err = run("run", "rgb.mkv", "-o", "shots/x%d.png", *words, *more)
+        code, _, err = run("run", RGB, "-o", "shots/x%d.png", *words, *more)
         expect(code == 64 and says in err, f"{more}: {code}: {err}")
-    code, _, err = run("run", "rgb.mkv", "-o", "nowhere/x%d.png", *words)
+    code, _, err = run("run", RGB, "-o", "nowhere/x%d.png", *words)
     expect(code == 73, f"no folder: {code}: {err}")
 
 
@@ -407,7 +443,7 @@ def no_input_is_replaced():
     code, _, err = run("run", "-m", network(3), "E/%05d.png", "-o", "D/%05d.png", "-y", "--normalize", "none")
     expect(code == 64 and pictures_of("D") == before, f"frames over the input: {code}: {err}")
     network(3, "E/00009.png")
-    code, _, err = run("run", "-m", "E/00009.png", "rgb.mkv", "-o", "E/%05d.png", "-y", "--normalize", "none")
+    code, _, err = run("run", "-m", "E/00009.png", RGB, "-o", "E/%05d.png", "-y", "--normalize", "none")
     expect(code == 64 and "00009.png" in err, f"a frame over the network: {code}: {err}")
     shutil.rmtree("D")
     shutil.rmtree("E")
@@ -415,7 +451,7 @@ def no_input_is_replaced():
 
 def killed_pictures_go_on():
     """At one operation after the other. Pictures that are there stay the files they are; one that is gone is made again."""
-    args = ["run", "rgb.mkv", "-m", network(3), "--normalize", "none"]
+    args = ["run", RGB, "-m", network(3), "--normalize", "none"]
     whole, listed = pictures_of("out"), bytes_of("out/%05d.png.frames")
     stops = kept = 0
     for at in range(3, 200, 7):
@@ -439,6 +475,22 @@ def killed_pictures_go_on():
             break
     expect(stops > 5 and kept > 10, f"{stops} stops, {kept} pictures kept")
     print(f"  pictures: {stops} stops, {kept} kept", flush=True)
+
+
+def own(_):
+    words_of_frames()
+    damage()
+    frames_through_pipes()
+    frames_come_as_they_are_done()
+    what_needs_more_than_a_stream()
+    luma_goes_through_pipes()
+    memory_is_flat()
+    pipes_that_break()
+    readers_that_leave()
+    a_file_for_each_frame()
+    pictures_that_are_there()
+    no_input_is_replaced()
+    killed_pictures_go_on()
 
 
 def all_of_it(rows):
@@ -468,4 +520,6 @@ def all_of_it(rows):
 
 
 if __name__ == "__main__":
-    sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))
+    if OWN:
+        os.environ.update(NO_PLUGIN)
+    sys.exit(in_folder(own, samples=False) if OWN else in_folder(all_of_it, "ffprobe", "ffmpeg"))
