@@ -155,7 +155,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
                   "%s: what frames of %s tell a display of their light (HDR mastering display, "
                   "light levels) is left out",
                   job->set.output, job->set.input);
-    if (from && from->interlaced == 1)
+    if (from && from->interlaced == 1 && !job->film->out.coding.fields)
         leave_out(
             job, "%s: frames of %s have the rows of two moments, and this film does not say so",
             job->set.output, job->set.input);
