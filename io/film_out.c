@@ -337,14 +337,14 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
         tgi_sat_add(o->frame_bytes, tgi_film_row_room(&o->pixels)),
         tgi_sat_add(codecs[codec].beside,
                     (size_t)((double)tgi_sat_mul(codecs[codec].per_pixel, pixels) * more)));
-    if (strcmp(o->container, "mp4") == 0 ||
-        strcmp(o->container, "mov") == 0) /* tables of packets */
+    /* Tables of packets. Of a pipe nobody knows how many; the encoder's memory is free when they are made. */
+    if (!o->endless && (strcmp(o->container, "mp4") == 0 || strcmp(o->container, "mov") == 0))
         o->bytes = tgi_sat_add(
             o->bytes,
             tgi_sat_mul(PACKET_BYTES,
                         (size_t)(of->frames + (of->from ? of->from->other_packets : 0))));
     o->disk = codecs[codec].disk * samples * (double)wide * (double)of->width *
-              (double)of->height * (double)of->frames;
+              (double)of->height * (o->endless ? 1 : (double)of->frames);
 }
 
 static int is_y4m(const tgi_film_out *o)
@@ -366,7 +366,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     *o = (tgi_film_out){.samples = of->luma ? 1 : of->samples,
                         .luma = of->luma,
                         .frames = of->frames,
-                        .pipe = strcmp(path, TGI_FILM_STDOUT) == 0};
+                        .pipe = strcmp(path, TGI_FILM_STDOUT) == 0,
+                        .endless = of->endless};
     o->container = containers[container].container;
     TGI_TRY(writer_of(o, err));
     const char *name = wish->codec ? wish->codec : containers[container].codec;

@@ -279,6 +279,7 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
     const tgi_film_frames frames = {
         .frames = frames_of(job),
         .luma = luma,
+        .endless = tgi_film_source_is_stream(job->source),
         .height = m->out_extent[1],
         .width = m->out_extent[2],
         .samples = luma ? from->form.n_components
@@ -296,7 +297,7 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
                         "--pix-fmt %s is red, green and blue, and the network gets luma: give "
                         "--on each, or leave it out",
                         job->film->out.coding.form.name);
-    if (!job->film->out.pipe)
+    if (!job->film->out.pipe && !job->film->out.endless)
         TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
     if (job->film_told || job->set.pictures)
         return TG_OK;

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from film_write import killed_runs_go_on, pixels, stream, times
@@ -353,10 +354,59 @@ def pipes_that_break():
     for verb in ("verify", "preview"):
         code, _, err = piped(data, verb, "-m", same, "-", *none, *(("-o", "p.png") if verb == "preview" else ()))
         expect(code == 64 and "write it to a file" in err, f"{verb}: {code}: {err}")
-    code, _, err = piped(data, "run", "-m", same, "-", "-o", "out.y4m", *none, "-y")
-    expect(code == 64 and "write it to a file" in err, f"from a pipe to a file: {code}: {err}")
+    for out in ("out.tif", "out%03d.png"):
+        code, _, err = piped(data, "run", "-m", same, "-", "-o", out, *none, "-y")
+        expect(code == 64 and "write it to a file" in err, f"from a pipe to {out}: {code}: {err}")
     code, out, err = piped(data, "plan", "-m", same, "-", "-o", "-", *none)
     expect(code == 0 and b"nobody knows how many" in out and b"no journal" in out, f"plan: {code}: {out}: {err}")
+
+
+def a_pipe_becomes_a_file():
+    """The bytes are those of a run from file to file; nothing else stays, whatever stops it."""
+    outs = ("p.y4m",) if OWN else ("p.y4m", "p.mkv", "p.mp4", "p.mov")
+    draw("long.y4m", "444", (66, 44), 101)
+    data, words = bytes_of("long.y4m"), ("-m", network(3), "--normalize", "none")
+    if not OWN:
+        del NO_PLUGIN["TEGULA_AV_PLUGIN"]
+    for out in outs:
+        for net in (3, 1):  # of one channel: luma, and chroma passes by
+            args = ("-m", network(net, f"n{net}.onnx"), "--normalize", "none")
+            expect(run("run", "long.y4m", "-o", "file" + out, "-y", *args)[0] == 0, f"{out}: file to file")
+            code, said, err = piped(data, "run", "-", "-o", out, "-y", *args)
+            expect(code == 0 and bytes_of(out) == bytes_of("file" + out), f"{out}, {net} channels: {code}: {err}")
+            expect("a stop starts over" in err and b"done in" in said, f"{out}: {said} {err}")
+        receipt = bytes_of(out + ".tegula.json")
+        expect(b'"input_sha256":null' in receipt and b"came through a pipe" in receipt, f"{out}: receipt")
+        code, _, err = piped(data, "run", "-", "-o", out, *words)
+        expect(code == 73 and "-y" in err, f"{out} is there: {code}: {err}")
+        os.unlink(out)
+        before = sorted(os.listdir("."))
+        code, _, err = piped(data[:-100], "run", "-", "-o", out, *words)
+        expect(code == 65 and "cut" in err and sorted(os.listdir(".")) == before, f"{out} of a cut film: {code}: {err} {os.listdir('.')}")
+        code, got, err = piped(data, "plan", "-", "-o", out, *words)
+        expect(code == 0 and b"for 1000 frames; no journal" in got, f"plan: {code}: {got} {err}")
+        stops = 0
+        whole = bytes_of("file" + out) if run("run", "long.y4m", "-o", "file" + out, "-y", *words)[0] == 0 else b""
+        for at in (5, 60, 205, 215) if out != "p.mov" else (210, 220):
+            code = piped(data, "run", "-", "-o", out, *words, TEGULA_FAIL_IO=f"{at}:kill")[0]
+            stops += code == -9
+            code, _, err = piped(data, "run", "-", "-o", out, "-y", *words)
+            left = [n for n in os.listdir(".") if n.startswith(out + ".") and not n.endswith(".tegula.json")]
+            expect(code == 0 and not left, f"{out} killed at operation {at}: {code}: {left}: {err}")
+            expect(bytes_of(out) == whole, f"{out} killed at operation {at}: other bytes")
+            os.unlink(out)
+        expect(stops > 1 - (out == "p.mov"), f"{out}: {stops} stops")
+        code, _, err = piped(data, "run", "-", "-o", out, *words, TEGULA_FAIL_IO="40:full")
+        expect(code in (73, 74) and not os.path.exists(out + ".partial"), f"{out}: a full disk: {code}: {err}")
+        with subprocess.Popen([TEGULA, "run", "-", "-o", out, *words], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
+            p.stdin.write(data[:data.rindex(b"FRAME")])
+            p.stdin.flush()
+            time.sleep(0.3)
+            p.send_signal(signal.SIGINT)
+            err = p.stderr.read().decode()  # it does not wait for who sends
+        expect(p.returncode == 130 and "starts over" in err and not os.path.exists(out) and not os.path.exists(out + ".partial"),
+               f"{out}: stopped: {p.returncode}: {err}")
+    NO_PLUGIN["TEGULA_AV_PLUGIN"] = "/nowhere/libtegula_av.so"
 
 
 def readers_that_leave():
@@ -486,6 +536,7 @@ def own(_):
     luma_goes_through_pipes()
     memory_is_flat()
     pipes_that_break()
+    a_pipe_becomes_a_file()
     readers_that_leave()
     a_file_for_each_frame()
     pictures_that_are_there()
@@ -511,6 +562,7 @@ def all_of_it(rows):
     luma_goes_through_pipes()
     memory_is_flat()
     pipes_that_break()
+    a_pipe_becomes_a_file()
     readers_that_leave()
     a_file_for_each_frame()
     pictures_that_are_there()
