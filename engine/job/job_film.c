@@ -184,8 +184,8 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_ARG, "--format imagej is a TIFF, and %s is a film",
                         job->set.output);
     if (job->set.compress.kind != TGI_COMPRESS_NONE || tgi_opts_pyramid(job->opts))
-        return tgi_fail(err, TG_E_ARG, "%s: --compress and --pyramid are for TIFF",
-                        job->set.output);
+        return tgi_fail(err, TG_E_ARG, "%s: --compress and --pyramid are for one TIFF of all",
+                        job->set.pictures ? job->set.pictures : job->set.output);
     return TG_OK;
 }
 

@@ -466,6 +466,38 @@ def a_file_for_each_frame():
     expect(code == 73, f"status: {code}: {said}")
 
 
+def a_tiff_for_each_frame():
+    """The same pixels, by other readers, too; numbers of any type; killed, it goes on."""
+    words = ("-m", network(3), "--normalize", "none")
+    os.makedirs("tiff", exist_ok=True)
+    code, said, err = run("run", RGB, "-o", "tiff/%03d.tif", *words)
+    names = sorted(n for n in os.listdir("tiff") if n.endswith(".tif"))
+    expect(code == 0 and len(names) == len(pictures_of("out")), f"TIFFs: {code}: {names}: {said}{err}")
+    run("copy", "tiff/%03d.tif", "-o", "t.npy", "-y")
+    run("copy", "out/%05d.png", "-o", "p.npy", "-y")
+    expect(bytes_of("t.npy") == bytes_of("p.npy") and len(bytes_of("t.npy")) > 5000, "TIFFs: other pixels")
+    if not OWN:
+        expect(pixels("tiff/%03d.tif", "rgb24") == pixels(RGB, "rgb24"), "TIFFs: other pixels for ffmpeg")
+    for at in (20, 45, 90):
+        os.makedirs("tkill")
+        first = run("run", RGB, "-o", "tkill/%03d.tif", *words, TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")[0]
+        code, _, err = run("run", RGB, "-o", "tkill/%03d.tif", *words)
+        got = {n: bytes_of("tkill/" + n) for n in os.listdir("tkill") if n.endswith((".tif", ".partial", ".made"))}
+        expect(first == -9 and code == 0 and got == {n: bytes_of("tiff/" + n) for n in names}, f"killed at {at}: {first}, {code}: {sorted(got)}: {err}")
+        shutil.rmtree("tkill")
+    code, _, err = run("run", RGB, "-o", "tiff/f%d.tiff", *words, "--dtype", "float32", "--planes", "0-1")
+    code2, info, _ = run("info", "tiff/f1.tiff")
+    expect(code == code2 == 0 and "float32" in info, f"float32: {code}: {err}{info}")
+    draw("grey.y4m", "mono", (33, 21), 2)
+    code, _, err = run("run", "grey.y4m", "-o", "tiff/g%d.tif", "-m", network(1), "--normalize", "none")
+    plane = bytes_of("grey.y4m").split(b"FRAME\n")[1]
+    run("copy", "grey.y4m", "-o", "grey.npy", "-y", "--planes", "0")
+    run("copy", "tiff/g1.tif", "-o", "g1.npy", "-y")
+    expect(code == 0 and len(plane) == 33 * 21 and bytes_of("g1.npy")[-33 * 21:] == bytes_of("grey.npy")[-33 * 21:], f"grey: {code}: {err}")
+    code, _, err = run("run", RGB, "-o", "tiff/z%d.tif", *words, "--compress", "zstd")
+    expect(code == 64 and "one TIFF of all" in err, f"--compress: {code}: {err}")
+
+
 def pictures_that_are_there():
     words = ("-m", network(3), "--normalize", "none")
     code, _, err = run("run", RGB, "-o", "out/%05d.png", *words)
@@ -539,6 +571,7 @@ def own(_):
     a_pipe_becomes_a_file()
     readers_that_leave()
     a_file_for_each_frame()
+    a_tiff_for_each_frame()
     pictures_that_are_there()
     no_input_is_replaced()
     killed_pictures_go_on()
@@ -565,6 +598,7 @@ def all_of_it(rows):
     a_pipe_becomes_a_file()
     readers_that_leave()
     a_file_for_each_frame()
+    a_tiff_for_each_frame()
     pictures_that_are_there()
     no_input_is_replaced()
     killed_pictures_go_on()
