@@ -4,9 +4,12 @@
     film_walk.py TEGULA SOURCE VIDEOS
 
 Seen by ffprobe and ffmpeg. 77: no samples, or no ffprobe and ffmpeg."""
+import os
+import re
+import shlex
 import sys
 
-from film_help import expect, ffmpeg, in_folder, network, run, sample
+from film_help import SOURCE, expect, ffmpeg, in_folder, network, run, sample
 from film_write import probe
 
 
@@ -15,6 +18,23 @@ def good(*words):
     code, _, err = run("run", "-m", network(3), "-y", "--normalize", "none", *words)
     expect(code == 0, f"{words}: {code}: {err}")
     return err
+
+
+def the_first_screen_of_the_readme():
+    """A TIFF and a film: both commands, as they stand there."""
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as f:
+        block = re.search(r"\n\n((?:    tegula run .*\n|        .*\n)+)", f.read()).group(1)
+    commands = re.findall(r"^    (tegula run [^#\n]*?(?:\\\n[^#\n]*)?) *#", block, re.M)
+    expect(len(commands) == 2 and "film.mp4" in commands[1] and ".tif" in commands[0], f"README: {commands}")
+    network(1, "denoise.onnx")
+    network(3, "lowlight.onnx")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "libx264", "-c:a", "aac", "film.mp4")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48", "-frames:v", "1", "-pix_fmt", "gray", "stack.tif")
+    for line in commands:
+        words = shlex.split(line.replace("\\\n", " "))
+        code, _, err = run(*words[1:])
+        expect(code == 0 and os.path.exists(words[words.index("-o") + 1]), f"{line}: {code}: {err}")
+    expect([s["codec_type"] for s in probe("bright.mp4", "-show_streams")["streams"]] == ["video", "audio"], "README: the film's sound")
 
 
 def what_another_film_differs_in():
@@ -63,6 +83,7 @@ def rows_of_two_moments():
 
 
 def all_of_it(_):
+    the_first_screen_of_the_readme()
     words_of_a_phone()
     rows_of_two_moments()
     what_another_film_differs_in()
