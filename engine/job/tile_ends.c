@@ -447,6 +447,8 @@ static void scratch_line(tg_job *job)
         return;
     if (s->used)
         snprintf(text, sizeof text, "%.90s; %.90s", job->set.scratch, s->why);
+    else if (p->bytes.kept_disk) /* it is, by the line "stores" */
+        snprintf(text, sizeof text, "not used for the input: %.160s", s->why);
     else
         snprintf(text, sizeof text, "not used: %.170s", s->why);
     if (s->used && job->scratch_place.in_memory)
