@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LENGTH 8 /* bytes in front of a record */
 
@@ -19,10 +20,27 @@ static char *joined(const char *output, const char *ending)
     return to;
 }
 
+/* What a run from a file to a file left is no spool, and nothing of it is thrown away unasked. */
+static tg_status refuse_interrupted(const char *output, tgi_err *err)
+{
+    char *journal = joined(output, ".journal");
+    if (!journal)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the name of an output");
+    const int there = access(journal, F_OK) == 0;
+    tgi_free(journal);
+    return there
+               ? tgi_fail(err, TG_E_EXISTS,
+                          "%s.journal is of an interrupted run out of a file: give its command "
+                          "again, or remove it and %s.partial",
+                          output, output)
+               : TG_OK;
+}
+
 tg_status tgi_film_spool_open(const char *output, int replace, tgi_film_spool *out,
                               tgi_err *err)
 {
     *out = TGI_FILM_SPOOL_CLOSED;
+    TGI_TRY(refuse_interrupted(output, err));
     char *partial = joined(output, ".partial");
     out->made = joined(output, ".made");
     if (!partial || !out->made) {

@@ -396,6 +396,12 @@ def a_pipe_becomes_a_file():
             expect(bytes_of(out) == whole, f"{out} killed at operation {at}: other bytes")
             os.unlink(out)
         expect(stops > 1 - (out == "p.mov"), f"{out}: {stops} stops")
+        code = run("run", "long.y4m", "-o", out, *words, TEGULA_FAIL_IO="30:kill", TEGULA_SYNC_TILES="1")[0]
+        then, _, err = piped(data, "run", "-", "-o", out, *words, "-y")
+        expect(code == -9 and then == 73 and ".journal is of an interrupted run" in err, f"{out} of a stopped run: {code}, {then}: {err}")
+        code, _, err = run("run", "long.y4m", "-o", out, *words)
+        expect(code == 0 and bytes_of(out) == whole, f"{out} goes on: {code}: {err}")
+        os.unlink(out)
         code, _, err = piped(data, "run", "-", "-o", out, *words, TEGULA_FAIL_IO="40:full")
         expect(code in (73, 74) and not os.path.exists(out + ".partial"), f"{out}: a full disk: {code}: {err}")
         with subprocess.Popen([TEGULA, "run", "-", "-o", out, *words], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
