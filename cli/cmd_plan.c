@@ -63,7 +63,7 @@ static tg_status print_why(tg_job *job, int64_t stages)
         print_staged(json);
     }
     if (st == TG_OK) {
-        print_member(json, "scratch", "scratch");
+        print_member(json, "scratch", "input, decoded to scratch");
         print_rejected(json);
     }
     tg_text_free(json);

@@ -14,6 +14,14 @@ static bool is_piped(const cli *c)
     return out && strcmp(out, "-") == 0;
 }
 
+/* Frames come once. */
+static bool comes_by_pipe(const cli *c)
+{
+    struct stat st;
+    const char *in = tg_opts_get(c->opts, "input");
+    return in && (strcmp(in, "-") == 0 || (stat(in, &st) == 0 && S_ISFIFO(st.st_mode)));
+}
+
 /* A file of the run's own that is standard output; NULL: none is. */
 static const char *other_on_stdout(const cli *c)
 {
@@ -119,6 +127,8 @@ static tg_status plan_first(cli *c, tg_job *job)
     if (!c->quiet && is_piped(c))
         fputs("output: through standard output, without a journal: a stop starts over\n",
               stderr);
+    else if (!c->quiet && comes_by_pipe(c))
+        fputs("input: through a pipe, so there is no journal: a stop starts over\n", stderr);
     char *json = NULL;
     if (c->json && (st = tg_job_plan_json(job, 0, &json)) == TG_OK)
         cli_print_event("plan", NULL, json);

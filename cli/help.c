@@ -75,8 +75,9 @@ static void option_line(FILE *to, const tg_option *o)
 
 void cli_help_all(FILE *to)
 {
-    fputs("tegula runs neural networks over images that do not fit in memory: inside a memory\n"
-          "budget it states beforehand, without seams, and resumable.\n\n",
+    fputs("tegula runs neural networks over images that do not fit in memory and films of any\n"
+          "length: inside a memory budget it states beforehand, without seams, and "
+          "resumable.\n\n",
           to);
     for (int i = 0; i < cli_n_verbs; i++) {
         const cli_verb *v = &cli_verbs[i];
@@ -132,8 +133,9 @@ static void man_verbs(FILE *to)
         }
     }
     fputs(".SH DESCRIPTION\n"
-          "tegula runs neural networks over images that do not fit in memory: inside a memory\n"
-          "budget it states beforehand, without seams, and resumable.\n.SS Verbs\n",
+          "tegula runs neural networks over images that do not fit in memory and films of any\n"
+          "length: inside a memory budget it states beforehand, without seams, and "
+          "resumable.\n.SS Verbs\n",
           to);
     for (int i = 0; i < cli_n_verbs; i++) {
         fprintf(to, ".TP\n.B %s\n", cli_verbs[i].name);
@@ -186,7 +188,8 @@ void cli_help_man(FILE *to)
     fprintf(to,
             ".\\\" Made by \"tegula help --man\" from the option table; do not edit.\n"
             ".TH TEGULA 1 \"\" \"tegula %s\" \"User Commands\"\n"
-            ".SH NAME\ntegula \\- neural networks over images that do not fit in memory\n",
+            ".SH NAME\ntegula \\- neural networks over images larger than memory and films of "
+            "any length\n",
             TG_VERSION_STRING);
     man_verbs(to);
     man_options(to);
@@ -200,6 +203,7 @@ void cli_help_man(FILE *to)
           ".SH EXAMPLES\n"
           ".nf\ntegula plan \\-m model.onnx big.tif \\-\\-ram 1GiB\n"
           "tegula run \\-m model.onnx big.tif \\-o out.tif \\-\\-ram 1GiB\n"
+          "tegula run \\-m model.onnx film.mp4 \\-o out.mp4\n"
           "tegula verify \\-m model.onnx big.tif \\-\\-roi 0:2048,0:2048\n.fi\n",
           to);
 }

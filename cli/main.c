@@ -114,11 +114,38 @@ void cli_report(cli *c, tg_status st)
     fputs("}\n", stdout);
 }
 
+static bool is_network(const char *path)
+{
+    const size_t n = path ? strlen(path) : 0;
+    return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+}
+
+/* A network stands where an input belongs: what is to be read, or the word that -m needs. */
+static tg_status check_order(cli *c)
+{
+    const char *model = tg_opts_get(c->opts, "model");
+    const cli_verb *v = c->verb;
+    for (int i = 0; cli_word_in(v->needs, "model") && i < c->n_files; i++) {
+        if (!is_network(c->files[i]) || is_network(model))
+            continue;
+        if (model)
+            return cli_fail(c, TG_E_ARG,
+                            "%s: the network and the input are swapped: -m \"%s\" \"%s\"",
+                            v->name, c->files[i], model);
+        return cli_fail(c, TG_E_ARG, "%s: \"%s\" is a network: give it as -m \"%s\"", v->name,
+                        c->files[i], c->files[i]);
+    }
+    return TG_OK;
+}
+
 /* What parsing cannot know: are the files and options there that the verb needs? */
 static tg_status check_needs(cli *c)
 {
     const cli_verb *v = c->verb;
     const char *first_file = c->n_files ? c->files[0] : NULL;
+    const tg_status order = check_order(c);
+    if (order != TG_OK)
+        return order;
     if (c->n_files > v->max_files)
         return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,
                         v->max_files, v->max_files == 1 ? "" : "s", c->files[v->max_files]);
@@ -143,7 +170,9 @@ static tg_status check_complete(cli *c)
     const bool has_input =
         tg_opts_get(c->opts, "input") || tg_opts_get(c->opts, "input-tensor");
     if (v->max_files == 1 && v->min_files == 1 && !has_input)
-        return cli_fail(c, TG_E_ARG, "%s: the input file is missing", v->name);
+        return cli_fail(c, TG_E_ARG, "%s: the %s", v->name,
+                        v->run == cli_cmd_status ? "name of a run's output is missing"
+                                                 : "input file is missing");
     if (v->max_files > 1 && c->n_files < v->min_files)
         return cli_fail(c, TG_E_ARG, "%s: name at least one file", v->name);
     for (size_t i = 0; i < sizeof need / sizeof need[0]; i++)

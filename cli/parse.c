@@ -45,18 +45,28 @@ static tg_status unknown(cli *c, const char *word, size_t n)
 }
 
 /* Why an option that a verb might well have is not one of it; "" where nobody would ask. */
-static const char *why_not(const char *option)
+static const char *why_not(const cli *c, const char *option)
 {
+    if (strcmp(option, "output") == 0 && c->verb->run == cli_cmd_status)
+        return ": name the output alone, tegula status OUT";
     return strcmp(option, "machine") == 0 ? ": a job runs on the machine it is started on, "
                                             "plan says what it would do there"
                                           : "";
 }
 
+static tg_status belongs(cli *c, const tg_option *o)
+{
+    return cli_word_in(o->verbs, c->verb->name)
+               ? TG_OK
+               : cli_fail(c, TG_E_ARG, "--%s means nothing to %s%s (it belongs to: %s)",
+                          o->name, c->verb->name, why_not(c, o->name), o->verbs);
+}
+
 static tg_status set(cli *c, const tg_option *o, const char *value)
 {
-    if (!cli_word_in(o->verbs, c->verb->name))
-        return cli_fail(c, TG_E_ARG, "--%s means nothing to %s%s (it belongs to: %s)", o->name,
-                        c->verb->name, why_not(o->name), o->verbs);
+    const tg_status st = belongs(c, o);
+    if (st != TG_OK)
+        return st;
     const char *name = o->name;
     if (strcmp(name, "input") == 0 && strchr(value, '='))
         name = "input-tensor"; /* --input NAME=FILE */
@@ -67,7 +77,10 @@ static tg_status set(cli *c, const tg_option *o, const char *value)
 
 static tg_status missing(cli *c, const tg_option *o)
 {
-    return cli_fail(c, TG_E_ARG, "--%s: a value is missing (%s)", o->name, o->arg);
+    const tg_status st = belongs(c, o);
+    return st != TG_OK
+               ? st
+               : cli_fail(c, TG_E_ARG, "--%s: a value is missing (%s)", o->name, o->arg);
 }
 
 /* --name, --name VALUE, --name=VALUE. `next` is the following word or NULL. */
@@ -99,6 +112,8 @@ static tg_status short_options(cli *c, const char *word, const char *next, bool 
         }
         if (!o)
             return cli_fail(c, TG_E_ARG, "there is no option \"-%c\"", *p < 0x21 ? '?' : *p);
+        if (!o->name[1]) /* --z is a name, and has no letter */
+            return cli_fail(c, TG_E_ARG, "there is no option \"-%c\"; --%c is one", *p, *p);
         if (o->arg && !p[1] && !next)
             return missing(c, o);
         if (o->arg) {

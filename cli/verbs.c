@@ -4,14 +4,17 @@
 #include <string.h>
 
 const cli_verb cli_verbs[] = {
-    {"info", "FILE...", "Say what an image, an array or a model is; reads headers only.", 1,
-     4096, "", cli_cmd_info},
+    {"info", "FILE...",
+     "Say what an image, a film, an array or a model is; reads headers only.", 1, 4096, "",
+     cli_cmd_info},
     {"plan", "-m MODEL INPUT [-o OUT] [options]",
      "Say what a run would need and how it would be cut; touches no pixel.", 1, 1, "model",
      cli_cmd_plan},
     {"run", "-m MODEL INPUT -o OUT [options]",
-     "Run a network over an image inside the memory budget. The same command continues after a "
-     "stop or a crash; with .npy in and out it starts over.",
+     "Run a network over an image or a film inside the memory budget. The same command "
+     "continues "
+     "after a stop or a crash; with .npy in and out, and out of or into a pipe, it starts "
+     "over.",
      1, 1, "model output", cli_cmd_run},
     {"preview", "-m MODEL INPUT -o OUT.png [options]",
      "Write three crops side by side, raw, result and difference, as the full run would show "
@@ -22,8 +25,10 @@ const cli_verb cli_verbs[] = {
      "also with the processor in fp32. Use --roi on images that do not fit.",
      1, 1, "model", cli_cmd_verify},
     {"copy", "INPUT -o OUT [options]",
-     "Copy an image or array through the reader and the writer, without a network.", 1, 1,
-     "output", cli_cmd_copy},
+     "Copy an image, frames of a film (into a TIFF) or an array through the reader and the "
+     "writer, "
+     "without a network.",
+     1, 1, "output", cli_cmd_copy},
     {"status", "OUT",
      "Say how far the run is that writes OUT, in this or another window, or whether the same "
      "command goes on with it; takes no lock and changes nothing.",

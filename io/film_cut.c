@@ -95,6 +95,26 @@ static tg_status find_times(const tgi_film_cut *c, const film_clock *clock, int6
     return TG_OK;
 }
 
+/* These times choose nothing: in times, too. */
+static tg_status no_frame(const tgi_film_cut *c, const tgi_av_info *all,
+                          int64_t (*time)(const tgi_av_film *f, int64_t k),
+                          const tgi_av_film *film, tgi_err *err)
+{
+    const double tick = (double)all->time_base.num / (double)all->time_base.den,
+                 last = (double)(time(film, all->frames - 1) - time(film, 0)) * tick,
+                 from = c->start ? tgi_film_seconds(c->start) : 0;
+    if (!c->end || from > last)
+        return tgi_fail(err, TG_E_ARG,
+                        "--start %s: no frame is shown then: the last one of the film comes at "
+                        "%.3f s, counted from the first one",
+                        c->start, last);
+    if (tgi_film_seconds(c->end) <= from)
+        return tgi_fail(err, TG_E_ARG, "--end %s: no frame is shown before, from %s on", c->end,
+                        c->start ? c->start : "the beginning");
+    return tgi_fail(err, TG_E_ARG, "--start %s --end %s: no frame begins between these times",
+                    c->start ? c->start : "0", c->end);
+}
+
 tg_status tgi_film_cut_find(const tgi_film_cut *c, const tgi_av_info *all,
                             int64_t (*time)(const tgi_av_film *f, int64_t k),
                             const tgi_av_film *film, int64_t *first, int64_t *until,
@@ -129,14 +149,11 @@ tg_status tgi_film_cut_find(const tgi_film_cut *c, const tgi_av_info *all,
     }
     if (*first < *until && *until <= n)
         return TG_OK;
-    return tgi_fail(err, TG_E_ARG,
-                    "%s%s: the film has frames 0 to %lld, and of these no%s [%lld, %lld)",
-                    c->frames  ? "--frames "
-                    : c->start ? "--start "
-                               : "--end ",
-                    c->frames  ? c->frames
-                    : c->start ? c->start
-                               : c->end,
-                    (long long)n - 1, *until > n ? "t all of" : "ne in", (long long)*first,
-                    (long long)*until);
+    if (!c->frames)
+        return no_frame(c, all, time, film, err);
+    return tgi_fail(
+        err, TG_E_ARG,
+        "--frames %s: the film has frames 0 to %lld, and of these no%s [%lld, %lld)", c->frames,
+        (long long)n - 1, *until > n ? "t all of" : "ne in", (long long)*first,
+        (long long)*until);
 }

@@ -35,17 +35,18 @@ static const struct {
     const char *codec;
     int alone; /* frames need no other ones */
     int lossless;
-    int says; /* its own bits say range and matrix, whatever the container says */
+    int says;   /* its own bits say range and matrix, whatever the container says */
+    int fields; /* frames of two moments have so many rows, or a multiple; 0: there are none */
     size_t per_pixel, beside;
     double disk;
 } codecs[] = {
-    {"h264", 0, 0, 1, 90, (size_t)24 << 20, 0.15},
-    {"hevc", 0, 0, 1, 160, (size_t)32 << 20, 0.15},
-    {"av1", 0, 0, 1, 260, (size_t)48 << 20, 0.1},
-    {"vp9", 0, 0, 1, 120, (size_t)32 << 20, 0.1},
-    {"ffv1", 1, 1, 0, 175, (size_t)16 << 20, 1.1},
-    {"prores", 1, 0, 0, 24, (size_t)16 << 20, 0.5},
-    {"rawvideo", 1, 1, 0, 6, (size_t)64 << 10, 1.1}, /* 4:4:4 of 16 bits: a frame */
+    {"h264", 0, 0, 1, 4, 90, (size_t)24 << 20, 0.15},
+    {"hevc", 0, 0, 1, 0, 160, (size_t)32 << 20, 0.15},
+    {"av1", 0, 0, 1, 0, 260, (size_t)48 << 20, 0.1},
+    {"vp9", 0, 0, 1, 0, 120, (size_t)32 << 20, 0.1},
+    {"ffv1", 1, 1, 0, 1, 175, (size_t)16 << 20, 1.1},
+    {"prores", 1, 0, 0, 2, 24, (size_t)16 << 20, 0.5},
+    {"rawvideo", 1, 1, 0, 1, 6, (size_t)64 << 10, 1.1}, /* 4:4:4 of 16 bits: a frame */
 };
 
 /* One more thing that changes. */
@@ -286,6 +287,17 @@ static tgi_av_ratio rate_of(double rate)
     return (tgi_av_ratio){25, 1};
 }
 
+/* Rows of two moments, where each row is what it was. */
+static void choose_fields(tgi_film_out *o, int container, int codec, const tgi_av_info *from)
+{
+    const int turned =
+        from && (from->rotation || from->flipped) && !containers[container].turns;
+    if (from && from->interlaced == 1 && !turned && codecs[codec].fields &&
+        o->coding.width == from->width && o->coding.height == from->height &&
+        o->coding.height % codecs[codec].fields == 0)
+        o->coding.fields = from->fields;
+}
+
 static tg_status choose_rate(tgi_film_out *o, const tgi_film_frames *of, tgi_err *err)
 {
     const tgi_av_info *from = of->from;
@@ -325,14 +337,14 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
         tgi_sat_add(o->frame_bytes, tgi_film_row_room(&o->pixels)),
         tgi_sat_add(codecs[codec].beside,
                     (size_t)((double)tgi_sat_mul(codecs[codec].per_pixel, pixels) * more)));
-    if (strcmp(o->container, "mp4") == 0 ||
-        strcmp(o->container, "mov") == 0) /* tables of packets */
+    /* Tables of packets. Of a pipe nobody knows how many; the encoder's memory is free when they are made. */
+    if (!o->endless && (strcmp(o->container, "mp4") == 0 || strcmp(o->container, "mov") == 0))
         o->bytes = tgi_sat_add(
             o->bytes,
             tgi_sat_mul(PACKET_BYTES,
                         (size_t)(of->frames + (of->from ? of->from->other_packets : 0))));
     o->disk = codecs[codec].disk * samples * (double)wide * (double)of->width *
-              (double)of->height * (double)of->frames;
+              (double)of->height * (o->endless ? 1 : (double)of->frames);
 }
 
 static int is_y4m(const tgi_film_out *o)
@@ -354,7 +366,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     *o = (tgi_film_out){.samples = of->luma ? 1 : of->samples,
                         .luma = of->luma,
                         .frames = of->frames,
-                        .pipe = strcmp(path, TGI_FILM_STDOUT) == 0};
+                        .pipe = strcmp(path, TGI_FILM_STDOUT) == 0,
+                        .endless = of->endless};
     o->container = containers[container].container;
     TGI_TRY(writer_of(o, err));
     const char *name = wish->codec ? wish->codec : containers[container].codec;
@@ -387,16 +400,20 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     else if (containers[container].turns && !codecs[codec].says)
         say_all(o);
     TGI_TRY(choose_size(o, container, of, err));
+    choose_fields(o, container, codec, of->from);
     TGI_TRY(choose_rate(o, of, err));
     o->coding.crf = wish->crf;
     o->coding.segment = is_y4m(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
-    const char *luma = o->luma ? ", luma alone through the network" : "";
+    const char *luma = o->luma ? ", luma alone through the network" : "",
+               *fields = o->coding.fields == 1   ? ", interlaced (top rows first)"
+                         : o->coding.fields == 2 ? ", interlaced (bottom rows first)"
+                                                 : "";
     if (is_y4m(o))
-        snprintf(o->text, sizeof o->text, "%s in %s%s", o->coding.form.name, o->container,
-                 luma);
+        snprintf(o->text, sizeof o->text, "%s in %s%s%s", o->coding.form.name, o->container,
+                 luma, fields);
     else
-        snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames%s", name,
-                 o->coding.form.name, o->container, o->coding.segment, luma);
+        snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames%s%s", name,
+                 o->coding.form.name, o->container, o->coding.segment, luma, fields);
     return TG_OK;
 }

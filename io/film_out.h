@@ -30,6 +30,7 @@ typedef struct tgi_film_out {
     char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
     int pictures; /* 1: a file for each frame (frame_files.h): of the rest only numbers and text hold */
     int pipe;       /* 1: to standard output, as it comes */
+    int endless;    /* 1: the frames come through a pipe, nobody knows how many */
     char note[320]; /* what of the film that was read changes; "" nothing */
 } tgi_film_out;
 
@@ -45,7 +46,8 @@ int tgi_film_says_turns(const char *path);
 typedef struct tgi_film_frames {
     int64_t frames, height, width;
     int samples;
-    int luma; /* 1: the pictures are luma of `from`, of which the rest passes by */
+    int luma;    /* 1: the pictures are luma of `from`, of which the rest passes by */
+    int endless; /* 1: `frames` come through a pipe, and are only as many at most */
     tg_dtype dtype;
     const tgi_av_info *from;
     tgi_av_ratio asked; /* frames a second, whatever `from` says; 0, 1: as it says */

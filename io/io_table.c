@@ -137,8 +137,8 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     of_file.stream = 0;
     if (strcmp(path, "-") == 0)
         return tgi_fail(err, TG_E_ARG,
-                        "-: standard input is a film whose frames come once, for `run ... - -o "
-                        "-` alone: write it to a file first");
+                        "-: standard input is a film whose frames come once, for `run` into a "
+                        "film (-o -, -o OUT.mkv) alone: write it to a file first");
     TGI_TRY(tgi_rfile_open(path, &f, err));
     const size_t n = f.size < sizeof head ? (size_t)f.size : sizeof head;
     tg_status st = tgi_rfile_read(&f, 0, head, n, err);

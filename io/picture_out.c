@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const tgi_picture_writer *const writers[] = {&tgi_png_writer, &tgi_jpeg_writer};
+static const tgi_picture_writer *const writers[] = {&tgi_png_writer, &tgi_jpeg_writer,
+                                                    &tgi_tiff_picture_writer};
 
-const tgi_picture_writer *tgi_picture_writer_for(const char *path)
+/* The first n of them. */
+static const tgi_picture_writer *writer_for(const char *path, size_t of)
 {
     const char *dot = path ? strrchr(path, '.') : NULL;
     char suffix[8];
@@ -16,10 +18,20 @@ const tgi_picture_writer *tgi_picture_writer_for(const char *path)
     const int n = snprintf(suffix, sizeof suffix, "|%s|", dot + 1);
     for (int i = 0; i < n; i++)
         suffix[i] = (char)tolower((unsigned char)suffix[i]);
-    for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++)
+    for (size_t i = 0; i < of; i++)
         if (strstr(writers[i]->suffixes, suffix))
             return writers[i];
     return NULL;
+}
+
+const tgi_picture_writer *tgi_picture_writer_for(const char *path)
+{
+    return writer_for(path, 2); /* other TIFFs are no pictures */
+}
+
+const tgi_picture_writer *tgi_frame_writer_for(const char *path)
+{
+    return writer_for(path, sizeof writers / sizeof writers[0]);
 }
 
 /* Bytes 16 to 19 name the colour space of the device. Source: ICC.1:2010, 7.2.6. */

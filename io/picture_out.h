@@ -40,12 +40,23 @@ typedef struct tgi_picture_writer {
     void (*close)(void *state); /* at any time; the file stays open, and there */
 } tgi_picture_writer;
 
-extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer, tgi_imagej_writer;
+extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer, tgi_imagej_writer,
+    tgi_tiff_picture_writer;
+
+/* What a TIFF of that writer begins with: classic, in the machine's order, its directory first. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define TGI_TIFF_PICTURE_HEAD "II*\0\10\0\0\0"
+#else
+#define TGI_TIFF_PICTURE_HEAD "MM\0*\0\0\0\10"
+#endif
+#define TGI_TIFF_PICTURE_HEAD_BYTES ((size_t)8)
 
 /* Whether m has a colour profile, and one for colours in this many samples (with alpha, one
  * more). */
 bool tgi_icc_fits(const tgi_image_meta *m, int samples);
 /* The format that a file's name asks for, or NULL. */
 const tgi_picture_writer *tgi_picture_writer_for(const char *path);
+/* The same of files that are one frame each, which may be TIFFs, too. */
+const tgi_picture_writer *tgi_frame_writer_for(const char *path);
 
 #endif

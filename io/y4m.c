@@ -167,8 +167,8 @@ size_t tgi_y4m_head(const tgi_av_coding *c, char *text, size_t cap)
             place = places[i].word;
     put_ratio(rate, sizeof rate, 'F', c->rate);
     put_ratio(aspect, sizeof aspect, 'A', c->pixel_aspect);
-    const int n = snprintf(text, cap, TGI_Y4M_BEGINS "W%d H%d%s Ip%s C%s%s%s%s\n", c->width,
-                           c->height, rate, aspect, word, place, depth,
+    const int n = snprintf(text, cap, TGI_Y4M_BEGINS "W%d H%d%s I%c%s C%s%s%s%s\n", c->width,
+                           c->height, rate, "ptb"[c->fields], aspect, word, place, depth,
                            strcmp(f->range, "pc") == 0   ? " XCOLORRANGE=FULL"
                            : strcmp(f->range, "tv") == 0 ? " XCOLORRANGE=LIMITED"
                                                          : "");
@@ -214,9 +214,10 @@ static tg_status read_head(char *line, tgi_av_info *i, tgi_err *err)
             i->rate = read_ratio(w + 1);
         else if (*w == 'A')
             i->pixel_aspect = read_ratio(w + 1);
-        else if (*w == 'I')
+        else if (*w == 'I') {
             i->interlaced = w[1] == 'p' ? 0 : w[1] == '?' ? -1 : 1;
-        else if (*w == 'C')
+            i->fields = w[1] == 't' ? 1 : w[1] == 'b' ? 2 : 0;
+        } else if (*w == 'C')
             colour = w + 1;
         else if (strcmp(w, "XCOLORRANGE=FULL") == 0)
             range = "pc";

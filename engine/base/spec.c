@@ -155,9 +155,11 @@ int tgi_edit_distance(const char *a, const char *b)
     return prev[nb];
 }
 
+/* A third of the letters at most, and one in any case: of "foo" two are no slip. */
 tgi_nearest tgi_nearest_to(const char *asked)
 {
-    return (tgi_nearest){.asked = asked, .best = (int)(strlen(asked) / 3) + 2};
+    const int third = (int)(strlen(asked) / 3);
+    return (tgi_nearest){.asked = asked, .best = (third ? third : 1) + 1};
 }
 
 void tgi_nearest_offer(tgi_nearest *n, const char *name, const char *shown)

@@ -4,7 +4,7 @@
  * It does not ask which ends they are.
  *
  *   tgi_tile_ends   an image in, the tiles of an image out (tile_ends.c)
- *   tgi_pipe_ends   the same tiles, as frames of a film through standard output
+ *   tgi_pipe_ends   the same tiles, as frames of a film through standard output, or of one that came through a pipe
  *   tgi_array_ends  arrays or an image in, arrays out (array_ends.c) */
 #ifndef TGI_ENDS_H
 #define TGI_ENDS_H

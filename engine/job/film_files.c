@@ -38,7 +38,7 @@ tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *er
                            .first = first_number(job) + tgi_job_film_plane(job, 0) +
                                     tgi_film_source_first(job->source),
                            .frames = of->frames,
-                           .writer = tgi_picture_writer_for(job->set.pictures),
+                           .writer = tgi_frame_writer_for(job->set.pictures),
                            .spec = {.height = of->height,
                                     .width = of->width,
                                     .samples = of->samples,

@@ -13,7 +13,8 @@
 
 typedef struct joining {
     tg_job *job;
-    const tgi_journal *packets;
+    const tgi_journal *packets; /* or */
+    tgi_film_spool *spool;
     void *room;
     size_t room_bytes;
     int delay;
@@ -22,6 +23,8 @@ typedef struct joining {
 static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
 {
     const joining *w = user;
+    if (w->spool)
+        return tgi_film_spooled_packet(w->spool, i, w->room, w->room_bytes, out, err);
     return tgi_film_packet(w->packets, i, w->room, w->room_bytes, out, err);
 }
 
@@ -29,9 +32,9 @@ static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
 static int is_whole(const tg_job *job)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    return from && (from->has_times || !tgi_film_source_is_part(job->source)) &&
-           !job->map.planes.n && from->frames == job->film->out.frames &&
-           !tgi_opts_str(job->opts, TGI_OPT_FPS);
+    return from && !tgi_film_source_is_stream(job->source) &&
+           (from->has_times || !tgi_film_source_is_part(job->source)) && !job->map.planes.n &&
+           from->frames == job->film->out.frames && !tgi_opts_str(job->opts, TGI_OPT_FPS);
 }
 
 /* When the film begins: as the one that was read, but for some of its frames alone, and where its times
@@ -155,7 +158,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
                   "%s: what frames of %s tell a display of their light (HDR mastering display, "
                   "light levels) is left out",
                   job->set.output, job->set.input);
-    if (from && from->interlaced == 1)
+    if (from && from->interlaced == 1 && !job->film->out.coding.fields)
         leave_out(
             job, "%s: frames of %s have the rows of two moments, and this film does not say so",
             job->set.output, job->set.input);
@@ -171,8 +174,13 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
 
 static tg_status join_packets(joining *w, int fd, const char *made, tgi_err *err)
 {
-    TGI_TRY(
-        tgi_film_measure(w->packets, w->job->film->out.frames, &w->room_bytes, &w->delay, err));
+    if (w->spool) {
+        w->room_bytes = w->spool->longest;
+        w->delay = (int)w->spool->delay;
+    } else {
+        TGI_TRY(tgi_film_measure(w->packets, w->job->film->out.frames, &w->room_bytes,
+                                 &w->delay, err));
+    }
     w->room = tgi_malloc(TGI_TAG_IO, w->room_bytes);
     if (!w->room)
         return tgi_fail(err, TG_E_NOMEM, "%s: no memory for a frame", made);
@@ -209,4 +217,19 @@ tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err)
 {
     joining w = {.job = job, .packets = packets};
     return job->film ? tgi_journal_make(packets, make, &w, err) : TG_OK;
+}
+
+tg_status tgi_job_film_join_spool(tg_job *job, tgi_film_spool *packets, tgi_part *to,
+                                  tgi_err *err)
+{
+    joining w = {.job = job, .spool = packets};
+    const tgi_part_spec part = {.path = job->set.output,
+                                .ending = ".made",
+                                .bytes = TGI_PART_GROWS,
+                                .replace = job->set.overwrite,
+                                .at_once = 1};
+    TGI_TRY(tgi_film_spool_clear_made(packets, err));
+    TGI_TRY(tgi_part_create(&part, to, err));
+    TGI_TRY(join_packets(&w, to->fd, job->set.output, err));
+    return tgi_part_sync(to, err);
 }

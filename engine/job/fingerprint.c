@@ -249,7 +249,9 @@ static void add_network(tgi_lines *t, const tg_job *job, const char *input)
 static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
 {
     char input[128];
-    TGI_TRY(tgi_input_identity(job->source, input, sizeof input, err));
+    snprintf(input, sizeof input, "what came through a pipe");
+    if (!tgi_film_source_is_stream(job->source))
+        TGI_TRY(tgi_input_identity(job->source, input, sizeof input, err));
     tgi_fingerprint_program(t, TG_VERSION_STRING);
     add_network(t, job, input);
     add_region(t, &job->map);

@@ -188,8 +188,8 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_ARG, "--format imagej is a TIFF, and %s is a film",
                         job->set.output);
     if (job->set.compress.kind != TGI_COMPRESS_NONE || tgi_opts_pyramid(job->opts))
-        return tgi_fail(err, TG_E_ARG, "%s: --compress and --pyramid are for TIFF",
-                        job->set.output);
+        return tgi_fail(err, TG_E_ARG, "%s: --compress and --pyramid are for one TIFF of all",
+                        job->set.pictures ? job->set.pictures : job->set.output);
     return TG_OK;
 }
 
@@ -284,6 +284,7 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
     const tgi_film_frames frames = {
         .frames = frames_of(job),
         .luma = luma,
+        .endless = tgi_film_source_is_stream(job->source),
         .height = m->out_extent[1],
         .width = m->out_extent[2],
         .samples = luma ? from->form.n_components
@@ -301,7 +302,7 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
                         "--pix-fmt %s is red, green and blue, and the network gets luma: give "
                         "--on each, or leave it out",
                         job->film->out.coding.form.name);
-    if (!job->film->out.pipe)
+    if (!job->film->out.pipe && !job->film->out.endless)
         TGI_TRY(tgi_film_packets_layout(frames.frames, &job->film->packets, err));
     if (job->film_told || job->set.pictures)
         return TG_OK;

@@ -39,6 +39,9 @@ const tgi_sink_layout *tgi_job_stored(const tg_job *job);
 tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err);
 /* Make the film out of the packets: before tgi_journal_finish. */
 tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
+/* The same of a spool, when all frames came: complete in *to, without its name. */
+tg_status tgi_job_film_join_spool(tg_job *job, tgi_film_spool *packets, tgi_part *to,
+                                  tgi_err *err);
 /* Frames whose tiles wait for the writer at most, where their rest passes by. */
 #define TGI_LUMA_FRAMES 3
 /* Memory that encoding takes; joining takes less, and comes when the encoders are gone. */

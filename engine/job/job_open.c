@@ -164,7 +164,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .but_found = &among,
         .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),
         .spare = job->spare,
-        .stream = tgi_job_wants_pipe(job),
+        .stream = tgi_film_container(job->set.output) != NULL,
         .cancelled = tgi_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad,
@@ -501,6 +501,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         return tgi_job_gate(job, err); /* they are opened by the plan */
     }
     TGI_TRY(open_source(job, err));
+    if (tgi_film_source_is_stream(job->source))
+        job->ends = &tgi_pipe_ends;
     TGI_TRY(tgi_job_film_check_stream(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
     const int as_declared = job->graph->in[0].file_dtype == job->info->dtype;

@@ -3,13 +3,18 @@
 
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
+#include "engine/base/mem.h"
 #include "engine/ends/store.h"
 #include "engine/job/ends.h"
+#include "engine/job/fingerprint.h"
 #include "engine/job/job_film.h"
+#include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/receipt.h"
 #include "engine/job/run_tiles.h"
 #include "engine/out/commit.h"
+#include "engine/out/journal_check.h"
 #include "engine/out/pipe.h"
 
 #include <sys/stat.h>
@@ -21,7 +26,10 @@ typedef struct run {
     tgi_tiles tiles;
     tgi_commit *commit;
     tgi_store *store;
-    int fd; /* opened: fd - 1 */
+    int fd;               /* opened: fd - 1 */
+    tgi_film_spool spool; /* or the film is a file, whose packets these are */
+    tgi_part made;        /* of them */
+    int spooled;
 } run;
 
 /* ---- Watching ---------------------------------------------------------------------------- */
@@ -50,12 +58,13 @@ static void report(run *r)
 
 static tg_status check_stop(void *user, tgi_err *err)
 {
-    (void)user;
-    return tgi_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED,
-                                          "stopped by %s: what went to standard output ends "
-                                          "here, the same command starts over",
-                                          tgi_cancel_by())
-                               : TG_OK;
+    const run *r = user;
+    return tgi_cancel_signal()
+               ? tgi_fail(err, TG_E_CANCELLED,
+                          "stopped by %s: %s, the same command starts over", tgi_cancel_by(),
+                          r->spooled ? "a film that comes through a pipe does not go on"
+                                     : "what went to standard output ends here")
+               : TG_OK;
 }
 
 static tg_status tick(void *user, tgi_err *err)
@@ -107,9 +116,17 @@ static tg_status begin(tgi_run *all, int *done, tgi_err *err)
     all->end = (tgi_pass_end){
         .user = r, .store = store_rows, .stop = check_stop, .tick = tick, .turn = turn};
     all->check_tick = check_tick;
-    TGI_TRY(check_stdout(all->job, err));
-    TGI_TRY(tgi_pipe_open_stdout(&r->fd, err));
-    r->fd++;
+    if (tgi_job_wants_pipe(all->job)) {
+        TGI_TRY(check_stdout(all->job, err));
+        TGI_TRY(tgi_pipe_open_stdout(&r->fd, err));
+        r->fd++;
+    } else {
+        r->spool = TGI_FILM_SPOOL_CLOSED;
+        r->made = TGI_PART_CLOSED;
+        r->spooled = 1;
+        TGI_TRY(
+            tgi_film_spool_open(all->job->set.output, all->job->set.overwrite, &r->spool, err));
+    }
     if (!all->job->plan.valid)
         TGI_TRY(tgi_job_plan_to_run(all->job, err));
     all->of = all->job->source;
@@ -121,8 +138,10 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
     run *r = (run *)all;
     tg_job *job = all->job;
     const tgi_film_rest rest = {.user = job, .put = tgi_job_film_rest};
-    TGI_TRY(tgi_film_tiles_open_pipe(&job->film->out, job->plan.layout, r->fd - 1, rest,
-                                     &r->film, err));
+    TGI_TRY(r->spooled ? tgi_film_tiles_open_spool(&job->film->out, job->plan.layout, &r->spool,
+                                                   rest, &r->film, err)
+                       : tgi_film_tiles_open_pipe(&job->film->out, job->plan.layout, r->fd - 1,
+                                                  rest, &r->film, err));
     r->tiles = tgi_film_tiles_to(r->film);
     all->source = job->source;
     all->part = tgi_film_source_is_stream(job->source); /* nobody knew how long: no lesson */
@@ -142,11 +161,17 @@ static tg_status settle(tgi_run *all, tg_status st, tgi_err *err)
 {
     run *r = (run *)all;
     if (st == TG_E_CANCELLED && tgi_film_source_ended(all->job->source) >= 0 &&
-        !tgi_cancel_signal())
+        !tgi_cancel_signal()) {
         st = TG_OK;
+        *err = (tgi_err){0};
+    }
     if (st == TG_OK)
         st = tgi_commit_flush(r->commit, err);
-    return tgi_run_close_writer(&r->commit, st, err);
+    st = tgi_run_close_writer(&r->commit, st, err);
+    if (st != TG_OK || !r->spooled)
+        return st;
+    all->job->film->out.frames = tgi_film_source_ended(all->job->source);
+    return tgi_film_tiles_end(r->film, err);
 }
 
 static void result(const tgi_run *all, tg_run_result *res)
@@ -157,18 +182,36 @@ static void result(const tgi_run *all, tg_run_result *res)
     res->bad_regions = tgi_bad_tiles_count(all->job->bad);
 }
 
+/* The receipt comes before the name, as of any output. Nobody has the input's bytes any more. */
+static tg_status name_it(run *r, tg_run_result *res, tgi_err *err)
+{
+    const tg_job *job = r->all.job;
+    tgi_receipt_files files = {0};
+    char *fingerprint = NULL;
+    TGI_TRY(tgi_check_file(r->made.partial, r->all.pass.receipt, &files.output_crc32c,
+                           &files.output_bytes, err));
+    res->measured_peak_bytes = tgi_job_tracker_peak(r->all.tracker);
+    TGI_TRY(tgi_fingerprint_make(job, &fingerprint, err));
+    tg_status st = tgi_receipt_write(job, res, r->all.pass.sets, fingerprint, &files, err);
+    tgi_free(fingerprint);
+    return st == TG_OK ? tgi_part_name(&r->made, err) : st;
+}
+
 static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_result *res,
                         tgi_err *err)
 {
     run *r = (run *)all;
     tg_job *job = all->job;
     (void)input;
-    (void)err;
+    if (r->spooled)
+        TGI_TRY(tgi_job_film_join_spool(job, &r->spool, &r->made, err));
     tgi_run_result(all, res);
     tgi_run_warn_of_nonfinite(job, res->nonfinite,
                               "; NaN is written as 0, infinity as the end of the range");
     tgi_warn_of_clipped(job, r->store);
     tgi_job_warn_of_surplus(job);
+    if (r->spooled)
+        TGI_TRY(name_it(r, res, err));
     all->finished = 1;
     return TG_OK;
 }
@@ -182,6 +225,10 @@ static void stop(tgi_run *all)
         tgi_commit_close(&r->commit, &ignored);
     r->tiles = (tgi_tiles){0};
     tgi_film_tiles_close(&r->film);
+    if (r->spooled) {
+        tgi_part_drop(&r->made);
+        tgi_film_spool_close(&r->spool);
+    }
     if (r->fd)
         close(r->fd - 1);
     r->fd = 0;

@@ -25,7 +25,7 @@
 
 static int is_piped(const tg_job *job)
 {
-    return job->film && job->film->out.pipe;
+    return job->film && (job->film->out.pipe || job->film->out.endless);
 }
 
 static int is_volume(const tg_job *job)
@@ -447,6 +447,8 @@ static void scratch_line(tg_job *job)
         return;
     if (s->used)
         snprintf(text, sizeof text, "%.90s; %.90s", job->set.scratch, s->why);
+    else if (p->bytes.kept_disk) /* it is, by the line "stores" */
+        snprintf(text, sizeof text, "not used for the input: %.160s", s->why);
     else
         snprintf(text, sizeof text, "not used: %.170s", s->why);
     if (s->used && job->scratch_place.in_memory)
@@ -454,6 +456,18 @@ static void scratch_line(tg_job *job)
     else
         tgi_job_add_line(p, "scratch", s->used ? s->bytes : 0, TG_PLAN_DISK, free_bytes, "%s",
                          text);
+}
+
+/* A film out of a pipe, which becomes a file: packets and film are both there at the end. */
+static void endless_line(tg_job *job)
+{
+    char text[192], size[32];
+    tgi_size_text((uint64_t)(2000 * job->film->out.disk), size, sizeof size);
+    snprintf(text, sizeof text,
+             "%.90s, which grows, %s for 1000 frames; no journal, so a stop starts over",
+             job->set.output, size);
+    tgi_job_add_line(&job->plan, "output", 0, TG_PLAN_DISK, job->plan.bytes.output_free, "%s",
+                     text);
 }
 
 /* How the image is padded, where it is: "18 + 22 rows before + after, by reflection". */
@@ -576,9 +590,11 @@ static void write_lines(tg_job *job)
         tgi_job_add_line(
             p, "frames", 0, TG_PLAN_MEMORY, 0, "%s",
             "nobody knows how many will come: strips, bands and time are those of one");
-    if (is_piped(job))
+    if (is_piped(job) && job->film->out.pipe)
         tgi_job_add_line(p, "output", 0, TG_PLAN_MEMORY, 0, "%s",
                          "through standard output: no journal, so a stop starts over");
+    else if (is_piped(job))
+        endless_line(job);
     else
         tgi_job_add_line(p, "output", b->output_disk, TG_PLAN_DISK, b->output_free, "%s",
                          job->set.output ? job->set.output : "(no output named)");

@@ -16,7 +16,8 @@
 struct tgi_film_tiles {
     const tgi_film_out *film;
     const tgi_sink_layout *layout;
-    tgi_journal *packets; /* or, where film->pipe, */
+    tgi_journal *packets;  /* or, of an endless film, */
+    tgi_film_spool *spool; /* or, where film->pipe, */
     int fd;
     const tgi_frame_files *files; /* or each frame is a file, and its packet a record of it */
     atomic_llong sent;            /* frames */
@@ -90,12 +91,10 @@ int64_t tgi_film_tiles_look_again(tgi_film_tiles *f)
     return look(f);
 }
 
-tg_status tgi_film_packet(const tgi_journal *packets, int64_t i, void *room, size_t cap,
-                          tgi_av_packet *out, tgi_err *err)
+/* The packet of n bytes at p. */
+static tg_status take_apart(const uint8_t *p, size_t n, int64_t i, tgi_av_packet *out,
+                            tgi_err *err)
 {
-    size_t n;
-    const uint8_t *p = room;
-    TGI_TRY(tgi_journal_read_tile(packets, i, room, cap, &n, err));
     const size_t header = n < HEAD ? 0 : (size_t)tgi_load64(p + 16, false);
     if (n < HEAD || header > n - HEAD)
         return tgi_fail(err, TG_E_FORMAT, "packet %lld is not one of ours", (long long)i);
@@ -106,6 +105,22 @@ tg_status tgi_film_packet(const tgi_journal *packets, int64_t i, void *room, siz
                            .bytes = p + HEAD + header,
                            .n = n - HEAD - header};
     return TG_OK;
+}
+
+tg_status tgi_film_packet(const tgi_journal *packets, int64_t i, void *room, size_t cap,
+                          tgi_av_packet *out, tgi_err *err)
+{
+    size_t n;
+    TGI_TRY(tgi_journal_read_tile(packets, i, room, cap, &n, err));
+    return take_apart(room, n, i, out, err);
+}
+
+tg_status tgi_film_spooled_packet(tgi_film_spool *s, int64_t i, void *room, size_t cap,
+                                  tgi_av_packet *out, tgi_err *err)
+{
+    size_t n;
+    TGI_TRY(tgi_film_spool_read(s, i, room, cap, &n, err));
+    return take_apart(room, n, i, out, err);
 }
 
 tg_status tgi_film_measure(const tgi_journal *packets, int64_t frames, size_t *longest,
@@ -138,7 +153,8 @@ static size_t packet_room(const tgi_film_out *film)
 
 size_t tgi_film_tiles_bytes(const tgi_film_out *film)
 {
-    const size_t flags = film->pipe ? 0 : (size_t)(film->frames / film->coding.segment + 1);
+    const size_t flags =
+        film->pipe || film->endless ? 0 : (size_t)(film->frames / film->coding.segment + 1);
     return sizeof(tgi_film_tiles) + (film->pipe ? 0 : packet_room(film)) + flags;
 }
 
@@ -231,9 +247,26 @@ tg_status tgi_film_tiles_open_pipe(const tgi_film_out *film, const tgi_sink_layo
     return st;
 }
 
+tg_status tgi_film_tiles_open_spool(const tgi_film_out *film, const tgi_sink_layout *layout,
+                                    tgi_film_spool *spool, tgi_film_rest rest,
+                                    tgi_film_tiles **out, tgi_err *err)
+{
+    tgi_film_tiles *f = NULL;
+    TGI_TRY(open_frames(film, layout, rest, &f, err));
+    f->spool = spool;
+    f->packet_room = packet_room(film);
+    f->packet = tgi_malloc(TGI_TAG_IO, f->packet_room);
+    if (!f->packet) {
+        tgi_film_tiles_close(&f);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the frames of a film");
+    }
+    *out = f;
+    return TG_OK;
+}
+
 /* ---- Packets ----------------------------------------------------------------------------- */
 
-/* The packet, with its head, becomes a tile of the journal; one that is there must be the same. */
+/* The packet, with its head, becomes a tile of the journal, or a record; one that is there must be the same. */
 static tg_status keep_packet(tgi_film_tiles *f, const tgi_av_packet *p, tgi_err *err)
 {
     const int64_t id = first_of(f, f->segment) + f->taken;
@@ -250,6 +283,8 @@ static tg_status keep_packet(tgi_film_tiles *f, const tgi_av_packet *p, tgi_err 
         memcpy(to + HEAD, p->header, header);
     memcpy(to + HEAD + header, p->bytes, p->n);
     f->taken++;
+    if (f->spool)
+        return tgi_film_spool_add(f->spool, to, n, f->taken - 1 - p->number, err);
     return tgi_journal_has_tile(f->packets, id)
                ? tgi_journal_same_tile(f->packets, id, to, n, err)
                : tgi_journal_append(f->packets, id, to, n, err);
@@ -272,7 +307,7 @@ static tg_status take_packets(tgi_film_tiles *f, tgi_err *err)
         TGI_TRY(f->film->ops->take(f->encoder, &p, &there, err));
         if (!there)
             return TG_OK;
-        TGI_TRY(f->packets ? keep_packet(f, &p, err) : send_packet(f, &p, err));
+        TGI_TRY(f->packets || f->spool ? keep_packet(f, &p, err) : send_packet(f, &p, err));
     }
 }
 
@@ -289,6 +324,11 @@ static tg_status end_segment(tgi_film_tiles *f, tgi_err *err)
         atomic_store(&f->done[f->segment], 1);
     f->segment = -1;
     return TG_OK;
+}
+
+tg_status tgi_film_tiles_end(tgi_film_tiles *f, tgi_err *err)
+{
+    return f->encoder ? end_segment(f, err) : TG_OK;
 }
 
 /* The picture is complete: a file, and then its record. What the journal has already was the same. */
@@ -324,6 +364,8 @@ static tg_status encode(tgi_film_tiles *f, tgi_err *err)
         TGI_TRY(f->rest.put(f->rest.user, f->frame, &blank, err));
     TGI_TRY(film->ops->give(f->encoder, k, err));
     f->given++;
+    if (f->spool)
+        atomic_fetch_add(&f->sent, 1);
     TGI_TRY(take_packets(f, err));
     return f->given == frames_of(f, segment) ? end_segment(f, err) : TG_OK;
 }

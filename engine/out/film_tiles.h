@@ -12,6 +12,7 @@
 #ifndef TGI_FILM_TILES_H
 #define TGI_FILM_TILES_H
 
+#include "engine/out/film_spool.h"
 #include "engine/out/frame_files.h"
 #include "engine/out/journal.h"
 #include "io/film_out.h"
@@ -44,6 +45,12 @@ tg_status tgi_film_tiles_open_files(const tgi_film_out *film, const tgi_sink_lay
 tg_status tgi_film_tiles_open_pipe(const tgi_film_out *film, const tgi_sink_layout *layout,
                                    int fd, tgi_film_rest rest, tgi_film_tiles **out,
                                    tgi_err *err);
+/* The same where film->endless says so: packets go into `spool`, borrowed. */
+tg_status tgi_film_tiles_open_spool(const tgi_film_out *film, const tgi_sink_layout *layout,
+                                    tgi_film_spool *spool, tgi_film_rest rest,
+                                    tgi_film_tiles **out, tgi_err *err);
+/* Of an endless one all frames came, and film->frames says how many: the last segment ends. */
+tg_status tgi_film_tiles_end(tgi_film_tiles *f, tgi_err *err);
 void tgi_film_tiles_close(tgi_film_tiles **f);
 /* What the writer gives its tiles to. A view. */
 tgi_tiles tgi_film_tiles_to(tgi_film_tiles *f);
@@ -54,6 +61,9 @@ int64_t tgi_film_tiles_look_again(tgi_film_tiles *f);
 /* Packet i of the journal, as tgi_av_join asks for it; `room` has `cap` bytes. */
 tg_status tgi_film_packet(const tgi_journal *packets, int64_t i, void *room, size_t cap,
                           tgi_av_packet *out, tgi_err *err);
+/* The same of a spool, in the order of packets. */
+tg_status tgi_film_spooled_packet(tgi_film_spool *s, int64_t i, void *room, size_t cap,
+                                  tgi_av_packet *out, tgi_err *err);
 /* Bytes of the longest packet; and how many places one comes after that of its number, at most. */
 tg_status tgi_film_measure(const tgi_journal *packets, int64_t frames, size_t *longest,
                            int *delay, tgi_err *err);

@@ -127,32 +127,48 @@ static const struct {
              {"bits", "number of its bits", 1},
              {"journal", "format of its journal", 1},
              {"model_data", "external data of the model", 0},
+             {"film", "form of its film", 0},
              {"key_z", "--z", 0},
              {"key_c", "--c", 0},
              {"key_t", "--t", 0}};
 
 enum { SHOWN = 96 };
 
-/* Of two long values what is equal in front is left out, so that the difference is seen. */
-static size_t skip_equal(const tgi_line *a, const tgi_line *b)
+/* Of two long values what is equal in front and behind is left out, so that the difference is seen; words are
+ * whole. */
+static size_t skip_equal(const tgi_line *a, const tgi_line *b, size_t *behind)
 {
     const size_t n = a->value_n < b->value_n ? a->value_n : b->value_n;
-    size_t i = 0;
+    const size_t longest = a->value_n > b->value_n ? a->value_n : b->value_n;
+    const char *end_a = a->value + a->value_n, *end_b = b->value + b->value_n;
+    size_t i = 0, k = 0;
+    *behind = 0;
+    if (longest <= SHOWN)
+        return 0;
     while (i < n && a->value[i] == b->value[i])
         i++;
-    const size_t longest = a->value_n > b->value_n ? a->value_n : b->value_n;
-    return longest <= SHOWN || i < 16 ? 0 : i - 16;
+    while (k < n - i && end_a[-1 - (ptrdiff_t)k] == end_b[-1 - (ptrdiff_t)k])
+        k++;
+    while (k && end_a[-(ptrdiff_t)k] != ' ')
+        k--;
+    *behind = k;
+    const size_t least = i > 16 ? i - 16 : 0;
+    for (size_t at = i; at > least; at--)
+        if (a->value[at - 1] == ' ')
+            return at;
+    return least;
 }
 
-static void show(const tgi_line *l, size_t skip, char *out, size_t cap)
+static void show(const tgi_line *l, size_t skip, size_t behind, char *out, size_t cap)
 {
     if (!l) {
         snprintf(out, cap, "none");
         return;
     }
-    const size_t from = skip < l->value_n ? skip : l->value_n, n = l->value_n - from;
+    const size_t from = skip < l->value_n ? skip : l->value_n,
+                 n = l->value_n - from > behind ? l->value_n - from - behind : 0;
     snprintf(out, cap, "%s%.*s%s", from ? "..." : "", (int)(n < SHOWN ? n : SHOWN),
-             l->value + from, n > SHOWN ? "..." : "");
+             l->value + from, n > SHOWN || behind ? "..." : "");
 }
 
 /* One of them may be NULL: the other side has no such line. */
@@ -167,9 +183,10 @@ static tg_status refuse(const tgi_line *was, const tgi_line *now, tgi_err *err)
             snprintf(name, sizeof name, "%s", known[i].name);
             of_program = known[i].of_program;
         }
-    const size_t skip = was && now ? skip_equal(was, now) : 0;
-    show(was, skip, a, sizeof a);
-    show(now, skip, b, sizeof b);
+    size_t behind = 0;
+    const size_t skip = was && now ? skip_equal(was, now, &behind) : 0;
+    show(was, skip, behind, a, sizeof a);
+    show(now, skip, behind, b, sizeof b);
     return tgi_fail(err, TG_E_CHANGED,
                     "the interrupted output was made with another %s (%s, now %s): %s, or give "
                     "-y to discard that output and start over",

@@ -19,7 +19,7 @@
 const char *tgi_frames_list_of(const char *output, char *buf, size_t cap)
 {
     tgi_numbered n;
-    if (!output || !tgi_numbered_find(output, &n) || !tgi_picture_writer_for(output) ||
+    if (!output || !tgi_numbered_find(output, &n) || !tgi_frame_writer_for(output) ||
         snprintf(buf, cap, "%s" TGI_FRAMES_LIST, output) >= (int)cap)
         return output;
     return buf;
@@ -72,13 +72,17 @@ tg_status tgi_frame_write(const tgi_frame_files *f, int64_t k, const void *pictu
 {
     char path[PATH_ROOM];
     tgi_part to = TGI_PART_CLOSED;
-    const char *head = f->writer == &tgi_png_writer ? "\x89PNG\r\n\x1a\n" : "\xff\xd8\xff";
+    const int tiff = f->writer == &tgi_tiff_picture_writer;
+    const char *head = tiff                           ? TGI_TIFF_PICTURE_HEAD
+                       : f->writer == &tgi_png_writer ? "\x89PNG\r\n\x1a\n"
+                                                      : "\xff\xd8\xff";
     const tgi_part_spec part = {.path = path,
                                 .ending = ".partial",
                                 .bytes = TGI_PART_GROWS,
                                 .replace = 1,
                                 .head = head, /* of one that was whole, and had no name yet */
-                                .head_bytes = strlen(head)};
+                                .head_bytes =
+                                    tiff ? TGI_TIFF_PICTURE_HEAD_BYTES : strlen(head)};
     TGI_TRY(name_of(f, k, path, err));
     tg_status st = tgi_part_create(&part, &to, err);
     if (st == TG_OK)

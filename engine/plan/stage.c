@@ -360,22 +360,29 @@ static int needs_at_once(const tgi_stage *s, const tgi_net_node *n)
     return 0;
 }
 
-/* Nodes that read a whole extent in the stage itself; *first, if it is NULL, the first of them. */
-static int count_whole(const tgi_stage *s, const tgi_node **first)
+/* Nodes that read a whole extent in the stage itself; *first, if it is NULL, the first of them. Several in a row that
+ * do the work of one of the model's have its name, and are one. w: their names go there, or NULL. */
+static int count_whole(const tgi_stage *s, const tgi_node **first, tgi_jw *w)
 {
     int n = 0;
-    for (int k = 0; k < s->n_nodes; k++)
-        if (needs_at_once(s, tgi_stage_node(s, k))) {
-            *first = *first ? *first : tgi_stage_node(s, k)->node;
-            n++;
-        }
+    const char *last = NULL;
+    for (int k = 0; k < s->n_nodes; k++) {
+        const tgi_node *node = tgi_stage_node(s, k)->node;
+        if (!needs_at_once(s, tgi_stage_node(s, k)) || (last && !strcmp(last, node->name)))
+            continue;
+        *first = *first ? *first : node;
+        last = node->name;
+        n++;
+        if (w)
+            tgi_jw_str(w, NULL, last);
+    }
     return n;
 }
 
 void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap)
 {
     const tgi_node *first = NULL;
-    const int n = count_whole(s, &first);
+    const int n = count_whole(s, &first, NULL);
     if (!first)
         snprintf(buf, cap, "%s", "");
     else if (n == 1)
@@ -391,7 +398,7 @@ void tgi_stages_at_once_text(const tgi_stages *s, char *buf, size_t cap)
     const tgi_node *first = NULL;
     int n = 0;
     for (int k = 0; k < s->n; k++)
-        n += count_whole(&s->stage[k], &first);
+        n += count_whole(&s->stage[k], &first, NULL);
     if (!first)
         snprintf(buf, cap, "%s", "");
     else if (n == 1)
@@ -400,6 +407,20 @@ void tgi_stages_at_once_text(const tgi_stages *s, char *buf, size_t cap)
     else
         snprintf(buf, cap, "%s \"%.60s\" and %d more need all pixels of an operand at once",
                  tgi_node_op_name(first), first->name, n - 1);
+}
+
+void tgi_stages_at_once_json(tgi_jw *w, const tgi_stages *s)
+{
+    const tgi_node *first = NULL;
+    int n = 0;
+    for (int k = 0; k < s->n; k++)
+        n += count_whole(&s->stage[k], &first, NULL);
+    if (n < 2)
+        return;
+    tgi_jw_begin(w, "whole_image_only_operators", '[');
+    for (int k = 0; k < s->n; k++)
+        count_whole(&s->stage[k], &first, w);
+    tgi_jw_end(w, ']');
 }
 
 static const char *name_of(const tgi_net *net, int v)

@@ -20,12 +20,12 @@
 
 TGI_OPT(MODEL, "model", "m", "FILE", NULL, TGI_JOB_ " preset" TGI_EST_, RULE_TEXT, 0, 0, NULL,
         2, "the network, an ONNX file")
-TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL,
-        2,
-        "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
-        "img_%05d.tif as "
-        "one stack; "
-        "usually given without --input; - with -o -: a film (.y4m) from standard input")
+TGI_OPT(
+    INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL, 2,
+    "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
+    "img_%05d.tif as "
+    "one stack; "
+    "usually given without --input; - with a film as output: a film (.y4m) from standard input")
 TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset", RULE_TENSOR,
         0, 0, NULL, 2,
         "one .npy per network input, repeatable; --input NAME=FILE says the same")
@@ -33,7 +33,8 @@ TGI_OPT(
     OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
     NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
-    ".mkv, .webm or .y4m for a film, f_%05d.png for a picture of each frame, - for a .y4m "
+    ".mkv, .webm or .y4m for a film, f_%05d.png (.jpg, .tif) for a picture of each frame, - "
+    "for a .y4m "
     "through "
     "standard output (preview: .png, "
     "plot: "

@@ -223,23 +223,37 @@ static void put_operators(tgi_jw *w, const tgi_graph *g)
     tgi_jw_end(w, '}');
 }
 
+static int is_whole(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
+{
+    return !tgi_node_is_known(s, n) &&
+           (n->op_class == TGI_OP_WHOLE || tgi_node_is_flat(g, s, n));
+}
+
+#define NEAR 64 /* nodes before */
+
+/* Several nodes, near each other, may do the work of one of the model's. */
+static int is_named_before(const tgi_graph *g, const tgi_shapes *s, int i)
+{
+    for (int k = i > NEAR ? i - NEAR : 0; k < i; k++)
+        if (strcmp(g->nodes[k].name, g->nodes[i].name) == 0 && is_whole(g, s, &g->nodes[k]))
+            return 1;
+    return 0;
+}
+
 /* Operators that read the whole of an image, and those that work on what is no image. */
 static tg_status put_whole(tgi_jw *w, const tgi_graph *g, tgi_err *err)
 {
     int local = 1;
     tgi_desc in[TGI_MAX_PORTS];
-    const char *last = ""; /* several nodes may do the work of one of the model's */
     tgi_shapes s;
     tgi_graph_input_descs(g, g->base, in);
     TGI_TRY(tgi_graph_infer(g, in, &s, err));
     tgi_jw_begin(w, "whole_extent_operators", '[');
     for (int i = 0; i < g->n_nodes; i++) {
         const tgi_node *n = &g->nodes[i];
-        if (!tgi_node_is_known(&s, n) &&
-            (n->op_class == TGI_OP_WHOLE || tgi_node_is_flat(g, &s, n))) {
-            if (strcmp(n->name, last) != 0)
+        if (is_whole(g, &s, n)) {
+            if (!is_named_before(g, &s, i))
                 tgi_jw_str(w, NULL, n->name);
-            last = n->name;
             local = 0;
         }
     }
@@ -411,6 +425,7 @@ static tg_status put_sized(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *
         put_flops(w, s.net);
         tgi_stages_at_once_text(s.stages, at_once, sizeof at_once);
         tgi_stages_json(w, s.stages, at_once, 0);
+        tgi_stages_at_once_json(w, s.stages);
     }
     close_sized(&s);
     return only_ours(st);

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 3u /* rises with any change of this header */
+#define TGI_AV_ABI 4u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -56,6 +56,8 @@ typedef struct tgi_av_info {
     tgi_av_ratio rate;      /* frames a second, mean; */
     tgi_av_ratio pixel_aspect;
     int interlaced; /* what header or first frame say: 1 interlaced, 0 progressive, -1 nothing */
+    int fields; /* of an interlaced one, which rows are shown first: 1 the top one and each second, 2 the others;
+                   0: nobody says */
     int64_t declared_frames; /* what the header says; 0: nothing */
     int light;      /* frames tell a display of their light (HDR); the container does not */
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
@@ -94,6 +96,7 @@ typedef struct tgi_av_coding {
     tgi_av_form form;  /* of the frames, one that the codec takes (form_for) */
     int width, height; /* as stored */
     tgi_av_ratio rate, pixel_aspect;
+    int fields;  /* a frame has the rows of two moments, as in tgi_av_info; 0: of one */
     int crf;     /* of codecs that have it; < 0: the codec's usual one */
     int segment; /* frames for one encoder at most */
 } tgi_av_coding;

@@ -110,6 +110,9 @@ static tg_status failed(int code, const char *what, tgi_err *err)
 static tg_status set_options(const tgi_av_encoder *e, int i, AVDictionary **o, tgi_err *err)
 {
     int r = av_dict_parse_string(o, codecs[i].options, "=", " ", 0);
+    if (r >= 0 && e->c.fields == 2 && strcmp(codecs[i].encoder, "libx264") == 0)
+        r = av_dict_set(o, "x264-params", ":bff=1",
+                        AV_DICT_APPEND); /* it begins with the top one else */
     if (r >= 0 && codecs[i].crf >= 0)
         r = av_dict_set_int(o, "crf", e->c.crf >= 0 ? e->c.crf : codecs[i].crf, 0);
     return r < 0 ? failed(r, "an encoder's options", err) : TG_OK;
@@ -128,6 +131,10 @@ static tg_status open_codec(tgi_av_encoder *e, const AVCodec *codec, tgi_err *er
     c->sample_aspect_ratio = tgi_av_rational(e->c.pixel_aspect);
     c->gop_size = e->c.segment;
     c->flags |= AV_CODEC_FLAG_GLOBAL_HEADER | AV_CODEC_FLAG_CLOSED_GOP;
+    if (e->c.fields) {
+        c->flags |= AV_CODEC_FLAG_INTERLACED_DCT;
+        c->field_order = e->c.fields == 1 ? AV_FIELD_TT : AV_FIELD_BB;
+    }
     c->thread_count = THREADS;
     tgi_av_set_tags(&e->c.form, c);
     tg_status st = set_options(e, number_of(e->c.codec), &options, err);
@@ -203,6 +210,8 @@ tg_status tgi_av_encoder_blank(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *er
     f->color_trc = e->codec->color_trc;
     f->chroma_location = e->codec->chroma_sample_location;
     f->sample_aspect_ratio = e->codec->sample_aspect_ratio;
+    f->interlaced_frame = e->c.fields != 0;
+    f->top_field_first = e->c.fields == 1;
     *out = (tgi_av_blank){{0}, {0}};
     for (int i = 0; i < e->c.form.n_planes; i++) {
         out->plane[i] = f->data[i];

@@ -381,6 +381,11 @@ static void take_header(tgi_av_film *f)
     i->interlaced = s->codecpar->field_order == AV_FIELD_UNKNOWN       ? -1
                     : s->codecpar->field_order == AV_FIELD_PROGRESSIVE ? 0
                                                                        : 1;
+    if (i->interlaced == 1) /* the second letter is of what is shown first */
+        i->fields =
+            s->codecpar->field_order == AV_FIELD_TT || s->codecpar->field_order == AV_FIELD_BT
+                ? 1
+                : 2;
     i->declared_frames = s->nb_frames;
     /* What other methods find is no statement; times before 0 count. */
     if (f->in.container->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
@@ -434,8 +439,10 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
          !av_stream_get_side_data(s, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, NULL)) ||
         (av_frame_get_side_data(f->frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL) &&
          !av_stream_get_side_data(s, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, NULL));
-    if (f->frame->interlaced_frame) /* a raw stream has no header that says it */
+    if (f->frame->interlaced_frame) { /* a raw stream has no header that says it */
         f->info.interlaced = 1;
+        f->info.fields = f->frame->top_field_first ? 1 : 2;
+    }
     TGI_TRY(take_form(f, err));
     return begin(f,
                  err); /* the form is that of all frames, but this one may be asked for again */

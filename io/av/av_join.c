@@ -35,6 +35,7 @@ typedef struct joining {
     int known;                /* tracks of the other film when it was opened */
     int telling;              /* what is left out is told */
     int late;                 /* a track came to light behind the header, which was told */
+    int free_words;           /* an MP4 or MOV says its words by names of any kind */
     int has_other;            /* `other` is there */
     int64_t last[TGI_AV_STREAMS],
         last_for[TGI_AV_STREAMS];    /* time of decoding of each track's last packet, */
@@ -300,6 +301,45 @@ static tg_status copy_chapters(joining *w, tgi_err *err)
     return TG_OK;
 }
 
+/* What an MP4 or MOV has codes for; "creation_time" is its clock. */
+static int has_code(const char *key)
+{
+    static const char *const known[] = {
+        "title",        "artist",        "album_artist",     "author",   "composer",
+        "album",        "date",          "comment",          "genre",    "copyright",
+        "grouping",     "lyrics",        "description",      "synopsis", "show",
+        "episode_id",   "network",       "keywords",         "track",    "disc",
+        "compilation",  "media_type",    "hd_video",         "location", "creation_time",
+        "episode_sort", "season_number", "gapless_playback", "timecode"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i], key) == 0)
+            return 1;
+    return 0;
+}
+
+/* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
+ * are said by their names. Others than these have no place in an MP4 or MOV. */
+static void choose_words(joining *w)
+{
+    char text[400] = "";
+    size_t n = 0;
+    const AVDictionaryEntry *e = NULL;
+    if (strcmp(w->j->container, "mp4") != 0 && strcmp(w->j->container, "mov") != 0)
+        return;
+    while ((e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
+        w->free_words |= strncmp(e->key, "com.", 4) == 0;
+    while (!w->free_words &&
+           (e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
+        if (!has_code(e->key) && n < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", e->key);
+    if (n && w->telling && w->j->dropped) {
+        char what[480];
+        snprintf(what, sizeof what, "%s has no place for these words about the film: %s",
+                 w->j->container, text);
+        w->j->dropped(w->j->user, what);
+    }
+}
+
 /* Words about the film, but not those about its file. */
 static tg_status copy_words(joining *w, tgi_err *err)
 {
@@ -309,6 +349,7 @@ static tg_status copy_words(joining *w, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     for (size_t i = 0; i < sizeof of_the_file / sizeof of_the_file[0]; i++)
         av_dict_set(&w->out->metadata, of_the_file[i], NULL, 0);
+    choose_words(w);
     return TG_OK;
 }
 
@@ -575,7 +616,11 @@ static tg_status write_all(joining *w, tgi_err *err)
     TGI_TRY(open_output(w, err));
     TGI_TRY(add_film(w, err));
     TGI_TRY(add_others(w, err));
-    int r = avformat_write_header(w->out, NULL);
+    AVDictionary *how = NULL;
+    if (w->free_words)
+        av_dict_set(&how, "movflags", "use_metadata_tags", 0);
+    int r = avformat_write_header(w->out, &how);
+    av_dict_free(&how);
     if (r < 0)
         return failed(w, r, "a film of these tracks cannot be begun", err);
     TGI_TRY(write_packets(w, err));

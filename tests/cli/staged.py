@@ -207,6 +207,7 @@ def keys_and_values_come_from_the_disk_in_pieces():
     expect(last["reads_in_pieces"] == ["k", "v"] and last["reads_at_once"] == [], f"{last}")
     said = run("plan", *words, *disk, "--why").stdout
     expect('; in pieces "k", "v"' in said, said)
+    expect(re.search(r"^ +scratch .* not used for the input: ", said, re.M) and "\ninput, decoded to scratch\n" in said, said)
     same_pixels(words, whole, memory, disk)
 
 

@@ -17,7 +17,7 @@ NAMED = {"NULL": (),  # an element of an array
          "key": (),  # handed through by put_ints and the like
          "g->plain[i]->name": (),  # an operator of the model
          "axis[i]": ("z", "y", "x")}
-ELSEWHERE = ("whole_image_only", "stages", "stage_cuts")  # tgi_stages_json writes them
+ELSEWHERE = ("whole_image_only", "whole_image_only_operators", "stages", "stage_cuts")  # engine/plan/stage.c writes them
 
 
 def members(source):

@@ -161,7 +161,7 @@ def main():
     page, tegula, draw, library, scratch = sys.argv[1:]
     with open(os.path.join(ROOT, page), encoding="utf-8") as f:
         text = f.read()
-    for word in ("cc", "pkg-config"):
+    for word in ("cc", "pkg-config", "ffmpeg", "ffprobe"):
         if f"$ {word} " in text or f"$({word} " in text:
             if not shutil.which(word):
                 print(f"skipped: no {word}")

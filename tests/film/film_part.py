@@ -98,7 +98,9 @@ def what_is_refused():
     film = sample("realshort.mp4")
     for words, says in ((("--frames", "3"), "120:480"), (("--frames", "5:5"), "none in"), (("--frames", "0:100000"), "not all of"),
                         (("--frames", "0:5", "--start", "1"), "give one"), (("--start", "1:75"), "a time"), (("--start", "1e3"), "a time"),
-                        (("--start", "4:00:00"), "none in"), (("--end", "0"), "none in"), (("--end", "-1"), "a time")):
+                        (("--start", "4:00:00"), "--start 4:00:00: no frame is shown then: the last one of the film comes at"),
+                        (("--end", "0"), "--end 0: no frame is shown before, from the beginning"), (("--start", "1", "--end", "0:01"), "from 1 on"),
+                        (("--start", "0.001", "--end", "0.002"), "between these times"), (("--end", "-1"), "a time")):
         code, _, err = run("plan", "-m", network(3), film, "-o", "o.mp4", "--normalize", "none", *words)
         expect(code == 64 and says in err, f"{words}: {code}: {err}")
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48", "-frames:v", "1", "p.png")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """YUV4MPEG2 that is read and written, beside ffmpeg.
 
-    y4m.py TEGULA SOURCE VIDEOS
+    y4m.py TEGULA SOURCE VIDEOS [own]    own: only what needs no plugin, without it, without ffmpeg and samples
 
 Read: each kind of pixels gives the picture that the plugin reads out of a .mkv with the same frames. Written: the
 planes are those of a .mkv without loss, and ffmpeg reads them. No plugin is needed for either. What is cut is damage,
@@ -11,12 +11,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from film_write import killed_runs_go_on, pixels, stream, times
 from seeds import model, node, port  # noqa: E402
 
 NO_PLUGIN = {"TEGULA_AV_PLUGIN": "/nowhere/libtegula_av.so"}
+OWN = "own" in sys.argv[4:]
+RGB = "rgb.y4m" if OWN else "rgb.mkv"
 SOURCE = ("-f", "lavfi", "-i", "testsrc=size=66x44:rate=30000/1001:duration=0.3")
 ODD = (*SOURCE[:-1], SOURCE[-1].replace("66x44", "67x45"))
 KINDS = {"420jpeg": ("yuv420p", "center"), "420mpeg2": ("yuv420p", "left"), "420paldv": ("yuv420p", "topleft"), "422": ("yuv422p", ""),
@@ -47,9 +50,35 @@ def frames_of(path):
     return got
 
 
+def draw(path, kind, size, frames):
+    """A film whose colours move, without ffmpeg."""
+    w, h = size
+    wide = 2 if KINDS[kind][0].endswith("le") else 1
+    cw, ch = {"420": ((w + 1) // 2, (h + 1) // 2), "444": (w, h), "mon": (0, 0)}[kind[:3]]
+    with open(path, "wb") as f:
+        f.write(f"YUV4MPEG2 W{w} H{h} F30000:1001 Ip A1:1 C{kind} XCOLORRANGE=LIMITED\n".encode())
+        for k in range(frames):
+            f.write(b"FRAME\n")
+            for c, (a, b) in enumerate(((w, h), (cw, ch), (cw, ch))):
+                one = bytes(40 + (x * (c + 2) + 7 * k) % 180 for x in range(a * wide)) if wide == 1 else b"".join(
+                    (200 + (x * (c + 2) + 7 * k) % 600).to_bytes(2, "little") for x in range(a))
+                f.write(b"".join(one[y % 5:] + one[:y % 5] if wide == 1 else one for y in range(b)))
+
+
+def film_of(path, w, h, rate, seconds, form="yuv444p"):
+    """A test film in a .y4m."""
+    if OWN:
+        draw(path, "444", (w, h), rate * seconds)
+    else:
+        ffmpeg("-f", "lavfi", "-i", f"testsrc=size={w}x{h}:rate={rate}:duration={seconds}", "-pix_fmt", form, "-f", "yuv4mpegpipe", path)
+
+
 def make(kind, y4m, mkv, source=SOURCE):
     """The same frames in both."""
     form, place = KINDS[kind]
+    if OWN:
+        draw(y4m, kind, (67, 45) if source == ODD else (66, 44), 9)
+        return
     said = ["-chroma_sample_location", place] if place else []
     wide = [] if form.startswith("gray") else ["-color_range", "tv"]
     ffmpeg(*source, "-pix_fmt", form, *wide, *said, "-c:v", "ffv1", mkv)
@@ -259,7 +288,7 @@ def any_film_goes_out():
 
 def luma_goes_through_pipes():
     """With any number of threads, and while the input is silent: chroma of a frame is there until it is sent."""
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=32x32:rate=25:duration=8", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "small.y4m")
+    film_of("small.y4m", 32, 32, 25, 8)
     words = ("-m", network(1), "-q", "--normalize", "none")
     expect(run("run", *words, "small.y4m", "-o", "luma.y4m", "-y")[0] == 0, "luma of a .y4m")
     data, want = bytes_of("small.y4m"), bytes_of("luma.y4m")
@@ -285,7 +314,7 @@ def peak_of(pid):
 
 def memory_is_flat():
     """As much of 2,000 frames as of 50."""
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=2", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "few.y4m")
+    film_of("few.y4m", 64, 48, 25, 2)
     few = bytes_of("few.y4m")
     first = few.index(b"FRAME")
     most = {}
@@ -313,7 +342,7 @@ def pipes_that_break():
     none = ("--normalize", "none")
     cases = {"the midst of a frame": (data[:-100], none, 65, "cut"), "the midst of a line": (data[:data.index(b"FRAME") + 3], none, 65, "midst"),
              "nothing": (b"", none, 65, "nothing came"), "no frame": (data[:data.index(b"FRAME")], none, 65, "without frames"),
-             "another film": (bytes_of("in.mkv"), none, 65, "no YUV4MPEG2"), "junk": (data[:-1] + b"xFRAMX\n", none, 65, "no FRAME"),
+             "another film": (b"\x1aE\xdf\xa3" * 99, none, 65, "no YUV4MPEG2"), "junk": (data[:-1] + b"xFRAMX\n", none, 65, "no FRAME"),
              "statistics": (data, ("--normalize", "percentile:1,99"), 64, "come once"), "planes": (data, (*none, "--planes", "0-3"), 64, "--planes"),
              "events": (data, (*none, "--json"), 64, "--json")}
     for what, (made, more, want, says) in cases.items():
@@ -325,15 +354,70 @@ def pipes_that_break():
     for verb in ("verify", "preview"):
         code, _, err = piped(data, verb, "-m", same, "-", *none, *(("-o", "p.png") if verb == "preview" else ()))
         expect(code == 64 and "write it to a file" in err, f"{verb}: {code}: {err}")
-    code, _, err = piped(data, "run", "-m", same, "-", "-o", "out.y4m", *none, "-y")
-    expect(code == 64 and "write it to a file" in err, f"from a pipe to a file: {code}: {err}")
+    for out in ("out.tif", "out%03d.png"):
+        code, _, err = piped(data, "run", "-m", same, "-", "-o", out, *none, "-y")
+        expect(code == 64 and "write it to a file" in err, f"from a pipe to {out}: {code}: {err}")
     code, out, err = piped(data, "plan", "-m", same, "-", "-o", "-", *none)
     expect(code == 0 and b"nobody knows how many" in out and b"no journal" in out, f"plan: {code}: {out}: {err}")
 
 
+def a_pipe_becomes_a_file():
+    """The bytes are those of a run from file to file; nothing else stays, whatever stops it."""
+    outs = ("p.y4m",) if OWN else ("p.y4m", "p.mkv", "p.mp4", "p.mov")
+    draw("long.y4m", "444", (66, 44), 101)
+    data, words = bytes_of("long.y4m"), ("-m", network(3), "--normalize", "none")
+    if not OWN:
+        del NO_PLUGIN["TEGULA_AV_PLUGIN"]
+    for out in outs:
+        for net in (3, 1):  # of one channel: luma, and chroma passes by
+            args = ("-m", network(net, f"n{net}.onnx"), "--normalize", "none")
+            expect(run("run", "long.y4m", "-o", "file" + out, "-y", *args)[0] == 0, f"{out}: file to file")
+            code, said, err = piped(data, "run", "-", "-o", out, "-y", *args)
+            expect(code == 0 and bytes_of(out) == bytes_of("file" + out), f"{out}, {net} channels: {code}: {err}")
+            expect("a stop starts over" in err and b"done in" in said, f"{out}: {said} {err}")
+        receipt = bytes_of(out + ".tegula.json")
+        expect(b'"input_sha256":null' in receipt and b"came through a pipe" in receipt, f"{out}: receipt")
+        code, _, err = piped(data, "run", "-", "-o", out, *words)
+        expect(code == 73 and "-y" in err, f"{out} is there: {code}: {err}")
+        os.unlink(out)
+        before = sorted(os.listdir("."))
+        code, _, err = piped(data[:-100], "run", "-", "-o", out, *words)
+        expect(code == 65 and "cut" in err and sorted(os.listdir(".")) == before, f"{out} of a cut film: {code}: {err} {os.listdir('.')}")
+        code, got, err = piped(data, "plan", "-", "-o", out, *words)
+        expect(code == 0 and b"for 1000 frames; no journal" in got, f"plan: {code}: {got} {err}")
+        stops = 0
+        whole = bytes_of("file" + out) if run("run", "long.y4m", "-o", "file" + out, "-y", *words)[0] == 0 else b""
+        for at in (5, 60, 205, 215) if out != "p.mov" else (210, 220):
+            code = piped(data, "run", "-", "-o", out, *words, TEGULA_FAIL_IO=f"{at}:kill")[0]
+            stops += code == -9
+            code, _, err = piped(data, "run", "-", "-o", out, "-y", *words)
+            left = [n for n in os.listdir(".") if n.startswith(out + ".") and not n.endswith(".tegula.json")]
+            expect(code == 0 and not left, f"{out} killed at operation {at}: {code}: {left}: {err}")
+            expect(bytes_of(out) == whole, f"{out} killed at operation {at}: other bytes")
+            os.unlink(out)
+        expect(stops > 1 - (out == "p.mov"), f"{out}: {stops} stops")
+        code = run("run", "long.y4m", "-o", out, *words, TEGULA_FAIL_IO="30:kill", TEGULA_SYNC_TILES="1")[0]
+        then, _, err = piped(data, "run", "-", "-o", out, *words, "-y")
+        expect(code == -9 and then == 73 and ".journal is of an interrupted run" in err, f"{out} of a stopped run: {code}, {then}: {err}")
+        code, _, err = run("run", "long.y4m", "-o", out, *words)
+        expect(code == 0 and bytes_of(out) == whole, f"{out} goes on: {code}: {err}")
+        os.unlink(out)
+        code, _, err = piped(data, "run", "-", "-o", out, *words, TEGULA_FAIL_IO="40:full")
+        expect(code in (73, 74) and not os.path.exists(out + ".partial"), f"{out}: a full disk: {code}: {err}")
+        with subprocess.Popen([TEGULA, "run", "-", "-o", out, *words], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
+            p.stdin.write(data[:data.rindex(b"FRAME")])
+            p.stdin.flush()
+            time.sleep(0.3)
+            p.send_signal(signal.SIGINT)
+            err = p.stderr.read().decode()  # it does not wait for who sends
+        expect(p.returncode == 130 and "starts over" in err and not os.path.exists(out) and not os.path.exists(out + ".partial"),
+               f"{out}: stopped: {p.returncode}: {err}")
+    NO_PLUGIN["TEGULA_AV_PLUGIN"] = "/nowhere/libtegula_av.so"
+
+
 def readers_that_leave():
     """Exit 74 and no signal; a stop is 143, and what reads gets whole words of a film until then."""
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=320x240:rate=25:duration=8", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "long.y4m")
+    film_of("long.y4m", 320, 240, 25, 8)
     args = [TEGULA, "run", "-q", "-m", network(3), "long.y4m", "-o", "-", "--normalize", "none"]
     with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         p.stdout.read(100)
@@ -356,14 +440,22 @@ def pictures_of(folder):
 
 def a_file_for_each_frame():
     """What ffmpeg reads is what a film without loss has; numbers go on from those that are read."""
-    ffmpeg(*SOURCE, "-pix_fmt", "bgr0", "-c:v", "ffv1", "rgb.mkv")
+    if OWN:
+        draw(RGB, "444", (66, 44), 9)
+    else:
+        ffmpeg(*SOURCE, "-pix_fmt", "bgr0", "-c:v", "ffv1", RGB)
     os.makedirs("out", exist_ok=True)
     words = ("-m", network(3), "--normalize", "none")
-    code, said, err = run("run", "rgb.mkv", "-o", "out/%05d.png", *words)
+    code, said, err = run("run", RGB, "-o", "out/%05d.png", *words)
     expect(code == 0 and "list of the pictures" in said, f"pictures: {code}: {said}{err}")
     got = pictures_of("out")
     expect(len(got) > 5 and sorted(got) == [f"{k + 1:05}.png" for k in range(len(got))], f"names: {sorted(got)}")
-    expect(pixels("out/%05d.png", "rgb24") == pixels("rgb.mkv", "rgb24"), "pictures: other pixels")
+    if OWN:
+        for what, name in ((RGB, "film.npy"), ("out/%05d.png", "pictures.npy")):
+            expect(run("copy", what, "-o", name, "-y")[0] == 0, f"copy {what}")
+        expect(bytes_of("film.npy") == bytes_of("pictures.npy"), "pictures: other pixels")
+    else:
+        expect(pixels("out/%05d.png", "rgb24") == pixels(RGB, "rgb24"), "pictures: other pixels")
     listed = bytes_of("out/%05d.png.frames").decode().splitlines()
     expect([x.split()[0] for x in listed] == sorted(got), f"the list: {listed}")
     expect([int(x.split()[1]) for x in listed] == [len(b) for _, b in sorted(got.items())], f"the list: {listed}")
@@ -374,25 +466,57 @@ def a_file_for_each_frame():
         shutil.copy(f"out/0000{k + 1}.png", f"shots/shot_{k + 7:03}.png")
     code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/big_%04d.png", *words)
     expect(code == 0 and bytes_of("shots/big_0007.png") == got["00001.png"] and os.path.exists("shots/big_0009.png"), f"from 7: {code}: {err}")
-    code, _, err = run("run", "rgb.mkv", "-o", "shots/j%d.jpg", *words, "--planes", "4-5")
+    code, _, err = run("run", RGB, "-o", "shots/j%d.jpg", *words, "--planes", "4-5")
     expect(code == 0 and os.path.exists("shots/j5.jpg") and os.path.exists("shots/j6.jpg"), f"JPEG: {code}: {err}: {os.listdir('shots')}")
     code, said, _ = run("status", "out/%05d.png")
     expect(code == 73, f"status: {code}: {said}")
 
 
+def a_tiff_for_each_frame():
+    """The same pixels, by other readers, too; numbers of any type; killed, it goes on."""
+    words = ("-m", network(3), "--normalize", "none")
+    os.makedirs("tiff", exist_ok=True)
+    code, said, err = run("run", RGB, "-o", "tiff/%03d.tif", *words)
+    names = sorted(n for n in os.listdir("tiff") if n.endswith(".tif"))
+    expect(code == 0 and len(names) == len(pictures_of("out")), f"TIFFs: {code}: {names}: {said}{err}")
+    run("copy", "tiff/%03d.tif", "-o", "t.npy", "-y")
+    run("copy", "out/%05d.png", "-o", "p.npy", "-y")
+    expect(bytes_of("t.npy") == bytes_of("p.npy") and len(bytes_of("t.npy")) > 5000, "TIFFs: other pixels")
+    if not OWN:
+        expect(pixels("tiff/%03d.tif", "rgb24") == pixels(RGB, "rgb24"), "TIFFs: other pixels for ffmpeg")
+    for at in (20, 45, 90):
+        os.makedirs("tkill")
+        first = run("run", RGB, "-o", "tkill/%03d.tif", *words, TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")[0]
+        code, _, err = run("run", RGB, "-o", "tkill/%03d.tif", *words)
+        got = {n: bytes_of("tkill/" + n) for n in os.listdir("tkill") if n.endswith((".tif", ".partial", ".made"))}
+        expect(first == -9 and code == 0 and got == {n: bytes_of("tiff/" + n) for n in names}, f"killed at {at}: {first}, {code}: {sorted(got)}: {err}")
+        shutil.rmtree("tkill")
+    code, _, err = run("run", RGB, "-o", "tiff/f%d.tiff", *words, "--dtype", "float32", "--planes", "0-1")
+    code2, info, _ = run("info", "tiff/f1.tiff")
+    expect(code == code2 == 0 and "float32" in info, f"float32: {code}: {err}{info}")
+    draw("grey.y4m", "mono", (33, 21), 2)
+    code, _, err = run("run", "grey.y4m", "-o", "tiff/g%d.tif", "-m", network(1), "--normalize", "none")
+    plane = bytes_of("grey.y4m").split(b"FRAME\n")[1]
+    run("copy", "grey.y4m", "-o", "grey.npy", "-y", "--planes", "0")
+    run("copy", "tiff/g1.tif", "-o", "g1.npy", "-y")
+    expect(code == 0 and len(plane) == 33 * 21 and bytes_of("g1.npy")[-33 * 21:] == bytes_of("grey.npy")[-33 * 21:], f"grey: {code}: {err}")
+    code, _, err = run("run", RGB, "-o", "tiff/z%d.tif", *words, "--compress", "zstd")
+    expect(code == 64 and "one TIFF of all" in err, f"--compress: {code}: {err}")
+
+
 def pictures_that_are_there():
     words = ("-m", network(3), "--normalize", "none")
-    code, _, err = run("run", "rgb.mkv", "-o", "out/%05d.png", *words)
+    code, _, err = run("run", RGB, "-o", "out/%05d.png", *words)
     expect(code == 73 and ".frames: exists" in err, f"finished: {code}: {err}")
-    code, _, err = run("run", "rgb.mkv", "-o", "shots/shot_%03d.png", *words)
+    code, _, err = run("run", RGB, "-o", "shots/shot_%03d.png", *words)
     expect(code == 73 and "shot_007.png: exists" in err and len(os.listdir("shots")) == 12, f"another's: {code}: {err}: {os.listdir('shots')}")
     was = pictures_of("shots")
     code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/../shots/shot_%03d.png", *words, "-y")
     expect(code == 64 and "never replaced" in err and pictures_of("shots") == was, f"the input: {code}: {err}")
     for more, says in ((("--codec", "ffv1"), "--codec"), (("--fps", "25"), "--fps"), (("--dtype", "float32"), "float32")):
-        code, _, err = run("run", "rgb.mkv", "-o", "shots/x%d.png", *words, *more)
+        code, _, err = run("run", RGB, "-o", "shots/x%d.png", *words, *more)
         expect(code == 64 and says in err, f"{more}: {code}: {err}")
-    code, _, err = run("run", "rgb.mkv", "-o", "nowhere/x%d.png", *words)
+    code, _, err = run("run", RGB, "-o", "nowhere/x%d.png", *words)
     expect(code == 73, f"no folder: {code}: {err}")
 
 
@@ -407,7 +531,7 @@ def no_input_is_replaced():
     code, _, err = run("run", "-m", network(3), "E/%05d.png", "-o", "D/%05d.png", "-y", "--normalize", "none")
     expect(code == 64 and pictures_of("D") == before, f"frames over the input: {code}: {err}")
     network(3, "E/00009.png")
-    code, _, err = run("run", "-m", "E/00009.png", "rgb.mkv", "-o", "E/%05d.png", "-y", "--normalize", "none")
+    code, _, err = run("run", "-m", "E/00009.png", RGB, "-o", "E/%05d.png", "-y", "--normalize", "none")
     expect(code == 64 and "00009.png" in err, f"a frame over the network: {code}: {err}")
     shutil.rmtree("D")
     shutil.rmtree("E")
@@ -415,7 +539,7 @@ def no_input_is_replaced():
 
 def killed_pictures_go_on():
     """At one operation after the other. Pictures that are there stay the files they are; one that is gone is made again."""
-    args = ["run", "rgb.mkv", "-m", network(3), "--normalize", "none"]
+    args = ["run", RGB, "-m", network(3), "--normalize", "none"]
     whole, listed = pictures_of("out"), bytes_of("out/%05d.png.frames")
     stops = kept = 0
     for at in range(3, 200, 7):
@@ -441,6 +565,24 @@ def killed_pictures_go_on():
     print(f"  pictures: {stops} stops, {kept} kept", flush=True)
 
 
+def own(_):
+    words_of_frames()
+    damage()
+    frames_through_pipes()
+    frames_come_as_they_are_done()
+    what_needs_more_than_a_stream()
+    luma_goes_through_pipes()
+    memory_is_flat()
+    pipes_that_break()
+    a_pipe_becomes_a_file()
+    readers_that_leave()
+    a_file_for_each_frame()
+    a_tiff_for_each_frame()
+    pictures_that_are_there()
+    no_input_is_replaced()
+    killed_pictures_go_on()
+
+
 def all_of_it(rows):
     by = {r["file"]: r for r in rows}
     every_kind_is_read()
@@ -459,8 +601,10 @@ def all_of_it(rows):
     luma_goes_through_pipes()
     memory_is_flat()
     pipes_that_break()
+    a_pipe_becomes_a_file()
     readers_that_leave()
     a_file_for_each_frame()
+    a_tiff_for_each_frame()
     pictures_that_are_there()
     no_input_is_replaced()
     killed_pictures_go_on()
@@ -468,4 +612,6 @@ def all_of_it(rows):
 
 
 if __name__ == "__main__":
-    sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))
+    if OWN:
+        os.environ.update(NO_PLUGIN)
+    sys.exit(in_folder(own, samples=False) if OWN else in_folder(all_of_it, "ffprobe", "ffmpeg"))

@@ -81,6 +81,11 @@ def images():
     yield "tall.tif", repeated(8192, 64)
     yield "small.tif", pages(1, 9, 7)
     yield "photo.png", b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR"
+    film = b"YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\n" + 3 * (b"FRAME\n" + b"\x60" * 64 * 48 + b"\x80" * 32 * 48)
+    yield "film.y4m", film
+    yield "cut.y4m", film[:-1000]
+    yield "woven.y4m", film.replace(b" Ip", b" It")
+    yield "film.mp4", b"\0\0\0\x18ftypisom\0\0\2\0isommp41\0\0\0\x08mdat"
     yield "clip.y4m", b"YUV4MPEG2 W4 H4 F1:1 C420\n" + b"FRAME\n" + b"\0" * 24
     yield "loop.tif", loop()
     yield "tag.tif", lying(W, H, t339=(3, 1), count=W * H, data=b"\0" * (W * H)).replace(
@@ -143,6 +148,7 @@ def models():
     plain = net()
     yield "net.onnx", plain
     yield "colour.onnx", net(3, 3)
+    yield "scores.onnx", net(3, 9)
     yield "pair.onnx", net(2, 1)
     n, w = conv(rank=3)
     yield "volume.onnx", model([n], [w], [port("x", [1, 1, "D", "H", "W"])])

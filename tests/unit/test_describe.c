@@ -130,8 +130,20 @@ static void test_operators_are_those_of_the_model(void)
     for (; w && tgi_json_str(w, &name); w = tgi_json_next(w)) {
         CHECK(strstr(name, "_output_") == NULL); /* a value */
         CHECK(strcmp(name, before) != 0);
+        for (const tgi_json *v = tgi_json_next(w); v; v = tgi_json_next(v)) {
+            CHECK(tgi_json_str(v, &before) && strcmp(before, name) != 0); /* each once */
+        }
         before = name;
     }
+    int named = 0;
+    w = tgi_json_first(tgi_json_get(m, "whole_image_only_operators"));
+    for (before = ""; w && tgi_json_str(w, &name); w = tgi_json_next(w), named++) {
+        CHECK(strcmp(name, before) != 0);
+        before = name;
+    }
+    char count[32]; /* the words name one of them */
+    snprintf(count, sizeof count, " and %d more need ", named - 1);
+    CHECK(named > 1 && strstr(text_of(m, "whole_image_only"), count) != NULL);
     tgi_json_free(&m);
 }
 

@@ -130,6 +130,8 @@ static void test_a_refusal_names_the_option_and_the_nearest(void)
     CHECK_STR(tgi_opt_nearest("chunk_size"), "chunk-size");
     CHECK_STR(tgi_opt_nearest("compres"), "compress");
     CHECK(tgi_opt_nearest("zzzzzzzz") == NULL);
+    CHECK(tgi_opt_nearest("foo") == NULL); /* two of three letters are another word */
+    CHECK_STR(tgi_opt_nearest("fsp"), "fps");
     CHECK(tgi_opt_nearest("") == NULL);
     tg_opts_free(&o);
 }
