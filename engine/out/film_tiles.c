@@ -354,6 +354,20 @@ static int has(const void *user, int64_t tile)
     return f->done && atomic_load(&f->done[segment_of_tile(f, tile)]);
 }
 
+/* n pixels of `size` bytes among samples of others: a byte, a word, or some. */
+static void place_apart(char *to, size_t step, const char *from, size_t size, int64_t n)
+{
+    if (size == 1)
+        for (int64_t x = 0; x < n; x++, to += step)
+            *to = from[x];
+    else if (size == 2)
+        for (int64_t x = 0; x < n; x++, to += step)
+            memcpy(to, from + 2 * x, 2);
+    else
+        for (int64_t x = 0; x < n; x++, from += size, to += step)
+            memcpy(to, from, size);
+}
+
 /* A tile's pixels to their place among the samples of the picture. */
 static void place_tile(tgi_film_tiles *f, int64_t tile, const char *bytes)
 {
@@ -364,8 +378,10 @@ static void place_tile(tgi_film_tiles *f, int64_t tile, const char *bytes)
     for (int64_t y = 0; y < at.height; y++) {
         const char *from = bytes + (size_t)(y * l->tile_w) * l->pixel_bytes;
         char *row = to + (size_t)((at.y + y) * l->width + at.x) * pixel;
-        for (int64_t x = 0; x < at.width; x++, from += l->pixel_bytes, row += pixel)
-            memcpy(row, from, l->pixel_bytes);
+        if (l->pixel_bytes == pixel)
+            memcpy(row, from, (size_t)at.width * pixel);
+        else
+            place_apart(row, pixel, from, l->pixel_bytes, at.width);
     }
 }
 
