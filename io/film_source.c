@@ -64,57 +64,16 @@ typedef struct film {
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
-/* Frames that a decoder of one thread holds, and what it takes beside them for each pixel of one.
- * Measured with libavcodec 59: H.264 and HEVC of 1920 x 1080 5 and 6 frames and 9 to 13 MB; the
- * standards allow 16 and more. */
-static void decoder_holds(const char *codec, int *frames, size_t *per_pixel)
-{
-    static const char *const many[] = {"h264", "hevc", "av1", "vp9", "vp8"};
-    static const char *const one[] = {"mjpeg", "ffv1",     "prores",  "gif",
-                                      "apng",  "rawvideo", "huffyuv", "dnxhd"};
-    *frames = 8;
-    *per_pixel = 8;
-    for (size_t i = 0; i < sizeof many / sizeof many[0]; i++)
-        if (strcmp(codec, many[i]) == 0) {
-            *frames = 20;
-            *per_pixel = 12;
-        }
-    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
-        if (strcmp(codec, one[i]) == 0)
-            *frames = 4;
-}
-
 /* The first frame is decoded to know what the decoder needs: such a one in any budget; one of more pixels
  * where it may fit, at the bytes that a pixel takes in any codec. */
 #define MANY_PIXELS ((int64_t)1 << 26)
 #define LEAST_BYTES 14
-#define DECODER_BYTES ((size_t)12 << 20)
-
-static size_t decoder_bytes(const tgi_av_info *i)
-{
-    const size_t pixels = tgi_sat_mul((size_t)i->width + 64, (size_t)i->height + 64);
-    size_t per_pixel, frame = 0;
-    int frames;
-    decoder_holds(i->codec, &frames, &per_pixel);
-    for (int c = 0; c < i->form.n_components; c++) {
-        const int chroma = !i->form.is_rgb && (c == 1 || c == 2);
-        frame = tgi_sat_add(
-            frame, (pixels >> (chroma ? i->form.log2_chroma_w + i->form.log2_chroma_h : 0)) *
-                       (i->form.wide ? 2 : 1));
-    }
-    return tgi_sat_add(tgi_sat_add(DECODER_BYTES, tgi_sat_mul((size_t)frames, frame)),
-                       tgi_sat_mul(per_pixel, pixels));
-}
 
 static size_t all_bytes(const film *f, int frames)
 {
-    const tgi_av_info *i = &f->said;
-    const size_t decoder = f->ops == &tgi_y4m_ops
-                               ? tgi_y4m_frame_bytes(&i->form, i->width, i->height)
-                               : decoder_bytes(i);
     return tgi_sat_add(tgi_sat_add(sizeof *f + THREAD_BYTES,
                                    tgi_sat_mul((size_t)frames, f->frame_bytes + f->rest_bytes)),
-                       tgi_sat_add(decoder, tgi_film_row_room(&f->pixels)));
+                       tgi_sat_add(f->said.decoder_bytes, tgi_film_row_room(&f->pixels)));
 }
 
 static tg_status keep_frames(film *f, int n, tgi_err *err)
@@ -125,10 +84,11 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
         return tgi_err_tried(
             err,
             tgi_fail(err, TG_E_BUDGET,
-                     "decoding %s of %d x %d needs %s, more than the bytes allowed",
+                     "decoding %s of %d x %d needs %s alone, more than the whole budget: "
+                     "the plan's line `decoder`",
                      f->info.compression, (int)f->pixels.width, (int)f->pixels.height,
                      tgi_size_above(all, size, sizeof size)),
-            TGI_DECODER_ASKS, all);
+            "a film's decoder", all);
     return tgi_film_kept_make(&f->kept, n, f->frame_bytes + f->rest_bytes, err);
 }
 
@@ -319,7 +279,9 @@ static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source 
     *f = (film){.base.ops = &tgi_film_source_ops,
                 .on_bad = o->on_bad,
                 .on_bad_arg = o->on_bad_arg,
-                .budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET};
+                .budget = o->budget          ? o->budget
+                          : o->decode_budget ? o->decode_budget
+                                             : DEFAULT_BUDGET};
     f->ahead.at = f->ahead.before = f->ahead.wanted = f->ahead.failed = -1;
     pthread_mutex_init(&f->ahead.lock, NULL);
     pthread_mutex_init(&f->lock, NULL);
@@ -575,6 +537,11 @@ int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
     if (!i || !i->has_times)
         return TGI_AV_NO_TIME;
     return k >= i->frames ? i->end : f->ops->time(f->film, f->first + k);
+}
+
+size_t tgi_film_source_index_bytes(const tgi_source *s)
+{
+    return tgi_film_source_info(s) ? ((const film *)s)->said.index_bytes : 0;
 }
 
 int64_t tgi_film_source_first(const tgi_source *s)

@@ -131,9 +131,9 @@ static size_t packet_room(const tgi_film_out *film)
 {
     if (film->pictures)
         return TGI_FRAME_RECORD;
-    const tgi_av_form *f = &film->coding.form;
-    const size_t pixels = (size_t)film->coding.width * (size_t)film->coding.height;
-    return 2 * pixels * (size_t)f->n_components * (f->wide ? 2 : 1) + 65536;
+    return 2 * tgi_y4m_frame_bytes(&film->coding.form, film->coding.width,
+                                   film->coding.height) +
+           65536;
 }
 
 size_t tgi_film_tiles_bytes(const tgi_film_out *film)

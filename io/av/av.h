@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 3u /* rises with any change of this header */
+#define TGI_AV_ABI 4u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -63,9 +63,12 @@ typedef struct tgi_av_info {
         lost; /* packets that the decoder refused while it counted, of a film without times */
     /* When the header says that the last of all tracks is over, and when it is: microseconds; 0: not said. */
     int64_t declared_end, seen_end;
-    int64_t other_packets; /* of the other tracks */
+    int64_t other_packets; /* of the other tracks, */
+    int64_t other_bytes;   /* and their bytes */
     int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;         /* of all kinds */
+    size_t decoder_bytes;  /* that the decoder holds at most, its frames included */
+    size_t index_bytes; /* of the tables that grow with the film: places and times of packets */
     tgi_av_form form;
 } tgi_av_info;
 
@@ -166,6 +169,7 @@ typedef struct tgi_av_ops {
     /* 1: a file of this container can hold it. */
     int (*holds)(const char *container, const char *codec);
     tg_status (*encoder)(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err);
+    size_t (*encoder_bytes)(const tgi_av_coding *c); /* that it holds at most */
     /* The next frame, to be filled; then given, by its number, from 0 on in each segment; -1: there
      * is none any more. */
     tg_status (*blank)(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err);

@@ -250,6 +250,7 @@ static tg_status read_packets(tgi_av_film *f, tgi_err *err)
         const int ours = f->packet->stream_index == f->stream;
         const tg_status st = ours ? note_packet(f, err) : TG_OK;
         f->info.other_packets += !ours;
+        f->info.other_bytes += ours ? 0 : f->packet->size;
         note_end(f);
         av_packet_unref(f->packet);
         TGI_TRY(st);
@@ -408,6 +409,14 @@ void tgi_av_film_close(tgi_av_film **pf)
     *pf = NULL;
 }
 
+/* Ours, and what a demuxer keeps of a packet (libavformat's index entry, with the tables of an MP4 beside). */
+#define DEMUXER_BYTES 48
+static size_t index_bytes(const tgi_av_film *f)
+{
+    return f->room * sizeof *f->packets + (f->shown ? f->n_packets * sizeof *f->shown : 0) +
+           (f->n_packets + (size_t)f->info.other_packets) * DEMUXER_BYTES;
+}
+
 /* All there is to know, and the first frame in f->frame. */
 static tg_status look(tgi_av_film *f, tgi_err *err)
 {
@@ -437,6 +446,8 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     if (f->frame->interlaced_frame) /* a raw stream has no header that says it */
         f->info.interlaced = 1;
     TGI_TRY(take_form(f, err));
+    f->info.decoder_bytes = tgi_av_decoder_bytes(f->decoder, &f->info.form);
+    f->info.index_bytes = index_bytes(f);
     return begin(f,
                  err); /* the form is that of all frames, but this one may be asked for again */
 }
