@@ -238,7 +238,7 @@ static tg_status reader_of(const char *path, int stream, const tgi_av_ops **out,
 
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
-    const tgi_av_open how = {.threads = 1,
+    const tgi_av_open how = {.threads = o->decoders > 1 ? o->decoders : 1,
                              .most_pixels =
                                  tgi_max(MANY_PIXELS, (int64_t)(f->budget / LEAST_BYTES)),
                              .most_bytes = f->budget,

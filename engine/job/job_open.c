@@ -160,6 +160,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .but = job->but,
         .but_found = &among,
         .decode_budget = tgi_decode_budget(budget),
+        .decoders = (int)tgi_opts_int(job->opts, TGI_OPT_THREADS, job->machine.processors),
         .budget = budget,
         .spare = job->spare,
         .stream = tgi_job_wants_pipe(job),

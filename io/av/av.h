@@ -83,7 +83,7 @@ typedef struct tgi_av_frame {
 typedef struct tgi_av_film tgi_av_film;
 
 typedef struct tgi_av_open {
-    int threads;         /* of the decoder */
+    int threads;         /* of the decoder, of codecs that hold no more for it */
     int64_t most_pixels; /* of a frame; 0: 2^28 */
     size_t
         most_bytes; /* of tables that grow with the film, where the reader counts them; 0: any */

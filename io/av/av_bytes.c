@@ -47,7 +47,7 @@ static const struct {
     {AV_CODEC_ID_MPEG2VIDEO, {4, 0.6, 2 * MIB}}, {AV_CODEC_ID_MPEG4, {4, 0.8, 2 * MIB}},
     {AV_CODEC_ID_FFV1, {3, 0.5, 6 * MIB}},       {AV_CODEC_ID_PRORES, {2, 0, 2 * MIB}},
     {AV_CODEC_ID_MJPEG, {2, 0, 2 * MIB}},        {AV_CODEC_ID_GIF, {3, 4, 2 * MIB}},
-    {AV_CODEC_ID_RAWVIDEO, {3, 0, 2 * MIB}},
+    {AV_CODEC_ID_RAWVIDEO, {3, 0, 2 * MIB}},     {AV_CODEC_ID_DNXHD, {2, 0, 2 * MIB}},
 };
 
 static holding holding_of(const AVCodecContext *c)
