@@ -7,6 +7,7 @@
 #include "engine/base/status.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,7 @@ typedef struct tgi_kept_frame {
     int64_t number; /* -1: none */
     uint64_t used;  /* when it was last asked for; 0: nobody will */
     int held;       /* by so many */
-    int bad;        /* parts of it were made up, and nobody was told */
+    atomic_int bad; /* parts of it were made up, and nobody was told */
     char *bytes;
 } tgi_kept_frame;
 
