@@ -97,7 +97,7 @@ static const struct {
     double per_pixel, frames;
     size_t beside;
 } encoders[] = {{"h264", 95, 0, 5 * MIB}, {"hevc", 155, 0, 26 * MIB},
-                {"av1", 92, 0, 38 * MIB}, {"vp9", 92, 0, 24 * MIB},
+                {"av1", 92, 0, 52 * MIB}, {"vp9", 92, 0, 24 * MIB},
                 {"ffv1", 0, 8, 3 * MIB},  {"prores", 0, 5, 2 * MIB}};
 
 size_t tgi_av_encoder_bytes(const tgi_av_coding *c)
