@@ -1,4 +1,4 @@
-"""The six families of measurements. Each is a generator of rows: dictionaries that run.py prints,
+"""The families of measurements. Each is a generator of rows: dictionaries that run.py prints,
 completes with commit and machine, and keeps. A case that fails comes as its lab.Failure."""
 import csv
 import os
@@ -8,6 +8,7 @@ import sys
 import lab
 import onnx_edit
 import estimate
+import film
 import overlap
 
 STREAM_UNTILED = ("512x512", "1024x1024", "2048x2048")
@@ -438,8 +439,19 @@ def estimated(bench):
     yield from estimate.estimate(bench, process_image(bench), [*own, *every_network(bench)])
 
 
+def films(bench):
+    """The networks with their sizes set free: the peer refuses others."""
+    free = []
+    for name, source in every_network(bench):
+        if name in film.FRAMES:
+            path = bench.file(name + ".onnx")
+            onnx_edit.free_size(source, path)
+            free.append((name, path))
+    yield from film.film(bench, free)
+
+
 FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,
-            "estimate": estimated, "pool": pool}
+            "estimate": estimated, "pool": pool, "film": films}
 
 if __name__ == "__main__":
     sys.exit("this is a part of run.py")

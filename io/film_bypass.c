@@ -31,16 +31,56 @@ size_t tgi_film_bypass_bytes(const tgi_film_pixels *p)
     return n;
 }
 
+/* n numbers of component c in a row. */
+static void take_row(const tgi_av_form *f, int c, const uint8_t *restrict at, int64_t n,
+                     uint16_t *restrict to)
+{
+    const tgi_av_component *k = &f->component[c];
+    const unsigned most = (1u << k->depth) - 1;
+    switch (tgi_film_lies(f, c)) {
+    case TGI_FILM_BYTES:
+        for (int64_t x = 0; x < n; x++)
+            to[x] = (uint16_t)(at[x] & most);
+        return;
+    case TGI_FILM_WORDS:
+        for (int64_t x = 0; x < n; x++)
+            to[x] = (uint16_t)((at[2 * x] | (unsigned)at[2 * x + 1] << 8) & most);
+        return;
+    default:
+        for (int64_t x = 0; x < n; x++, at += k->step)
+            to[x] = (uint16_t)tgi_film_number(f, c, at);
+    }
+}
+
+static void put_row(const tgi_av_form *f, int c, const uint16_t *restrict from, int64_t n,
+                    uint8_t *restrict at)
+{
+    switch (tgi_film_lies(f, c)) {
+    case TGI_FILM_BYTES:
+        for (int64_t x = 0; x < n; x++)
+            at[x] = (uint8_t)from[x];
+        return;
+    case TGI_FILM_WORDS:
+        for (int64_t x = 0; x < n; x++) {
+            at[2 * x] = (uint8_t)from[x];
+            at[2 * x + 1] = (uint8_t)(from[x] >> 8);
+        }
+        return;
+    default:
+        for (int64_t x = 0; x < n; x++, at += f->component[c].step)
+            tgi_film_set_number(f, c, at, from[x]);
+    }
+}
+
 void tgi_film_bypass_take(const tgi_film_pixels *p, const tgi_av_frame *f, void *kept)
 {
     uint16_t *to = kept;
     for (int c = 1; c < p->form.n_components; c++) {
         const tgi_av_component *k = &p->form.component[c];
-        for (int64_t y = 0; y < tgi_film_rows(p, c); y++) {
-            const uint8_t *at = f->plane[k->plane] + y * f->pitch[k->plane] + k->offset;
-            for (int64_t x = 0; x < tgi_film_columns(p, c); x++, at += k->step)
-                *to++ = (uint16_t)tgi_film_number(&p->form, c, at);
-        }
+        const int64_t n = tgi_film_columns(p, c);
+        for (int64_t y = 0; y < tgi_film_rows(p, c); y++, to += n)
+            take_row(&p->form, c, f->plane[k->plane] + y * f->pitch[k->plane] + k->offset, n,
+                     to);
     }
 }
 
@@ -122,11 +162,9 @@ static void copy(const tgi_film_bypass *how, int d, const uint16_t *from,
                  const tgi_av_blank *to)
 {
     const tgi_film_pixels *p = &how->to;
-    for (int64_t y = 0; y < tgi_film_rows(p, d); y++) {
-        uint8_t *at = row_of(p, d, to, y);
-        for (int64_t x = 0; x < tgi_film_columns(p, d); x++, at += p->form.component[d].step)
-            tgi_film_set_number(&p->form, d, at, *from++);
-    }
+    const int64_t n = tgi_film_columns(p, d);
+    for (int64_t y = 0; y < tgi_film_rows(p, d); y++, from += n)
+        put_row(&p->form, d, from, n, row_of(p, d, to, y));
 }
 
 /* The numbers are the same, at the same places. */

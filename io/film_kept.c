@@ -7,6 +7,7 @@ void tgi_film_kept_open(tgi_film_kept *k)
 {
     *k = (tgi_film_kept){0};
     pthread_mutex_init(&k->lock, NULL);
+    pthread_cond_init(&k->freed, NULL);
 }
 
 static void drop(tgi_film_kept *k)
@@ -22,6 +23,7 @@ void tgi_film_kept_close(tgi_film_kept *k)
 {
     drop(k);
     pthread_mutex_destroy(&k->lock);
+    pthread_cond_destroy(&k->freed);
 }
 
 tg_status tgi_film_kept_make(tgi_film_kept *k, int n, size_t bytes, tgi_err *err)
@@ -47,23 +49,29 @@ static tgi_kept_frame *find(tgi_film_kept *k, int64_t number)
     return NULL;
 }
 
-char *tgi_film_kept_find(tgi_film_kept *k, int64_t number)
+int tgi_film_kept_has(tgi_film_kept *k, int64_t number)
 {
     pthread_mutex_lock(&k->lock);
-    tgi_kept_frame *f = find(k, number);
-    if (f)
-        f->used = ++k->turn;
+    const int there = find(k, number) != NULL;
     pthread_mutex_unlock(&k->lock);
-    return f ? f->bytes : NULL;
+    return there;
+}
+
+static tgi_kept_frame *least_used(tgi_film_kept *k)
+{
+    tgi_kept_frame *least = NULL;
+    for (int i = 0; i < k->n; i++)
+        if (!k->frame[i].held && (!least || k->frame[i].used < least->used))
+            least = &k->frame[i];
+    return least;
 }
 
 tgi_kept_frame *tgi_film_kept_room(tgi_film_kept *k)
 {
-    tgi_kept_frame *least = NULL;
+    tgi_kept_frame *least;
     pthread_mutex_lock(&k->lock);
-    for (int i = 0; i < k->n; i++)
-        if (!k->frame[i].held && (!least || k->frame[i].used < least->used))
-            least = &k->frame[i];
+    while (!(least = least_used(k)))
+        pthread_cond_wait(&k->freed, &k->lock);
     least->number = -1;
     pthread_mutex_unlock(&k->lock);
     return least;
@@ -77,23 +85,34 @@ void tgi_film_kept_name(tgi_film_kept *k, tgi_kept_frame *f, int64_t number)
     pthread_mutex_unlock(&k->lock);
 }
 
-const char *tgi_film_kept_hold(tgi_film_kept *k, int64_t number)
-{
-    pthread_mutex_lock(&k->lock);
-    tgi_kept_frame *f = find(k, number);
-    if (f)
-        f->held = 1;
-    pthread_mutex_unlock(&k->lock);
-    return f ? f->bytes : NULL;
-}
-
-void tgi_film_kept_release(tgi_film_kept *k, int64_t number)
+tgi_kept_frame *tgi_film_kept_hold(tgi_film_kept *k, int64_t number)
 {
     pthread_mutex_lock(&k->lock);
     tgi_kept_frame *f = find(k, number);
     if (f) {
-        f->held = 0;
-        f->used = 0;
+        f->held++;
+        f->used = ++k->turn;
     }
     pthread_mutex_unlock(&k->lock);
+    return f;
+}
+
+static void give_back(tgi_film_kept *k, tgi_kept_frame *f, int useless)
+{
+    pthread_mutex_lock(&k->lock);
+    if (useless)
+        f->used = 0;
+    if (--f->held == 0)
+        pthread_cond_signal(&k->freed);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void tgi_film_kept_let_go(tgi_film_kept *k, tgi_kept_frame *f)
+{
+    give_back(k, f, 0);
+}
+
+void tgi_film_kept_release(tgi_film_kept *k, tgi_kept_frame *f)
+{
+    give_back(k, f, 1);
 }

@@ -17,7 +17,7 @@
 #define SEGMENT 48
 #define SEGMENT_ALONE 8
 
-/* That a muxer of MP4 keeps of each packet, in a table that doubles. */
+/* That a muxer of MP4 keeps of each packet, in a table that doubles; of others less. */
 #define PACKET_BYTES ((size_t)144)
 
 static const struct {
@@ -28,25 +28,21 @@ static const struct {
                   {"mov", "mov", "h264", 1},  {"mkv", "matroska", "h264", 0},
                   {"webm", "webm", "vp9", 0}, {"y4m", TGI_Y4M_CONTAINER, "rawvideo", 0}};
 
-/* Bytes that an encoder holds for each pixel of a frame of 8 bits, and beside. Measured with
- * libavcodec 59 at 640 x 360 and 1280 x 720 (docs/explanation/memory.md). `disk`: of a
- * frame's pixels; what is lossless takes as much as they do at most. */
+/* `disk`: of a frame's pixels; what is lossless takes as much as they do at most. `nanoseconds` of a processor for each
+ * pixel, measured over 60 frames of 1280 x 720 (tests/film/film_raw.c, encode). */
 static const struct {
     const char *codec;
     int alone; /* frames need no other ones */
     int lossless;
     int says;   /* its own bits say range and matrix, whatever the container says */
     int fields; /* frames of two moments have so many rows, or a multiple; 0: there are none */
-    size_t per_pixel, beside;
     double disk;
+    double nanoseconds;
 } codecs[] = {
-    {"h264", 0, 0, 1, 4, 90, (size_t)24 << 20, 0.15},
-    {"hevc", 0, 0, 1, 0, 160, (size_t)32 << 20, 0.15},
-    {"av1", 0, 0, 1, 0, 260, (size_t)48 << 20, 0.1},
-    {"vp9", 0, 0, 1, 0, 120, (size_t)32 << 20, 0.1},
-    {"ffv1", 1, 1, 0, 1, 175, (size_t)16 << 20, 1.1},
-    {"prores", 1, 0, 0, 2, 24, (size_t)16 << 20, 0.5},
-    {"rawvideo", 1, 1, 0, 1, 6, (size_t)64 << 10, 1.1}, /* 4:4:4 of 16 bits: a frame */
+    {"h264", 0, 0, 1, 4, 0.15, 44},   {"hevc", 0, 0, 1, 0, 0.15, 90},
+    {"av1", 0, 0, 1, 0, 0.1, 335},    {"vp9", 0, 0, 1, 0, 0.1, 79},
+    {"ffv1", 1, 1, 0, 1, 1.1, 13},    {"prores", 1, 0, 0, 2, 0.5, 320},
+    {"rawvideo", 1, 1, 0, 1, 1.1, 2},
 };
 
 /* One more thing that changes. */
@@ -320,31 +316,26 @@ static tg_status choose_rate(tgi_film_out *o, const tgi_film_frames *of, tgi_err
 
 static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
 {
-    const size_t pixels = tgi_sat_mul((size_t)of->width + 64, (size_t)of->height + 64);
-    const size_t wide = o->coding.form.wide ? 2 : 1;
+    const tgi_av_form *f = &o->coding.form;
+    const size_t wide = f->wide ? 2 : 1;
+    const int64_t others = of->from ? of->from->other_packets : 0;
     double samples = 0;
-    for (int c = 0; c < o->coding.form.n_components; c++)
-        samples +=
-            !o->coding.form.is_rgb && (c == 1 || c == 2)
-                ? 1.0 / (1 << (o->coding.form.log2_chroma_w + o->coding.form.log2_chroma_h))
-                : 1;
+    for (int c = 0; c < f->n_components; c++)
+        samples += !f->is_rgb && (c == 1 || c == 2)
+                       ? 1.0 / (1 << (f->log2_chroma_w + f->log2_chroma_h))
+                       : 1;
     o->frame_bytes = tgi_sat_mul(tgi_sat_mul((size_t)of->width, (size_t)of->height),
                                  (size_t)o->samples * tgi_dtype_size(of->dtype));
-    /* Measured of 4:2:0 and 8 bits, in which chroma is half as much as luma. FFV1's packets have the
-     * room that the worst of any form takes. */
-    const double more = codecs[codec].lossless ? 1 : (double)wide * fmax(samples / 1.5, 1);
-    o->bytes = tgi_sat_add(
-        tgi_sat_add(o->frame_bytes, tgi_film_row_room(&o->pixels)),
-        tgi_sat_add(codecs[codec].beside,
-                    (size_t)((double)tgi_sat_mul(codecs[codec].per_pixel, pixels) * more)));
-    /* Tables of packets. Of a pipe nobody knows how many; the encoder's memory is free when they are made. */
-    if (!o->endless && (strcmp(o->container, "mp4") == 0 || strcmp(o->container, "mov") == 0))
-        o->bytes = tgi_sat_add(
-            o->bytes,
-            tgi_sat_mul(PACKET_BYTES,
-                        (size_t)(of->frames + (of->from ? of->from->other_packets : 0))));
+    o->bytes = tgi_sat_add(tgi_sat_add(o->frame_bytes, tgi_film_row_room(&o->pixels)),
+                           o->ops->encoder_bytes(&o->coding));
+    if (!o->pipe && !o->endless)
+        o->tables = tgi_sat_mul(PACKET_BYTES, (size_t)of->frames + (size_t)others);
     o->disk = codecs[codec].disk * samples * (double)wide * (double)of->width *
               (double)of->height * (o->endless ? 1 : (double)of->frames);
+    o->seconds = codecs[codec].nanoseconds * 1e-9 * (double)of->width * (double)of->height *
+                 (o->endless ? 1 : (double)of->frames);
+    if (of->from && !of->asked.num && o->ops != &tgi_y4m_ops)
+        o->copied = (double)of->from->other_bytes;
 }
 
 static int is_y4m(const tgi_film_out *o)

@@ -26,7 +26,10 @@ typedef struct tgi_film_out {
     tgi_av_ratio time_base;
     size_t frame_bytes; /* of the picture */
     size_t bytes;       /* that encoding takes, the picture and libav's memory included */
+    size_t tables;      /* that grow with the film: of the container's packets */
     double disk;        /* bytes of all frames; of what is lossless at most, else a guess */
+    double seconds;     /* of a processor, to encode them */
+    double copied;      /* bytes of the other tracks that go with it, at most */
     char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
     int pictures; /* 1: a file for each frame (frame_files.h): of the rest only numbers and text hold */
     int pipe;       /* 1: to standard output, as it comes */
@@ -67,6 +70,8 @@ int tgi_film_source_is_luma(const tgi_source *s);
 /* The rest of frame k into a frame that is written. `how`: its `from` is filled in here. */
 tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
                               const tgi_av_blank *to, tgi_err *err);
+/* Of the tables of its packets; 0: it is no film. */
+size_t tgi_film_source_index_bytes(const tgi_source *s);
 /* The film's own number of its frame 0; 1: not all of the film's frames are read. */
 int64_t tgi_film_source_first(const tgi_source *s);
 int tgi_film_source_is_part(const tgi_source *s);

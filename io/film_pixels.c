@@ -2,6 +2,7 @@
 #include "io/film_pixels.h"
 
 #include "engine/base/arith.h"
+#include "io/bytes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -101,6 +102,7 @@ tg_status tgi_film_pixels_make(const tgi_av_info *i, tgi_film_pixels *out, tgi_e
     for (int c = 0; c < i->form.n_components; c++)
         depth = i->form.component[c].depth > depth ? i->form.component[c].depth : depth;
     p->dtype = depth > 8 ? TG_DTYPE_U16 : TG_DTYPE_U8;
+    p->white = depth > 8 ? 65535 : 255;
     const int lies = i->rotation == 90 || i->rotation == 270;
     p->wide = lies ? p->height : p->width;
     p->high = lies ? p->width : p->height;
@@ -139,13 +141,26 @@ int64_t tgi_film_rows(const tgi_film_pixels *p, int c)
 
 /* n elements of component c in row y, as numbers whose black is 0 and white 1. */
 static void load(const tgi_film_pixels *p, const tgi_av_frame *f, int c, int64_t y, int64_t n,
-                 float *to)
+                 float *restrict to)
 {
     const tgi_av_component *k = &p->form.component[c];
-    const uint8_t *at = f->plane[k->plane] + y * f->pitch[k->plane] + k->offset;
+    const uint8_t *restrict at = f->plane[k->plane] + y * f->pitch[k->plane] + k->offset;
     const float black = p->black[c], scale = p->to_one[c];
-    for (int64_t x = 0; x < n; x++, at += k->step)
-        to[x] = ((float)tgi_film_number(&p->form, c, at) - black) * scale;
+    const unsigned most = (1u << k->depth) - 1;
+    switch (tgi_film_lies(&p->form, c)) {
+    case TGI_FILM_BYTES:
+        for (int64_t x = 0; x < n; x++)
+            to[x] = ((float)(int)(at[x] & most) - black) * scale;
+        return;
+    case TGI_FILM_WORDS:
+        for (int64_t x = 0; x < n; x++)
+            to[x] = ((float)(int)((at[2 * x] | (unsigned)at[2 * x + 1] << 8) & most) - black) *
+                    scale;
+        return;
+    default:
+        for (int64_t x = 0; x < n; x++, at += k->step)
+            to[x] = ((float)tgi_film_number(&p->form, c, at) - black) * scale;
+    }
 }
 
 tgi_film_between tgi_film_around(double at, int64_t n)
@@ -162,6 +177,61 @@ static tgi_film_between place(int64_t i, int log2, float first, int64_t n)
     return tgi_film_around(((double)i - first) / (1 << log2), n);
 }
 
+/* Pixels that lie alike among smaller samples: pixel k of those that sample i stands for lies between samples
+ * i - back and the next one. */
+typedef struct phase {
+    int64_t back; /* 0 or 1 */
+    float part;
+} phase;
+
+static phase phase_of(const tgi_film_pixels *p, int k)
+{
+    const int many = 1 << p->form.log2_chroma_w;
+    const tgi_film_between b = place(many + k, p->form.log2_chroma_w, p->place_x, 4);
+    return (phase){1 - b.a, b.part};
+}
+
+/* Those of phase k, samples [lo, hi) of them. */
+static void widen_phase(const float *restrict from, phase at, int k, int many, int64_t lo,
+                        int64_t hi, float *restrict to)
+{
+    const float *restrict a = from - at.back;
+    for (int64_t i = lo; i < hi; i++)
+        to[i * many + k] = a[i] + (a[i + 1] - a[i]) * at.part;
+}
+
+/* The same of two phases, side by side. */
+static void widen_pairs(const float *restrict from, phase even, phase odd, int64_t lo,
+                        int64_t hi, float *restrict to)
+{
+    const float *restrict a = from - even.back, *restrict b = from - odd.back;
+    for (int64_t i = lo; i < hi; i++) {
+        to[2 * i] = a[i] + (a[i + 1] - a[i]) * even.part;
+        to[2 * i + 1] = b[i] + (b[i + 1] - b[i]) * odd.part;
+    }
+}
+
+/* n samples of a row become one for each pixel. At the ends the nearest sample stands alone. */
+static void widen(const tgi_film_pixels *p, const float *restrict from, int64_t n,
+                  float *restrict to)
+{
+    const int log2 = p->form.log2_chroma_w, many = 1 << log2;
+    const int64_t pairs = many == 2 ? n - 1 : 1; /* those below it are done at once */
+    if (pairs > 1)
+        widen_pairs(from, phase_of(p, 0), phase_of(p, 1), 1, pairs, to);
+    for (int k = 0; k < many; k++) {
+        const phase at = phase_of(p, k);
+        const int64_t count = (p->width - k + many - 1) >> log2;
+        const int64_t last = tgi_min(count, n - 1 + at.back);
+        widen_phase(from, at, k, many, at.back, tgi_min(last, 1), to);
+        widen_phase(from, at, k, many, tgi_max(1, pairs), last, to);
+        if (at.back && count > 0)
+            to[k] = from[0];
+        else if (count == n)
+            to[(n - 1) * many + k] = from[n - 1];
+    }
+}
+
 /* A row of chroma, at the places of luma row y: `rows` is room for two rows of it. */
 static void load_chroma(const tgi_film_pixels *p, const tgi_av_frame *f, int c, int64_t y,
                         float *to, float *rows)
@@ -169,21 +239,15 @@ static void load_chroma(const tgi_film_pixels *p, const tgi_av_frame *f, int c, 
     const int64_t n = tgi_film_chroma_width(p);
     const tgi_film_between v =
         place(y, p->form.log2_chroma_h, p->place_y, tgi_film_chroma_height(p));
-    float *above = rows, *below = rows + n;
+    const int one = v.b == v.a || !(v.part > 0);
+    float *restrict above = p->form.log2_chroma_w ? rows : to, *restrict below = rows + n;
     load(p, f, c, v.a, n, above);
-    if (v.b != v.a && v.part > 0) {
+    if (!one)
         load(p, f, c, v.b, n, below);
-        for (int64_t i = 0; i < n; i++)
-            above[i] += (below[i] - above[i]) * v.part;
-    }
-    if (!p->form.log2_chroma_w) {
-        memcpy(to, above, (size_t)n * sizeof *to);
-        return;
-    }
-    for (int64_t x = 0; x < p->width; x++) {
-        const tgi_film_between h = place(x, p->form.log2_chroma_w, p->place_x, n);
-        to[x] = above[h.a] + (above[h.b] - above[h.a]) * h.part;
-    }
+    for (int64_t i = 0; !one && i < n; i++)
+        above[i] += (below[i] - above[i]) * v.part;
+    if (p->form.log2_chroma_w)
+        widen(p, above, n, to);
 }
 
 size_t tgi_film_row_room(const tgi_film_pixels *p)
@@ -194,10 +258,14 @@ size_t tgi_film_row_room(const tgi_film_pixels *p)
 /* Y, U, V become R, G, B in place. */
 static void to_rgb(const tgi_film_pixels *p, float *const v[4])
 {
+    float *restrict r = v[0], *restrict g = v[1], *restrict b = v[2];
+    float m[3][3];
+    memcpy(m, p->rgb, sizeof m);
     for (int64_t x = 0; x < p->width; x++) {
-        const float y = v[0][x], a = v[1][x], b = v[2][x];
-        for (int k = 0; k < 3; k++)
-            v[k][x] = p->rgb[k][0] * y + p->rgb[k][1] * a + p->rgb[k][2] * b;
+        const float y = r[x], u = g[x], w = b[x];
+        r[x] = m[0][0] * y + m[0][1] * u + m[0][2] * w;
+        g[x] = m[1][0] * y + m[1][1] * u + m[1][2] * w;
+        b[x] = m[2][0] * y + m[2][1] * u + m[2][2] * w;
     }
 }
 
@@ -226,9 +294,46 @@ int64_t tgi_film_upright(const tgi_film_pixels *p, int64_t y, int64_t *step)
     return p->flipped ? first + last_x * next : first;
 }
 
-static inline float clipped(float v, float most)
+/* v of 0 to 1, in steps of 1 / white. (A white that the compiler knew would keep loops from becoming vectors.) */
+static inline uint32_t step_of(float v, float white)
 {
-    return v > 0 ? (v < most ? v : most) : 0; /* NaN cannot be */
+    return tgi_film_round(v * white, white);
+}
+
+/* Pixels of three bytes side by side: words of which one overlaps the next. */
+#define WORDS 128
+static void store_rgb(float *const v[4], int64_t n, float white, uint8_t *restrict to)
+{
+    uint32_t words[WORDS];
+    for (int64_t x = 0; x < n; x += WORDS) {
+        const float *restrict r = v[0] + x, *restrict g = v[1] + x, *restrict b = v[2] + x;
+        const int64_t m = tgi_min(WORDS, n - x);
+        for (int64_t i = 0; i < m; i++)
+            words[i] =
+                step_of(r[i], white) | step_of(g[i], white) << 8 | step_of(b[i], white) << 16;
+        for (int64_t i = 0; i + 1 < m; i++, to += 3)
+            tgi_save32(to, words[i], false);
+        for (int k = 0; k < 3; k++)
+            *to++ = (uint8_t)(words[m - 1] >> 8 * k);
+    }
+}
+
+/* Numbers of component c, `step` elements apart. */
+static void store(const tgi_film_pixels *p, const float *restrict v, int64_t step, void *image,
+                  int64_t at)
+{
+    const float white = p->white;
+    uint8_t *restrict bytes = (uint8_t *)image + at;
+    uint16_t *restrict words = (uint16_t *)image + at;
+    if (p->dtype == TG_DTYPE_U8 && step == 1)
+        for (int64_t x = 0; x < p->width; x++)
+            bytes[x] = (uint8_t)step_of(v[x], white);
+    else if (p->dtype == TG_DTYPE_U8)
+        for (int64_t x = 0; x < p->width; x++)
+            bytes[x * step] = (uint8_t)step_of(v[x], white);
+    else
+        for (int64_t x = 0; x < p->width; x++)
+            words[x * step] = (uint16_t)step_of(v[x], white);
 }
 
 void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *image,
@@ -247,12 +352,10 @@ void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, vo
         to_rgb(p, v);
     int64_t step;
     const int64_t first = tgi_film_upright(p, y, &step), s = p->samples;
-    for (int c = 0; c < p->samples; c++) {
-        int64_t at = first * s + c;
-        for (int64_t x = 0; x < p->width; x++, at += step * s)
-            if (p->dtype == TG_DTYPE_U8)
-                ((uint8_t *)image)[at] = (uint8_t)lrintf(clipped(v[c][x] * 255, 255));
-            else
-                ((uint16_t *)image)[at] = (uint16_t)lrintf(clipped(v[c][x] * 65535, 65535));
+    if (p->dtype == TG_DTYPE_U8 && s == 3 && step == 1) {
+        store_rgb(v, p->width, p->white, (uint8_t *)image + first * s);
+        return;
     }
+    for (int c = 0; c < p->samples; c++)
+        store(p, v[c], step * s, image, first * s + c);
 }

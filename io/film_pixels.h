@@ -19,8 +19,8 @@
 #include "engine/base/tensor.h"
 #include "io/av/av.h"
 
-#include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 typedef struct tgi_film_pixels {
     tgi_av_form form;
@@ -29,6 +29,7 @@ typedef struct tgi_film_pixels {
     int64_t wide, high; /* upright */
     int samples;
     tg_dtype dtype;            /* U8 or U16 */
+    float white;               /* 255 or 65535 */
     float to_one[4], black[4]; /* of each component: (v - black) * to_one */
     float rgb[3][3];           /* from Y in 0..1, U and V in -1/2..1/2 */
     float red, blue;           /* their shares in Y */
@@ -58,11 +59,31 @@ static inline void tgi_film_set_number(const tgi_av_form *f, int c, uint8_t *at,
     at[f->big_endian] = (uint8_t)(v & 255);
     at[!f->big_endian] = (uint8_t)(v >> 8);
 }
+/* v between 0 and `most`, which is below 2^22, to the nearest number, halves to even, as lrintf does: the sum's last place
+ * is 1. Loops over it become vectors. NaN is 0. */
+static inline uint32_t tgi_film_round(float v, float most)
+{
+    const float place = 12582912.0f; /* 3 * 2^22 */
+    uint32_t bits;
+    v = v > 0 ? v : 0;
+    v = (v < most ? v : most) + place;
+    memcpy(&bits, &v, sizeof bits);
+    return bits - 0x4b400000u; /* those of `place` */
+}
 /* The number nearest to v, of those that the component has. */
 static inline unsigned tgi_film_nearest(const tgi_av_form *f, int c, float v)
 {
-    const float most = (float)((1u << f->component[c].depth) - 1);
-    return (unsigned)lrintf(v > 0 ? (v < most ? v : most) : 0);
+    return tgi_film_round(v, (float)((1u << f->component[c].depth) - 1));
+}
+
+/* How a component's numbers lie: bytes in a row, words of little endian in a row, or in some other way. */
+typedef enum { TGI_FILM_BYTES, TGI_FILM_WORDS, TGI_FILM_APART } tgi_film_lie;
+static inline tgi_film_lie tgi_film_lies(const tgi_av_form *f, int c)
+{
+    const tgi_av_component *k = &f->component[c];
+    if (k->shift || f->big_endian || k->step != (f->wide ? 2 : 1))
+        return TGI_FILM_APART;
+    return f->wide ? TGI_FILM_WORDS : TGI_FILM_BYTES;
 }
 
 /* Which of n samples lie around place `at`, and how far it is on the way from `a` to `b`. */

@@ -2,8 +2,9 @@
  *
  * The plugin (av/av.h) decodes, and what is YUV4MPEG2 is read without it (y4m.h); here a frame becomes upright grey or RGB (film_pixels.h) and is kept
  * until two later ones were asked for, or more where several planes are read in turn. All readers
- * share one decoder. A frame of which parts were made up is a bad region as a tile is that cannot be
+ * share one decoder; while a frame is read in parts, the next one is made by a thread of its own. A frame of which parts were made up is a bad region as a tile is that cannot be
  * decoded, and fewer frames than the film's own header declares are damage. */
+#include "engine/base/ahead.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
@@ -26,6 +27,8 @@
 #define DEFAULT_BUDGET ((size_t)1 << 30)
 #define ENDS_EARLY 200000 /* microseconds that a header may be wrong by */
 #define KEEP 2            /* frames: one that is read, one that is read ahead */
+#define NO_FRAME INT64_MIN
+#define THREAD_BYTES ((size_t)128 << 10) /* that the thread ahead touches of its stack */
 
 typedef struct film {
     tgi_source base;
@@ -35,7 +38,7 @@ typedef struct film {
     int64_t first;    /* of them, in the film */
     tgi_film_pixels pixels;
     tgi_film_pixels stored; /* where `pixels` is luma: of all that a frame has */
-    int luma, ahead;        /* and frames that are read before the rest of one is put */
+    int luma, rest_ahead;   /* and frames that are read before the rest of one is put */
     tgi_image_info info;
     tgi_held held;
     int stream;           /* it comes through a pipe */
@@ -43,6 +46,17 @@ typedef struct film {
     char axes[16];        /* as somebody says they are; "": nobody does */
     pthread_mutex_t lock; /* of all that decodes */
     tgi_film_kept kept;
+    struct { /* the next frame, before somebody asks for it */
+        pthread_mutex_t lock;
+        tgi_ahead thread;
+        int tried, works;
+        int64_t at, before; /* frames that were read last */
+        int64_t wanted;
+        int64_t
+            failed; /* a frame that cannot be made, and why; under the film's lock; -1: none */
+        tg_status st;
+        tgi_err err;
+    } ahead;
     size_t frame_bytes, rest_bytes, budget; /* rest: behind the pixels, what passes by */
     void *room;                             /* for converting a row */
     uint64_t decoded;
@@ -59,57 +73,16 @@ static film *film_of(const tgi_source *s)
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
-/* Frames that a decoder of one thread holds, and what it takes beside them for each pixel of one.
- * Measured with libavcodec 59: H.264 and HEVC of 1920 x 1080 5 and 6 frames and 9 to 13 MB; the
- * standards allow 16 and more. */
-static void decoder_holds(const char *codec, int *frames, size_t *per_pixel)
-{
-    static const char *const many[] = {"h264", "hevc", "av1", "vp9", "vp8"};
-    static const char *const one[] = {"mjpeg", "ffv1",     "prores",  "gif",
-                                      "apng",  "rawvideo", "huffyuv", "dnxhd"};
-    *frames = 8;
-    *per_pixel = 8;
-    for (size_t i = 0; i < sizeof many / sizeof many[0]; i++)
-        if (strcmp(codec, many[i]) == 0) {
-            *frames = 20;
-            *per_pixel = 12;
-        }
-    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
-        if (strcmp(codec, one[i]) == 0)
-            *frames = 4;
-}
-
 /* The first frame is decoded to know what the decoder needs: such a one in any budget; one of more pixels
  * where it may fit, at the bytes that a pixel takes in any codec. */
 #define MANY_PIXELS ((int64_t)1 << 26)
 #define LEAST_BYTES 14
-#define DECODER_BYTES ((size_t)12 << 20)
-
-static size_t decoder_bytes(const tgi_av_info *i)
-{
-    const size_t pixels = tgi_sat_mul((size_t)i->width + 64, (size_t)i->height + 64);
-    size_t per_pixel, frame = 0;
-    int frames;
-    decoder_holds(i->codec, &frames, &per_pixel);
-    for (int c = 0; c < i->form.n_components; c++) {
-        const int chroma = !i->form.is_rgb && (c == 1 || c == 2);
-        frame = tgi_sat_add(
-            frame, (pixels >> (chroma ? i->form.log2_chroma_w + i->form.log2_chroma_h : 0)) *
-                       (i->form.wide ? 2 : 1));
-    }
-    return tgi_sat_add(tgi_sat_add(DECODER_BYTES, tgi_sat_mul((size_t)frames, frame)),
-                       tgi_sat_mul(per_pixel, pixels));
-}
 
 static size_t all_bytes(const film *f, int frames)
 {
-    const tgi_av_info *i = &f->said;
-    const size_t decoder = f->ops == &tgi_y4m_ops
-                               ? tgi_y4m_frame_bytes(&i->form, i->width, i->height)
-                               : decoder_bytes(i);
-    return tgi_sat_add(
-        tgi_sat_add(sizeof *f, tgi_sat_mul((size_t)frames, f->frame_bytes + f->rest_bytes)),
-        tgi_sat_add(decoder, tgi_film_row_room(&f->pixels)));
+    return tgi_sat_add(tgi_sat_add(sizeof *f + THREAD_BYTES,
+                                   tgi_sat_mul((size_t)frames, f->frame_bytes + f->rest_bytes)),
+                       tgi_sat_add(f->said.decoder_bytes, tgi_film_row_room(&f->pixels)));
 }
 
 static tg_status keep_frames(film *f, int n, tgi_err *err)
@@ -120,10 +93,11 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
         return tgi_err_tried(
             err,
             tgi_fail(err, TG_E_BUDGET,
-                     "decoding %s of %d x %d needs %s, more than the bytes allowed",
+                     "decoding %s of %d x %d needs %s alone, more than the whole budget: "
+                     "the plan's line `decoder`",
                      f->info.compression, (int)f->pixels.width, (int)f->pixels.height,
                      tgi_size_above(all, size, sizeof size)),
-            TGI_DECODER_ASKS, all);
+            "a film's decoder", all);
     return tgi_film_kept_make(&f->kept, n, f->frame_bytes + f->rest_bytes, err);
 }
 
@@ -240,12 +214,14 @@ static void film_close(tgi_source **base)
     film *f = (film *)*base;
     if (!f)
         return;
+    tgi_ahead_close(&f->ahead.thread);
     if (f->film)
         f->ops->close(&f->film);
     tgi_film_kept_close(&f->kept);
     tgi_free(f->room);
     tgi_image_meta_free(&f->info.meta);
     pthread_mutex_destroy(&f->lock);
+    pthread_mutex_destroy(&f->ahead.lock);
     tgi_free(f);
     *base = NULL;
 }
@@ -271,7 +247,7 @@ static tg_status reader_of(const char *path, int stream, const tgi_av_ops **out,
 
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
-    const tgi_av_open how = {.threads = 1,
+    const tgi_av_open how = {.threads = o->decoders > 1 ? o->decoders : 1,
                              .most_pixels =
                                  tgi_max(MANY_PIXELS, (int64_t)(f->budget / LEAST_BYTES)),
                              .most_bytes = f->budget,
@@ -312,7 +288,12 @@ static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source 
     *f = (film){.base.ops = &tgi_film_source_ops,
                 .on_bad = o->on_bad,
                 .on_bad_arg = o->on_bad_arg,
-                .budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET};
+                .budget = o->budget          ? o->budget
+                          : o->decode_budget ? o->decode_budget
+                                             : DEFAULT_BUDGET};
+    f->ahead.at = f->ahead.before = f->ahead.wanted = -1;
+    f->ahead.failed = NO_FRAME;
+    pthread_mutex_init(&f->ahead.lock, NULL);
     pthread_mutex_init(&f->lock, NULL);
     tgi_film_kept_open(&f->kept);
     const tg_status st = open_parts(f, path, o, err);
@@ -342,33 +323,109 @@ static tg_status concealed(film *f, int64_t k, char *pixels, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status make_frame(film *f, int64_t k, char *pixels, tgi_err *err)
+static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err)
 {
     tgi_av_frame got;
     TGI_TRY(f->ops->frame(f->film, f->first + k, &got, err));
     f->decoded += f->frame_bytes;
+    to->bad = got.concealed;
     if (got.concealed)
-        return concealed(f, k, pixels, err);
+        return TG_OK;
     if (f->luma)
-        tgi_film_bypass_take(&f->stored, &got, pixels + f->frame_bytes);
+        tgi_film_bypass_take(&f->stored, &got, to->bytes + f->frame_bytes);
     for (int64_t y = 0; y < f->pixels.height; y++)
-        tgi_film_row(&f->pixels, &got, y, pixels, f->room);
+        tgi_film_row(&f->pixels, &got, y, to->bytes, f->room);
     return TG_OK;
 }
 
-/* Frame k, which stays until as many others were asked for as are kept; they are kept by their numbers in the
- * film. Under the lock. */
-static tg_status get_frame(film *f, int64_t k, const char **pixels, tgi_err *err)
+/* Frame k is kept then, by its number in the film. Under the lock. */
+static tg_status get_frame(film *f, int64_t k, tgi_err *err)
 {
-    *pixels = tgi_film_kept_find(&f->kept, f->first + k);
-    if (*pixels)
+    if (tgi_film_kept_has(&f->kept, f->first + k))
         return TG_OK;
     tgi_kept_frame *room = tgi_film_kept_room(&f->kept);
-    TGI_TRY(make_frame(f, k, room->bytes, err));
+    TGI_TRY(make_frame(f, k, room, err));
     tgi_film_kept_name(&f->kept, room, f->first + k);
-    *pixels = room->bytes;
     return TG_OK;
 }
+
+/* ---- Ahead ------------------------------------------------------------------------------- */
+
+static void make_ahead(void *user)
+{
+    film *f = user;
+    pthread_mutex_lock(&f->ahead.lock);
+    const int64_t k = f->ahead.wanted;
+    pthread_mutex_unlock(&f->ahead.lock);
+    pthread_mutex_lock(&f->lock);
+    f->ahead.st = get_frame(f, k, &f->ahead.err);
+    f->ahead.failed = f->ahead.st == TG_OK ? NO_FRAME : k;
+    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_lock(&f->ahead.lock);
+    f->ahead.works = 0;
+    pthread_mutex_unlock(&f->ahead.lock);
+}
+
+/* Frame k is read, and not for the first time, as the one before it was: it is read in parts, and nobody needs an earlier one.
+ * A pipe is not read for what nobody asked for. */
+static void look_ahead(film *f, int64_t k)
+{
+    tgi_err none = {0};
+    pthread_mutex_lock(&f->ahead.lock);
+    const int in_parts = k == f->ahead.at && k == f->ahead.before + 1;
+    if (k != f->ahead.at) {
+        f->ahead.before = f->ahead.at;
+        f->ahead.at = k;
+    }
+    if (in_parts && !f->stream && !f->ahead.works && f->ahead.wanted != k + 1 &&
+        k + 1 < f->said.frames) {
+        if (!f->ahead.tried)
+            (void)tgi_ahead_open(&f->ahead.thread, make_ahead, f, &none);
+        f->ahead.tried = 1;
+        if (f->ahead.thread.open) {
+            (void)tgi_ahead_take(&f->ahead.thread);
+            f->ahead.wanted = k + 1;
+            f->ahead.works = 1;
+            tgi_ahead_ask(&f->ahead.thread);
+        }
+    }
+    pthread_mutex_unlock(&f->ahead.lock);
+}
+
+/* Frame k, made now if it has to be; whoever asks for a bad one first is told. Under the lock. */
+static tg_status get_asked(film *f, int64_t k, tgi_kept_frame **out, tgi_err *err)
+{
+    if (f->ahead.failed == k) {
+        f->ahead.failed = NO_FRAME;
+        return tgi_fail(err, f->ahead.st, "%s", f->ahead.err.text);
+    }
+    TGI_TRY(get_frame(f, k, err));
+    *out = tgi_film_kept_hold(&f->kept, f->first + k);
+    tg_status st = TG_OK;
+    if ((*out)->bad)
+        st = concealed(f, k, (*out)->bytes, err);
+    if (st == TG_OK)
+        (*out)->bad = 0;
+    else
+        tgi_film_kept_let_go(&f->kept, *out);
+    return st;
+}
+
+/* Frame k, held. */
+static tg_status hold(film *f, int64_t k, tgi_kept_frame **out, tgi_err *err)
+{
+    *out = tgi_film_kept_hold(&f->kept, f->first + k);
+    if (*out && !(*out)->bad)
+        return TG_OK;
+    if (*out)
+        tgi_film_kept_let_go(&f->kept, *out);
+    pthread_mutex_lock(&f->lock);
+    const tg_status st = get_asked(f, k, out, err);
+    pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
+/* ---- Pixels ------------------------------------------------------------------------------ */
 
 /* Columns [x0,x1) of samples [s0,s1) of a row of the frame. */
 static void pick_row(const film *f, const char *row, int s0, int s1, int64_t x0, int64_t x1,
@@ -376,11 +433,19 @@ static void pick_row(const film *f, const char *row, int s0, int s1, int64_t x0,
 {
     const size_t size = tgi_dtype_size(f->pixels.dtype), all = (size_t)f->pixels.samples * size;
     const size_t n = (size_t)(s1 - s0), to = sample_pitch == TGI_INTERLEAVED ? n * size : size;
+    if (to == all) { /* side by side as they are wanted */
+        memcpy(dst, row + (size_t)x0 * all, (size_t)(x1 - x0) * all);
+        return;
+    }
     for (size_t k = 0; k < n; k++) {
         const char *from = row + (size_t)x0 * all + ((size_t)s0 + k) * size;
         char *at = dst + k * (sample_pitch == TGI_INTERLEAVED ? size : sample_pitch);
-        for (int64_t x = x0; x < x1; x++, from += all, at += to)
-            memcpy(at, from, size);
+        if (size == 1)
+            for (int64_t x = x0; x < x1; x++, from += all, at += to)
+                *at = *from;
+        else
+            for (int64_t x = x0; x < x1; x++, from += all, at += to)
+                memcpy(at, from, sizeof(uint16_t)); /* a film has nothing else */
     }
 }
 
@@ -390,20 +455,20 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
 {
     film *f = (film *)base;
     const tgi_image_info *i = &f->info;
-    const char *pixels = NULL;
+    tgi_kept_frame *frame;
     (void)thread;
     if (plane < -f->first || plane >= f->ops->info(f->film)->frames - f->first || s0 < 0 ||
         s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
         return tgi_fail(err, TG_E_ARG, "a box outside the film: frame %lld, rows %lld:%lld",
                         (long long)plane, (long long)y0, (long long)y1);
-    pthread_mutex_lock(&f->lock);
-    const tg_status st = get_frame(f, plane, &pixels, err);
+    TGI_TRY(hold(f, plane, &frame, err));
+    look_ahead(f, plane);
     const size_t row = (size_t)i->width * (size_t)i->samples * tgi_dtype_size(i->dtype);
-    for (int64_t y = y0; st == TG_OK && y < y1; y++)
-        pick_row(f, pixels + (size_t)y * row, s0, s1, x0, x1,
+    for (int64_t y = y0; y < y1; y++)
+        pick_row(f, frame->bytes + (size_t)y * row, s0, s1, x0, x1,
                  (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
-    pthread_mutex_unlock(&f->lock);
-    return st;
+    tgi_film_kept_let_go(&f->kept, frame);
+    return TG_OK;
 }
 
 tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err)
@@ -417,8 +482,8 @@ tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err)
     TGI_TRY(tgi_film_bypass_luma(&f->said, &f->pixels, err));
     size_frames(f);
     TGI_TRY(fill_info(f, err));
-    f->ahead = ahead > 1 ? ahead : 1;
-    return keep_frames(f, KEEP + f->ahead, err);
+    f->rest_ahead = ahead > 1 ? ahead : 1;
+    return keep_frames(f, KEEP + f->rest_ahead, err);
 }
 
 int tgi_film_source_is_luma(const tgi_source *s)
@@ -426,30 +491,16 @@ int tgi_film_source_is_luma(const tgi_source *s)
     return film_of(s) && film_of(s)->luma;
 }
 
-/* One that is not kept any more is decoded again. Meanwhile the next ones may be waited for. */
-static const char *hold(film *f, int64_t k, tg_status *st, tgi_err *err)
-{
-    const char *pixels = tgi_film_kept_hold(&f->kept, f->first + k);
-    if (pixels)
-        return pixels;
-    pthread_mutex_lock(&f->lock);
-    *st = get_frame(f, k, &pixels, err);
-    pixels = *st == TG_OK ? tgi_film_kept_hold(&f->kept, f->first + k) : NULL;
-    pthread_mutex_unlock(&f->lock);
-    return pixels;
-}
-
+/* A frame that is not kept any more is decoded again. */
 tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
                               const tgi_av_blank *to, tgi_err *err)
 {
     film *f = film_of(s);
-    tg_status st = TG_OK;
-    const char *pixels = hold(f, k, &st, err);
-    if (!pixels)
-        return st;
+    tgi_kept_frame *frame;
+    TGI_TRY(hold(f, k, &frame, err));
     how->from = f->stored;
-    tgi_film_bypass_put(how, pixels + f->frame_bytes, to);
-    tgi_film_kept_release(&f->kept, f->first + k);
+    tgi_film_bypass_put(how, frame->bytes + f->frame_bytes, to);
+    tgi_film_kept_release(&f->kept, frame);
     return TG_OK;
 }
 
@@ -457,10 +508,10 @@ static tg_status film_expect(tgi_source *base, int64_t planes, int64_t stride, t
 {
     film *f = (film *)base;
     (void)stride;
-    const int64_t n = planes + 1 + f->ahead;
+    const int64_t n = planes + 1 + f->rest_ahead;
     return planes < KEEP || n <= f->kept.n
                ? TG_OK
-               : keep_frames(f, (int)tgi_min(n, f->info.n_planes + 1 + f->ahead), err);
+               : keep_frames(f, (int)tgi_min(n, f->info.n_planes + 1 + f->rest_ahead), err);
 }
 
 static const tgi_image_info *film_info(const tgi_source *s)
@@ -476,7 +527,11 @@ static size_t film_bytes(const tgi_source *s)
 
 static uint64_t film_decoded(const tgi_source *s)
 {
-    return ((const film *)s)->decoded;
+    film *f = (film *)(uintptr_t)s;
+    pthread_mutex_lock(&f->lock);
+    const uint64_t n = f->decoded;
+    pthread_mutex_unlock(&f->lock);
+    return n;
 }
 
 /* ---- What it says of itself --------------------------------------------------------------- */
@@ -494,6 +549,11 @@ int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
     if (!i || !i->has_times)
         return TGI_AV_NO_TIME;
     return k >= i->frames ? i->end : f->ops->time(f->film, f->first + k);
+}
+
+size_t tgi_film_source_index_bytes(const tgi_source *s)
+{
+    return film_of(s) ? film_of(s)->said.index_bytes : 0;
 }
 
 int64_t tgi_film_source_first(const tgi_source *s)

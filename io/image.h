@@ -139,6 +139,9 @@ typedef struct tgi_open_opts {
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
                              that needs more even as a stream of rows is refused at open, before
                              any allocation. */
+    int decoders;         /* threads of a film's decoder, where they change nothing; 0: 1 */
+    size_t budget;        /* of the whole job, which a film's reader has to fit: the plan counts
+                             it. 0: decode_budget */
     /* 1: decoders hold as little as they can, whatever decode_budget allows: pixels are decoded
      * again rather than kept. What is held is then the same for each budget that the file opens
      * with. */

@@ -411,6 +411,7 @@ static tg_status open_pipe(tgi_av_film *f, const char *path, tgi_err *err)
     TGI_TRY(read_head(line, &f->info, err));
     f->info.frames = f->info.end = TGI_Y4M_ENDLESS;
     f->frame_bytes = tgi_y4m_frame_bytes(&f->info.form, f->info.width, f->info.height);
+    f->info.decoder_bytes = f->frame_bytes;
     return TG_OK;
 }
 
@@ -467,6 +468,7 @@ static tg_status open_file(tgi_av_film *f, const char *path, tgi_err *err)
     TGI_TRY(read_head(line, &f->info, err));
     f->first = n;
     f->frame_bytes = tgi_y4m_frame_bytes(&f->info.form, f->info.width, f->info.height);
+    f->info.decoder_bytes = f->frame_bytes;
     return find_frames(f, err);
 }
 
@@ -638,6 +640,12 @@ static tg_status encoder(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *
     return TG_OK;
 }
 
+static size_t encoder_bytes(const tgi_av_coding *c)
+{
+    return tgi_sat_add(sizeof(tgi_av_encoder),
+                       tgi_y4m_frame_bytes(&c->form, c->width, c->height));
+}
+
 static tg_status blank(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err)
 {
     (void)err;
@@ -699,6 +707,7 @@ static const char *version(void)
 }
 
 const tgi_av_ops tgi_y4m_ops = {.abi = TGI_AV_ABI,
+                                .encoder_bytes = encoder_bytes,
                                 .version = version,
                                 .open = open_film,
                                 .info = info_of,

@@ -148,6 +148,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
         .cut = {tgi_opts_str(c->opts, TGI_OPT_FRAMES), tgi_opts_str(c->opts, TGI_OPT_START),
                 tgi_opts_str(c->opts, TGI_OPT_END)},
         .decode_budget = tgi_decode_budget(c->budget),
+        .budget = c->budget,
         .spare = c->spare,
         .cancelled = tgi_cancel_signal,
         .surplus = &c->surplus};

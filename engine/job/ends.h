@@ -40,6 +40,9 @@ typedef struct tgi_ends {
     tg_status (*choose_again)(tg_job *job, tgi_err *err);
     /* Fill the parts of plan.bytes that the chosen tiling decides. */
     void (*count)(tg_job *job);
+    /* Make the writer's window larger, if that helps and takes no more than `room`, with what comes with it: the bytes that it
+     * is larger by. The plan fits without. NULL: it never helps. */
+    size_t (*widen)(tg_job *job, size_t room);
     void (*write_lines)(tg_job *job);
     /* Refuse a plan whose output cannot be written; NULL: it always can. */
     tg_status (*check_output)(tg_job *job, tgi_err *err);

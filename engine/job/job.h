@@ -90,6 +90,8 @@ typedef struct tgi_bytes {
     size_t pyramid;     /* tiles that are read back to make the levels of the output */
     size_t receipt;     /* the buffer that reads the input for its checksum */
     size_t picture;     /* to make a PNG, JPEG or ImageJ stack out of the tiles */
+    size_t index;       /* films: places and times of packets */
+    size_t tables;      /* films: of the container that is written, of the journal's packets */
     size_t rows;        /* arrays: buffers between their files and the network */
     size_t carried;     /* what a network hands from frame to frame */
     size_t statistics;  /* an image into arrays: tables of the pass that collects statistics */

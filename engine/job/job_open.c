@@ -151,6 +151,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
 {
     int among = 0;
     tgi_leave_out(job->set.input, job->set.output, &job->but);
+    const size_t budget = tgi_machine_budget(&job->machine, job->opts, NULL);
     const tgi_open_opts opts = {
         .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
         .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
@@ -162,7 +163,9 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
                 tgi_opts_str(job->opts, TGI_OPT_END)},
         .but = job->but,
         .but_found = &among,
-        .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),
+        .decode_budget = tgi_decode_budget(budget),
+        .decoders = (int)tgi_opts_int(job->opts, TGI_OPT_THREADS, job->machine.processors),
+        .budget = budget,
         .spare = job->spare,
         .stream = tgi_film_container(job->set.output) != NULL,
         .cancelled = tgi_cancel_signal,

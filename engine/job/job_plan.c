@@ -43,7 +43,8 @@ static size_t fixed_bytes(const tg_job *job)
 {
     const tgi_bytes *b = &job->plan.bytes;
     return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
-           b->receipt + b->picture + b->pyramid + b->statistics + b->rows + b->carried;
+           b->receipt + b->picture + b->index + b->tables + b->pyramid + b->statistics +
+           b->rows + b->carried;
 }
 
 #define CHECK_BYTES ((size_t)64 << 10)
@@ -563,6 +564,16 @@ static void count_stages(tg_job *job)
     b->kept_disk = s->disk_bytes;
 }
 
+static void add_up(tg_job *job)
+{
+    tgi_bytes *b = &job->plan.bytes;
+    const size_t kept = b->kept + b->states + b->numbers;
+    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window +
+                                          b->rows + b->receipt + b->carried + kept);
+    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->tilings +
+               b->page_tables + b->pinned;
+}
+
 /* All bytes of what was chosen. */
 static tg_status count(tg_job *job, tgi_err *err)
 {
@@ -576,11 +587,11 @@ static tg_status count(tg_job *job, tgi_err *err)
     count_stages(job);
     if (b->arena < pass)
         b->arena = pass;
-    const size_t kept = b->kept + b->states + b->numbers;
-    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window +
-                                          b->rows + b->receipt + b->carried + kept);
-    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->tilings +
-               b->page_tables + b->pinned;
+    add_up(job);
+    if (job->ends->widen && b->total < p->budget) {
+        b->window += job->ends->widen(job, p->budget - b->total);
+        add_up(job);
+    }
     return TG_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_state.h"
 #include "engine/memory/monitor.h"
@@ -119,8 +120,9 @@ size_t tgi_pass_peak(const tgi_pass *p)
 {
     const tgi_bytes *b = &p->job->plan.bytes;
     const int to_come = p->job->dev.ops && p->job->plan.choice.staged; /* of each stage */
+    const size_t tables = p->job->film ? p->job->film->out.tables : 0; /* of the join */
     tgi_mem_trim();
-    return tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture +
+    return tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture + tables +
            b->pyramid + (to_come ? b->pinned + b->weights : 0);
 }
 

@@ -10,9 +10,9 @@
 #include "engine/exec/exec.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_film.h"
 #include "engine/plan/lessons.h"
 #include "engine/plan/staged.h"
-#include "io/film_out.h"
 
 #include <string.h>
 
@@ -197,6 +197,16 @@ static double seconds_on_device(const tg_job *job)
                                       all.bytes_in * times_loaded(t) + all.bytes_out);
 }
 
+/* A film's encoder has two threads at most, which share the processors with all else. */
+static double encoding_seconds(const tg_job *job)
+{
+    const double frames = job->film ? (double)job->film->out.frames : 0;
+    if (frames <= 0)
+        return 0;
+    return job->film->out.seconds * (tgi_film_source_is_stream(job->source) ? 1 / frames : 1) /
+           (job->set.threads > 1 ? 2 : 1);
+}
+
 /* Seconds that the job takes beside `kernels`, of all items. */
 static double beside(const tg_job *job, tgi_speeds *s, double kernels)
 {
@@ -205,7 +215,7 @@ static double beside(const tg_job *job, tgi_speeds *s, double kernels)
     s->fixed *= job->ends->fixed_share;
     const double seconds = tgi_speed_job(s, kernels, &io, job->set.threads) - kernels;
     s->fixed = fixed;
-    return seconds;
+    return seconds + encoding_seconds(job);
 }
 
 /* All that is not kernels; what passes between stages is much of it where there are any. */

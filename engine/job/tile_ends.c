@@ -198,6 +198,21 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
 
 /* ---- Choose ------------------------------------------------------------------------------ */
 
+/* What grows with a film stands apart: else its memory is that of any length. */
+static void count_tables(tg_job *job)
+{
+    tgi_bytes *b = &job->plan.bytes;
+    b->index = tgi_min(tgi_film_source_index_bytes(job->source), b->process);
+    b->process -= b->index; /* it was there when that was measured */
+    b->tables = 0;
+    if (!job->film || is_piped(job))
+        return;
+    const size_t journal =
+        tgi_sat_mul(TGI_JOURNAL_TILE_BYTES, (size_t)tgi_job_stored(job)->n_tiles);
+    b->tables = tgi_sat_add(job->film->out.tables, journal);
+    b->journal -= journal;
+}
+
 /* Lay out the file on the grid that is set, and count what goes with it. */
 static tg_status take_grid(tg_job *job, tgi_err *err)
 {
@@ -215,6 +230,7 @@ static tg_status take_grid(tg_job *job, tgi_err *err)
     p->bytes.receipt = TGI_INPUT_HASH_BYTES;
     p->bytes.picture = job->film ? tgi_job_film_bytes(job)
                                  : tgi_picture_make_bytes(job->set.writer, p->layout, &meta);
+    count_tables(job);
     return TG_OK;
 }
 
@@ -354,7 +370,7 @@ static void count(tg_job *job)
     if (is_piped(job))
         b->output_disk = 0;
     else if (job->film) /* packets and film */
-        b->output_disk = (uint64_t)(2 * job->film->out.disk);
+        b->output_disk = (uint64_t)(2 * job->film->out.disk + job->film->out.copied);
     else if (b->picture) /* tiles and picture are both there at the end */
         b->output_disk = 2 * b->output_disk;
     b->output_packs = b->picture ? 0 : b->output_disk;
@@ -362,6 +378,27 @@ static void count(tg_job *job)
         job->set.compress.kind == TGI_COMPRESS_NONE && !job->film ? b->output_disk : 0;
     b->output_held = job->set.output ? tgi_job_held_already(job->set.output) : 0;
     b->output_free = tgi_machine_disk_free(&job->machine, job->set.output);
+}
+
+/* A frame is encoded when its tiles are there; all of the next one may wait meanwhile, where that is a small part of what
+ * is left. */
+#define LITTLE 4
+static size_t widen(tg_job *job, size_t room)
+{
+    tgi_plan_part *p = &job->plan;
+    const tgi_sink_layout *l = p->layout;
+    if (!job->film || tgi_film_source_is_luma(job->source))
+        return 0;
+    const int64_t group = tgi_store_group_tiles(&job->map, &p->choice.tiling, p->tile_h,
+                                                p->tile_w, is_volume(job));
+    const int64_t frame = job->film->out.samples / l->samples * l->tiles_y * l->tiles_x;
+    const int window = (int)tgi_min(group + frame, INT32_MAX);
+    const size_t now = tgi_commit_bytes(l, p->window, job->set.threads),
+                 then = tgi_commit_bytes(l, window, job->set.threads);
+    if (window <= p->window || then - now > room / LITTLE)
+        return 0;
+    p->window = window;
+    return then - now;
 }
 
 /* ---- Refusals ---------------------------------------------------------------------------- */
@@ -407,6 +444,25 @@ static int64_t largest_tile(tg_job *job)
     return take_grid(job, &e) == TG_OK ? good : 0;
 }
 
+/* What no tiling makes smaller, and --codec or another film may. */
+static tg_status name_film_lines(const tg_job *job, tg_status st, tgi_err *err)
+{
+    const tgi_bytes *b = &job->plan.bytes;
+    char size[2][32];
+    const size_t n = err ? strlen(err->text) : 0;
+    if (st != TG_E_BUDGET || !err || !tgi_film_source_info(job->source))
+        return st;
+    if (job->film)
+        snprintf(err->text + n, sizeof err->text - n,
+                 " (the line `decoder` is %s of it, `encoder` %s)",
+                 tgi_size_text(b->decoder, size[0], sizeof size[0]),
+                 tgi_size_text(b->picture, size[1], sizeof size[1]));
+    else
+        snprintf(err->text + n, sizeof err->text - n, " (the line `decoder` is %s of it)",
+                 tgi_size_text(b->decoder, size[0], sizeof size[0]));
+    return st;
+}
+
 static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 {
     char need[32], have[32], must[32];
@@ -425,7 +481,7 @@ static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
                         tgi_size_above(least, need, sizeof need),
                         tgi_size_below(job->plan.budget, have, sizeof have), (long long)t,
                         tgi_plan_ram_text(job, least, must, sizeof must));
-    return tgi_job_refuse_host(job, least, err);
+    return name_film_lines(job, tgi_job_refuse_host(job, least, err), err);
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */
@@ -567,6 +623,12 @@ static void write_lines(tg_job *job)
         tgi_job_add_line(p, "journal", b->journal, TG_PLAN_MEMORY, 0, "%s",
                          "offsets and checksums of the output's tiles");
     tgi_plan_decoder_line(job);
+    if (b->index)
+        tgi_job_add_line(p, "packet index", b->index, TG_PLAN_MEMORY, 0, "%s",
+                         "places and times of the film's packets");
+    if (b->tables)
+        tgi_job_add_line(p, "container tables", b->tables, TG_PLAN_MEMORY, 0, "%s",
+                         "of the packets that are written");
     if (job->film)
         tgi_job_add_line(p, "encoder", b->picture, TG_PLAN_MEMORY, 0, "%s",
                          job->film->out.text);
@@ -686,11 +748,11 @@ static const tgi_desc *shapes_of(const tg_job *job)
     {                                                                                          \
         .after_stop = (after), .image_out = 1, .items = items_of, .shapes = shapes_of,         \
         .begin = begin, .fit = fit, .choose = choose, .choose_again = add_scratch,             \
-        .count = count, .write_lines = write_lines, .check_output = check_output,              \
-        .unit = unit_of, .beside = beside, .rows_in = rows_in, .first_pass = first_pass,       \
-        .refuse = refuse, .device_beside = device_beside, .form = form,                        \
-        .band_pixels = band_pixels, .add_traffic = add_traffic, .output_codec = output_codec,  \
-        .fixed_share = 1, .steps = (run)                                                       \
+        .count = count, .widen = widen, .write_lines = write_lines,                            \
+        .check_output = check_output, .unit = unit_of, .beside = beside, .rows_in = rows_in,   \
+        .first_pass = first_pass, .refuse = refuse, .device_beside = device_beside,            \
+        .form = form, .band_pixels = band_pixels, .add_traffic = add_traffic,                  \
+        .output_codec = output_codec, .fixed_share = 1, .steps = (run)                         \
     }
 
 const tgi_ends tgi_tile_ends = TILE_ENDS("goes on", &tgi_tile_steps);

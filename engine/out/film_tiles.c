@@ -146,9 +146,9 @@ static size_t packet_room(const tgi_film_out *film)
 {
     if (film->pictures)
         return TGI_FRAME_RECORD;
-    const tgi_av_form *f = &film->coding.form;
-    const size_t pixels = (size_t)film->coding.width * (size_t)film->coding.height;
-    return 2 * pixels * (size_t)f->n_components * (f->wide ? 2 : 1) + 65536;
+    return 2 * tgi_y4m_frame_bytes(&film->coding.form, film->coding.width,
+                                   film->coding.height) +
+           65536;
 }
 
 size_t tgi_film_tiles_bytes(const tgi_film_out *film)
@@ -396,6 +396,20 @@ static int has(const void *user, int64_t tile)
     return f->done && atomic_load(&f->done[segment_of_tile(f, tile)]);
 }
 
+/* n pixels of `size` bytes among samples of others: a byte, a word, or some. */
+static void place_apart(char *to, size_t step, const char *from, size_t size, int64_t n)
+{
+    if (size == 1)
+        for (int64_t x = 0; x < n; x++, to += step)
+            *to = from[x];
+    else if (size == 2)
+        for (int64_t x = 0; x < n; x++, to += step)
+            memcpy(to, from + 2 * x, 2);
+    else
+        for (int64_t x = 0; x < n; x++, from += size, to += step)
+            memcpy(to, from, size);
+}
+
 /* A tile's pixels to their place among the samples of the picture. */
 static void place_tile(tgi_film_tiles *f, int64_t tile, const char *bytes)
 {
@@ -406,8 +420,10 @@ static void place_tile(tgi_film_tiles *f, int64_t tile, const char *bytes)
     for (int64_t y = 0; y < at.height; y++) {
         const char *from = bytes + (size_t)(y * l->tile_w) * l->pixel_bytes;
         char *row = to + (size_t)((at.y + y) * l->width + at.x) * pixel;
-        for (int64_t x = 0; x < at.width; x++, from += l->pixel_bytes, row += pixel)
-            memcpy(row, from, l->pixel_bytes);
+        if (l->pixel_bytes == pixel)
+            memcpy(row, from, (size_t)at.width * pixel);
+        else
+            place_apart(row, pixel, from, l->pixel_bytes, at.width);
     }
 }
 

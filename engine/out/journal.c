@@ -286,7 +286,7 @@ size_t tgi_journal_bytes(const tgi_sink_layout *layout)
 {
     return sizeof(tgi_journal) + TGI_SINK_SCRATCH +
            TGI_JOURNAL_PENDING * sizeof(tgi_journal_record) +
-           (size_t)layout->n_tiles * (sizeof(uint64_t) + sizeof(uint32_t));
+           (size_t)layout->n_tiles * TGI_JOURNAL_TILE_BYTES;
 }
 
 tg_status tgi_journal_tables(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)

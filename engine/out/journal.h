@@ -190,6 +190,8 @@ tgi_tiles tgi_journal_tiles(tgi_journal *j);
 /* Once begun or resumed: say who works on it (journal_file.h), for tegula status. */
 void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model);
 
+/* Of a journal's tables, for each tile: where it lies, and its length. */
+#define TGI_JOURNAL_TILE_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
 /* Memory that a journal of this layout holds after begin or resume (a line of the plan),
  * without the job and statistics texts. Nothing is allocated between that and close. */
 size_t tgi_journal_bytes(const tgi_sink_layout *layout);

@@ -65,9 +65,12 @@ typedef struct tgi_av_info {
         lost; /* packets that the decoder refused while it counted, of a film without times */
     /* When the header says that the last of all tracks is over, and when it is: microseconds; 0: not said. */
     int64_t declared_end, seen_end;
-    int64_t other_packets; /* of the other tracks */
+    int64_t other_packets; /* of the other tracks, */
+    int64_t other_bytes;   /* and their bytes */
     int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;         /* of all kinds */
+    size_t decoder_bytes;  /* that the decoder holds at most, its frames included */
+    size_t index_bytes; /* of the tables that grow with the film: places and times of packets */
     tgi_av_form form;
 } tgi_av_info;
 
@@ -82,7 +85,7 @@ typedef struct tgi_av_frame {
 typedef struct tgi_av_film tgi_av_film;
 
 typedef struct tgi_av_open {
-    int threads;         /* of the decoder */
+    int threads;         /* of the decoder, of codecs that hold no more for it */
     int64_t most_pixels; /* of a frame; 0: 2^28 */
     size_t
         most_bytes; /* of tables that grow with the film, where the reader counts them; 0: any */
@@ -169,6 +172,7 @@ typedef struct tgi_av_ops {
     /* 1: a file of this container can hold it. */
     int (*holds)(const char *container, const char *codec);
     tg_status (*encoder)(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err);
+    size_t (*encoder_bytes)(const tgi_av_coding *c); /* that it holds at most */
     /* The next frame, to be filled; then given, by its number, from 0 on in each segment; -1: there
      * is none any more. */
     tg_status (*blank)(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err);

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #define MOST_PIXELS ((int64_t)1 << 28)
+#define MOST_THREADS 16
 
 typedef struct packet {
     int64_t pts, dts;
@@ -68,6 +69,19 @@ static tg_status check_pixels(const tgi_av_film *f, tgi_err *err)
                     pixels > MOST_PIXELS ? "" : " in the bytes allowed");
 }
 
+/* Of codecs whose frames are slices that need no other: more threads hold no more frames, and what is damaged is told with its
+ * frame. A thread for each frame would hold one more each, and tell it later. */
+static void use_threads(tgi_av_film *f)
+{
+    static const enum AVCodecID sliced[] = {AV_CODEC_ID_FFV1, AV_CODEC_ID_PRORES,
+                                            AV_CODEC_ID_DNXHD};
+    f->decoder->thread_type = FF_THREAD_SLICE;
+    f->decoder->thread_count = 1;
+    for (size_t i = 0; i < sizeof sliced / sizeof sliced[0]; i++)
+        if (sliced[i] == f->decoder->codec_id)
+            f->decoder->thread_count = (int)tgi_clamp(f->opts.threads, 1, MOST_THREADS);
+}
+
 static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 {
     TGI_TRY(check_pixels(f, err));
@@ -82,7 +96,7 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
     int r = avcodec_parameters_to_context(f->decoder, p);
     f->decoder->pkt_timebase = f->in.container->streams[f->stream]->time_base;
-    f->decoder->thread_count = f->opts.threads > 0 ? f->opts.threads : 1;
+    use_threads(f);
     f->decoder->max_pixels = f->in.most_pixels;
     if (r >= 0)
         r = avcodec_open2(f->decoder, codec, NULL);
@@ -250,6 +264,7 @@ static tg_status read_packets(tgi_av_film *f, tgi_err *err)
         const int ours = f->packet->stream_index == f->stream;
         const tg_status st = ours ? note_packet(f, err) : TG_OK;
         f->info.other_packets += !ours;
+        f->info.other_bytes += ours ? 0 : f->packet->size;
         note_end(f);
         av_packet_unref(f->packet);
         TGI_TRY(st);
@@ -413,6 +428,14 @@ void tgi_av_film_close(tgi_av_film **pf)
     *pf = NULL;
 }
 
+/* Ours, and what a demuxer keeps of a packet (libavformat's index entry, with the tables of an MP4 beside). */
+#define DEMUXER_BYTES 48
+static size_t index_bytes(const tgi_av_film *f)
+{
+    return f->room * sizeof *f->packets + (f->shown ? f->n_packets * sizeof *f->shown : 0) +
+           (f->n_packets + (size_t)f->info.other_packets) * DEMUXER_BYTES;
+}
+
 /* All there is to know, and the first frame in f->frame. */
 static tg_status look(tgi_av_film *f, tgi_err *err)
 {
@@ -444,6 +467,8 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
         f->info.fields = f->frame->top_field_first ? 1 : 2;
     }
     TGI_TRY(take_form(f, err));
+    f->info.decoder_bytes = tgi_av_decoder_bytes(f->decoder, &f->info.form);
+    f->info.index_bytes = index_bytes(f);
     return begin(f,
                  err); /* the form is that of all frames, but this one may be asked for again */
 }

@@ -5,6 +5,15 @@
 
 #include "io/av/av.h"
 
+struct AVCodecContext;
+
+/* av_bytes.c: what the decoder holds, once it has a frame. */
+size_t tgi_av_decoder_bytes(const struct AVCodecContext *c, const tgi_av_form *f);
+size_t tgi_av_encoder_bytes(const tgi_av_coding *c);
+/* av_encode.c: FFV1's encoder zeroes so many bytes for each pixel; 0: it does not do with less. */
+#define TGI_AV_FFV1_PER_PIXEL 148
+int tgi_av_ffv1_is_lean(void);
+
 tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film **out,
                            tgi_err *err);
 const tgi_av_info *tgi_av_film_info(const tgi_av_film *f);

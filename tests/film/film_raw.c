@@ -3,6 +3,8 @@
  *     film_raw PLUGIN FILE info          what the film says of itself, a line "name value" each
  *     film_raw PLUGIN FILE all           every frame in order
  *     film_raw PLUGIN FILE SEED N        N frames in random order: a line "number bytes" to stderr
+ *     film_raw PLUGIN FILE decode N      every frame, with N threads: a line of what it held at most, in KiB, looked at after each
+ *     film_raw PLUGIN FILE encode CODEC  the same, and packets of them, which go nowhere
  *
  * Rows are written without gaps, plane by plane, as ffmpeg's rawvideo has them. Exit 0, or 65 with the
  * reason where it cannot be read; 75 where packets were refused or parts of frames made up. */
@@ -100,9 +102,106 @@ static int all_frames(tgi_av_film *film)
     return st;
 }
 
+/* ---- What it holds ------------------------------------------------------------------------ */
+
+static long held_first, held_most;
+
+/* Of its own, in KiB: no pages of files. */
+static void look(void)
+{
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "RssAnon:", 8) == 0) {
+            const long now = atol(line + 8);
+            held_first = held_first ? held_first : now;
+            held_most = now > held_most ? now : held_most;
+        }
+    if (f)
+        fclose(f);
+}
+
+static int print_peak(void)
+{
+    printf("%ld\n", held_most - held_first);
+    return 0;
+}
+
+/* As far as both have the plane: what is in it is no matter. */
+static void copy_planes(const tgi_av_info *i, const tgi_av_form *to, const tgi_av_frame *f,
+                        const tgi_av_blank *b)
+{
+    for (int p = 0; p < to->n_planes; p++)
+        for (int y = 0; y < height_of(i, p); y++) {
+            const int from = p < i->form.n_planes ? p : 0;
+            const int64_t a = f->pitch[from], c = b->pitch[p];
+            memcpy(b->plane[p] + y * c, f->plane[from] + y * a, (size_t)(a < c ? a : c));
+        }
+}
+
+static int take_all(tgi_av_encoder *e, tgi_err *err)
+{
+    tgi_av_packet p;
+    int there = 1;
+    while (there)
+        if (ops->take(e, &p, &there, err) != TG_OK)
+            return 65;
+    return 0;
+}
+
+static int encode_all(tgi_av_film *film, tgi_av_encoder *e, const tgi_av_coding *c,
+                      tgi_err *err)
+{
+    const tgi_av_info *i = ops->info(film);
+    for (int64_t k = 0; k < i->frames; k++) {
+        tgi_av_frame f;
+        tgi_av_blank b;
+        if (ops->frame(film, k, &f, err) != TG_OK || ops->blank(e, &b, err) != TG_OK)
+            return 65;
+        copy_planes(i, &c->form, &f, &b);
+        if (ops->give(e, k, err) != TG_OK || take_all(e, err))
+            return 65;
+        look();
+    }
+    const int st = ops->give(e, -1, err) == TG_OK ? take_all(e, err) : 65;
+    look();
+    return st;
+}
+
+static int encode(tgi_av_film *film, const char *codec)
+{
+    const tgi_av_info *i = ops->info(film);
+    tgi_av_coding c = {
+        .width = i->width, .height = i->height, .rate = {25, 1}, .crf = -1, .segment = 48};
+    tgi_av_encoder *e = NULL;
+    tgi_err err = {0};
+    snprintf(c.codec, sizeof c.codec, "%s", codec);
+    int st = ops->form_for(codec, i->form.name, &c.form, &err) == TG_OK &&
+                     ops->encoder(&c, &e, &err) == TG_OK
+                 ? encode_all(film, e, &c, &err)
+                 : 65;
+    if (st)
+        fprintf(stderr, "%s\n", err.text);
+    ops->encoder_close(&e);
+    return st ? st : print_peak();
+}
+
+static int decode(tgi_av_film *film)
+{
+    tgi_av_frame f;
+    tgi_err err = {0};
+    for (int64_t k = 0; k < ops->info(film)->frames; k++)
+        if (ops->frame(film, k, &f, &err) != TG_OK)
+            return 65;
+        else
+            look();
+    return print_peak();
+}
+
 int main(int argc, char **argv)
 {
-    const tgi_av_open o = {.threads = 1};
+    const int threads = argc > 4 && strcmp(argv[3], "decode") == 0 ? atoi(argv[4]) : 1;
+    const tgi_av_open o = {.threads = threads};
     tgi_av_plugin_fn ask = NULL;
     tgi_av_film *film = NULL;
     tgi_err err = {0};
@@ -116,6 +215,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", dl ? "no plugin of this version" : dlerror());
         return 69;
     }
+    look();
     if (ops->open(argv[2], &o, &film, &err) != TG_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 65;
@@ -123,6 +223,10 @@ int main(int argc, char **argv)
     int st = 0;
     if (strcmp(argv[3], "info") == 0)
         print_info(ops->info(film));
+    else if (strcmp(argv[3], "decode") == 0)
+        st = decode(film);
+    else if (strcmp(argv[3], "encode") == 0 && argc > 4)
+        st = encode(film, argv[4]);
     else
         st = argc > 4 ? some_frames(film, strtoull(argv[3], NULL, 10), atoi(argv[4]))
                       : all_frames(film);
