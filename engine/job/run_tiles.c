@@ -555,7 +555,7 @@ static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_resu
     res->measured_peak_bytes = tgi_job_tracker_peak(all->tracker);
     TGI_TRY(tgi_receipt_write(job, res, all->pass.sets, r->fingerprint, &files, err));
     if (job->bad)
-        TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
+        TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, job->source, err));
     TGI_TRY(tgi_journal_seal(r->journal, err));
     res->measured_peak_bytes = tgi_job_tracker_close(job, &all->tracker); /* and the picture */
     TGI_TRY(tgi_journal_name(r->journal, err));
@@ -615,8 +615,8 @@ static tg_status begin(tgi_run *all, int *done, tgi_err *err)
     if (!r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_FINISHED) {
         *done = r->settled = 1;
         tgi_job_warn_of_no_picture(job);
-        return tgi_settle(r->journal, job->bad, job->set.input, job->set.output, &all->finished,
-                          err);
+        return tgi_settle(r->journal, job->bad, job->set.input, job->source, job->set.output,
+                          &all->finished, err);
     }
     all->goes_on = goes_on(r);
     tgi_mem_trim(); /* what others freed in this process is not the run's */

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 3u /* rises with any change of this header */
+#define TGI_AV_ABI 4u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -74,8 +74,13 @@ typedef struct tgi_av_frame {
     const uint8_t *plane[TGI_AV_COMPONENTS];
     int64_t pitch[TGI_AV_COMPONENTS]; /* bytes from row to row; may be negative */
     int64_t time;                     /* in ticks; TGI_AV_NO_TIME */
-    int concealed; /* 1: the decoder made up parts of it, or of one before that it is made of */
+    /* Bits: the decoder made up parts of it, or of one before that it is made of; a packet before it was
+     * refused, and it may be made of that. */
+    int concealed;
 } tgi_av_frame;
+
+#define TGI_AV_MADE_UP 1
+#define TGI_AV_REFUSED 2
 
 typedef struct tgi_av_film tgi_av_film;
 
@@ -85,6 +90,10 @@ typedef struct tgi_av_open {
     size_t
         most_bytes; /* of tables that grow with the film, where the reader counts them; 0: any */
     int (*cancelled)(void); /* asked now and then; or NULL */
+    /* 1: a frame of which parts are made up is decoded from the first frame on, so that it is the same
+     * whatever was read before it. */
+    int steady;
+    int truncated; /* 1: a packet of which the file has the beginning alone is none */
 } tgi_av_open;
 
 /* What an encoder is asked for; what its packets hold depends on this, the frames and the version of

@@ -30,9 +30,11 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err);
 void tgi_av_input_end(tgi_av_input *in);
 void tgi_av_input_close(tgi_av_input *in);
 int tgi_av_input_cancelled(const tgi_av_input *in);
+/* 1: of this packet, the last that was read, the file has the beginning alone. */
+int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p);
 /* What libav's `code` means while `what` was read, with what our own calls know of it. */
 tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err);
-/* TG_E_FORMAT: an MP4 or MOV that names more samples than it can hold (av_mp4.c). Other files: TG_OK. */
+/* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK. */
 tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err);
 /* The first stream of pictures that is no cover; -1: there is none. */
 int tgi_av_first_video(const AVFormatContext *c);
