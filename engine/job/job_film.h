@@ -41,6 +41,10 @@ tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err);
 tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
 /* Frames whose tiles wait for the writer at most, where their rest passes by. */
 #define TGI_LUMA_FRAMES 3
+/* Frames of the film that is written, or of the film that is read where each becomes a plane; 0: none, or nobody knows. */
+int64_t tgi_job_frames(const tg_job *job);
+/* How many of them so many tiles are, of those that the plan counts. */
+int64_t tgi_job_frames_of(const tg_job *job, int64_t tiles);
 /* Memory that encoding takes; joining takes less, and comes when the encoders are gone. */
 size_t tgi_job_film_bytes(const tg_job *job);
 

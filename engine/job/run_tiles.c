@@ -86,6 +86,10 @@ static void report(run *r, const char *phase, double fraction, double since)
                            .tiles_done = written - again,
                            .tiles_total = all,
                            .tiles_resumed = r->tiles_before - again,
+                           .frames_done = tgi_job_frames_of(r->all.job, written - again),
+                           .frames_total = tgi_job_frames(r->all.job),
+                           .frames_resumed =
+                               tgi_job_frames_of(r->all.job, r->tiles_before - again),
                            .stage = staged ? r->all.pass.stages.at + 1 : 0,
                            .stages = staged ? r->all.pass.stages.plan->n : 0,
                            .stage_resumed = r->all.pass.stages.state.resumed};
