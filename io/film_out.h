@@ -54,7 +54,7 @@ typedef struct tgi_film_frames {
 tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err);
 
-/* Of a source that is a film: what it says of itself, when a frame is shown (k = frames: when the last
+/* Of a source that is a film, or windows of one (frame_window.h), here and below: what it says of itself, when a frame is shown (k = frames: when the last
  * is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
@@ -68,6 +68,8 @@ tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
 /* The film's own number of its frame 0; 1: not all of the film's frames are read. */
 int64_t tgi_film_source_first(const tgi_source *s);
 int tgi_film_source_is_part(const tgi_source *s);
+/* Frames [lo, hi) of the film, counted from its frame 0 that is read: those that were cut off can be read, too. */
+void tgi_film_source_around(const tgi_source *s, int64_t *lo, int64_t *hi);
 /* 1: the film's last frame is read. */
 int tgi_film_source_has_last(const tgi_source *s);
 /* 1: it comes through a pipe (y4m.h): in order, once, and nobody knows how many frames. */

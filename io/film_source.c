@@ -14,6 +14,7 @@
 #include "io/film_kept.h"
 #include "io/film_out.h"
 #include "io/film_pixels.h"
+#include "io/frame_window.h"
 #include "io/io_formats.h"
 #include "io/rfile.h"
 #include "io/y4m.h"
@@ -34,7 +35,7 @@ typedef struct film {
     int64_t first;    /* of them, in the film */
     tgi_film_pixels pixels;
     tgi_film_pixels stored; /* where `pixels` is luma: of all that a frame has */
-    int luma;
+    int luma, ahead;        /* and frames that are read before the rest of one is put */
     tgi_image_info info;
     tgi_held held;
     int stream;           /* it comes through a pipe */
@@ -50,6 +51,13 @@ typedef struct film {
     tgi_bad_region_fn *on_bad;
     void *on_bad_arg;
 } film;
+
+/* `s` if it is one, or windows of one. */
+static film *film_of(const tgi_source *s)
+{
+    const tgi_source *of = tgi_frame_window_of(s);
+    return of && of->ops == &tgi_film_source_ops ? (film *)(uintptr_t)of : NULL;
+}
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
@@ -392,15 +400,16 @@ static tg_status make_frame(film *f, int64_t k, char *pixels, tgi_err *err)
     return TG_OK;
 }
 
-/* Frame k, which stays until as many others were asked for as are kept. Under the lock. */
+/* Frame k, which stays until as many others were asked for as are kept; they are kept by their numbers in the
+ * film. Under the lock. */
 static tg_status get_frame(film *f, int64_t k, const char **pixels, tgi_err *err)
 {
-    *pixels = tgi_film_kept_find(&f->kept, k);
+    *pixels = tgi_film_kept_find(&f->kept, f->first + k);
     if (*pixels)
         return TG_OK;
     tgi_kept_frame *room = tgi_film_kept_room(&f->kept);
     TGI_TRY(make_frame(f, k, room->bytes, err));
-    tgi_film_kept_name(&f->kept, room, k);
+    tgi_film_kept_name(&f->kept, room, f->first + k);
     *pixels = room->bytes;
     return TG_OK;
 }
@@ -427,8 +436,8 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
     const tgi_image_info *i = &f->info;
     const char *pixels = NULL;
     (void)thread;
-    if (plane < 0 || plane >= i->n_planes || s0 < 0 || s1 > i->samples || y0 < 0 ||
-        y1 > i->height || x0 < 0 || x1 > i->width)
+    if (plane < -f->first || plane >= f->ops->info(f->film)->frames - f->first || s0 < 0 ||
+        s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
         return tgi_fail(err, TG_E_ARG, "a box outside the film: frame %lld, rows %lld:%lld",
                         (long long)plane, (long long)y0, (long long)y1);
     pthread_mutex_lock(&f->lock);
@@ -443,7 +452,7 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
 
 tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err)
 {
-    film *f = (film *)s;
+    film *f = film_of(s);
     if (!tgi_film_bypass_is_there(&f->said.form))
         return tgi_fail(err, TG_E_UNSUPPORTED, "frames of %s are not luma and chroma",
                         f->said.form.name);
@@ -452,23 +461,24 @@ tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err)
     TGI_TRY(tgi_film_bypass_luma(&f->said, &f->pixels, err));
     size_frames(f);
     TGI_TRY(fill_info(f, err));
-    return keep_frames(f, KEEP + (ahead > 1 ? ahead : 1), err);
+    f->ahead = ahead > 1 ? ahead : 1;
+    return keep_frames(f, KEEP + f->ahead, err);
 }
 
 int tgi_film_source_is_luma(const tgi_source *s)
 {
-    return tgi_film_source_info(s) && ((const film *)s)->luma;
+    return film_of(s) && film_of(s)->luma;
 }
 
 /* One that is not kept any more is decoded again. Meanwhile the next ones may be waited for. */
 static const char *hold(film *f, int64_t k, tg_status *st, tgi_err *err)
 {
-    const char *pixels = tgi_film_kept_hold(&f->kept, k);
+    const char *pixels = tgi_film_kept_hold(&f->kept, f->first + k);
     if (pixels)
         return pixels;
     pthread_mutex_lock(&f->lock);
     *st = get_frame(f, k, &pixels, err);
-    pixels = *st == TG_OK ? tgi_film_kept_hold(&f->kept, k) : NULL;
+    pixels = *st == TG_OK ? tgi_film_kept_hold(&f->kept, f->first + k) : NULL;
     pthread_mutex_unlock(&f->lock);
     return pixels;
 }
@@ -476,14 +486,14 @@ static const char *hold(film *f, int64_t k, tg_status *st, tgi_err *err)
 tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
                               const tgi_av_blank *to, tgi_err *err)
 {
-    film *f = (film *)s;
+    film *f = film_of(s);
     tg_status st = TG_OK;
     const char *pixels = hold(f, k, &st, err);
     if (!pixels)
         return st;
     how->from = f->stored;
     tgi_film_bypass_put(how, pixels + f->frame_bytes, to);
-    tgi_film_kept_release(&f->kept, k);
+    tgi_film_kept_release(&f->kept, f->first + k);
     return TG_OK;
 }
 
@@ -491,9 +501,10 @@ static tg_status film_expect(tgi_source *base, int64_t planes, int64_t stride, t
 {
     film *f = (film *)base;
     (void)stride;
-    return planes < KEEP || planes + 1 <= f->kept.n
+    const int64_t n = planes + 1 + f->ahead;
+    return planes < KEEP || n <= f->kept.n
                ? TG_OK
-               : keep_frames(f, (int)tgi_min(planes + 1, f->info.n_planes + 1), err);
+               : keep_frames(f, (int)tgi_min(n, f->info.n_planes + 1 + f->ahead), err);
 }
 
 static const tgi_image_info *film_info(const tgi_source *s)
@@ -516,13 +527,13 @@ static uint64_t film_decoded(const tgi_source *s)
 
 const tgi_av_info *tgi_film_source_info(const tgi_source *s)
 {
-    const film *f = (const film *)s;
-    return s && s->ops == &tgi_film_source_ops ? &f->said : NULL;
+    const film *f = film_of(s);
+    return f ? &f->said : NULL;
 }
 
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
 {
-    const film *f = (const film *)s;
+    const film *f = film_of(s);
     const tgi_av_info *i = tgi_film_source_info(s);
     if (!i || !i->has_times)
         return TGI_AV_NO_TIME;
@@ -531,20 +542,28 @@ int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
 
 int64_t tgi_film_source_first(const tgi_source *s)
 {
-    return tgi_film_source_info(s) ? ((const film *)s)->first : 0;
+    return film_of(s) ? film_of(s)->first : 0;
+}
+
+void tgi_film_source_around(const tgi_source *s, int64_t *lo, int64_t *hi)
+{
+    const film *f = film_of(s);
+    if (!f)
+        return;
+    *lo = -f->first;
+    *hi = f->ops->info(f->film)->frames - f->first;
 }
 
 int tgi_film_source_is_part(const tgi_source *s)
 {
-    const film *f = (const film *)s;
-    return tgi_film_source_info(s) && f->said.frames < f->ops->info(f->film)->frames;
+    const film *f = film_of(s);
+    return f && f->said.frames < f->ops->info(f->film)->frames;
 }
 
 int tgi_film_source_has_last(const tgi_source *s)
 {
-    const film *f = (const film *)s;
-    return tgi_film_source_info(s) &&
-           f->first + f->said.frames == f->ops->info(f->film)->frames;
+    const film *f = film_of(s);
+    return f && f->first + f->said.frames == f->ops->info(f->film)->frames;
 }
 
 static int film_held(const tgi_source *s, int64_t i, tgi_held *out)
@@ -556,12 +575,12 @@ static int film_held(const tgi_source *s, int64_t i, tgi_held *out)
 
 int tgi_film_source_is_stream(const tgi_source *s)
 {
-    return tgi_film_source_info(s) && ((const film *)s)->stream;
+    return film_of(s) && film_of(s)->stream;
 }
 
 int64_t tgi_film_source_ended(const tgi_source *s)
 {
-    return tgi_film_source_is_stream(s) ? tgi_y4m_ended(((const film *)s)->film) : -1;
+    return tgi_film_source_is_stream(s) ? tgi_y4m_ended(film_of(s)->film) : -1;
 }
 
 const tgi_source_ops tgi_film_source_ops = {.format = "film",

@@ -141,8 +141,8 @@ static tg_status walk(pass *p, int64_t set, count_piece *count, tgi_err *err)
     for (int64_t item = 0; item < m->n_items; item++) {
         if (tgi_mapping_stats_of(m, item) != set)
             continue;
-        for (int64_t z = 0; z < m->extent[0]; z++)
-            for (int64_t c = 0; c < m->channels; c++) {
+        for (int64_t z = m->own.slices.lo; z < m->own.slices.hi; z++)
+            for (int64_t c = m->own.channels.lo; c < m->own.channels.hi; c++) {
                 int sample;
                 const int64_t plane =
                     tgi_mapping_plane(m, item, z, &sample) + c * m->channel_stride;

@@ -25,6 +25,8 @@ tg_status tgi_graph_new(tgi_graph **out, tgi_err *err)
     }
     if (!g)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a graph");
+    for (int i = 0; i < TGI_MAX_PORTS; i++)
+        tgi_priv(g)->tied_to[i] = -1;
     g->opset = 17;
     g->spatial = 2;
     for (int i = 0; i < 3; i++)

@@ -135,6 +135,20 @@ tg_status tgi_graph_finish(tgi_graph *g, unsigned flags, tgi_err *err);
 tg_status tgi_graph_import_onnx(const char *path, tgi_graph **out, tgi_err *err);
 /* Import and finish, with the flags of tgi_graph_finish; what goes wrong names the file. */
 tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tgi_graph **out, tgi_err *err);
+/* Before it is finished: input `in` holds what output `out` gave of the frame before, so that it has its shape,
+ * whatever its ratio to the image. Inputs and outputs that are not tied come first from then on. TG_E_ARG: there
+ * are no such, or not one input is left for the image. */
+typedef struct tgi_tie {
+    char out[128], in[128];
+} tgi_tie;
+tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err);
+/* The output that input `in` is tied to; -1: none. */
+int tgi_graph_tied_to(const tgi_graph *g, int in);
+/* 1: an input is tied to output `out`. */
+int tgi_graph_is_carried(const tgi_graph *g, int out);
+/* tgi_graph_load_onnx of a network whose inputs are tied so. */
+tg_status tgi_graph_load_tied(const char *path, unsigned flags, const tgi_tie *tie, int n,
+                              tgi_graph **out, tgi_err *err);
 /* The i-th file beside the model that holds weights of it: its name below the model's folder.
  * NULL: no more. */
 const char *tgi_graph_file(const tgi_graph *g, int i);

@@ -23,6 +23,13 @@ typedef struct tgi_graph_priv {
     tgi_onnx_model *model;           /* keeps the mapped file open */
     int lines;                       /* windows slide over one axis: inputs may be [N,C,L] */
     tgi_desc base_in[TGI_MAX_PORTS]; /* inputs at the base size, graph order */
+    /* Of an input that is tied to an output (tgi_graph_tie): that output's port, and the ratio of its open
+     * extents to those of input 0 that is being tried. */
+    int tied_to[TGI_MAX_PORTS]; /* -1: to none */
+    int n_tied;
+    struct {
+        int64_t up, down;
+    } ratio[TGI_MAX_PORTS];
 } tgi_graph_priv;
 
 static inline tgi_graph_priv *tgi_priv(const tgi_graph *g)
@@ -115,6 +122,11 @@ double tgi_eval_work(const tgi_op *op, const tgi_op_ctx *ctx);
 /* free_sizes.c: expressions in place of constants that hold the declared size; and back. */
 tg_status tgi_free_sizes(tgi_graph *g, tgi_freed *f, tgi_err *err);
 tg_status tgi_fix_sizes(tgi_graph *g, const tgi_freed *f, tgi_err *err);
+/* ties.c: the k-th ratios that are tried for inputs which are tied, where the file leaves extents open; 0: there are
+ * no more. TG_E_FORMAT: at these shapes one of them is not what the output gives. */
+int tgi_ties_set(tgi_graph *g, int64_t k);
+tg_status tgi_ties_hold(const tgi_graph *g, const tgi_desc *in, const tgi_shapes *s,
+                        tgi_err *err);
 tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err);
 /* Find out whether the network works on images or on volumes: sets g->spatial and g->base. Call it
  * after tgi_rewrite_edges. TG_E_UNSUPPORTED: neither. */

@@ -549,8 +549,16 @@ tg_status tgi_graph_import_onnx(const char *path, tgi_graph **out, tgi_err *err)
 
 tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tgi_graph **out, tgi_err *err)
 {
+    return tgi_graph_load_tied(path, flags, NULL, 0, out, err);
+}
+
+tg_status tgi_graph_load_tied(const char *path, unsigned flags, const tgi_tie *tie, int n,
+                              tgi_graph **out, tgi_err *err)
+{
     TGI_TRY(tgi_graph_import_onnx(path, out, err));
-    const tg_status st = tgi_graph_finish(*out, flags, err);
+    tg_status st = tgi_graph_tie(*out, tie, n, err);
+    if (st == TG_OK)
+        st = tgi_graph_finish(*out, flags, err);
     if (st == TG_OK)
         return TG_OK;
     tgi_err_prefix(err, "%s", path);

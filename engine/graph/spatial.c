@@ -60,9 +60,11 @@ static void guess_spatial(const tgi_graph *g, const tgi_port *p, int rank, int *
 }
 
 /* Base desc of an input; `open` gets bit 0 for an open extent, bit 1 for open channels. */
-static tgi_desc try_input(const tgi_graph *g, const tgi_port *p, const int64_t ext[3],
-                          int64_t channels, int *open)
+static tgi_desc try_input(const tgi_graph *g, int port, const int64_t ext[3], int64_t channels,
+                          int *open)
 {
+    const tgi_port *p = &g->in[port];
+    const tgi_graph_priv *priv = tgi_priv(g);
     const int rank = p->file_rank ? p->file_rank : 4;
     tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = rank};
     int first, last;
@@ -76,7 +78,8 @@ static tgi_desc try_input(const tgi_graph *g, const tgi_port *p, const int64_t e
         else if (declared > 0)
             d.dim[i] = declared;
         else if (spatial) {
-            d.dim[i] = ext[from_x < 2 ? 2 - from_x : 0];
+            d.dim[i] = ext[from_x < 2 ? 2 - from_x : 0] * priv->ratio[port].up /
+                       priv->ratio[port].down;
             *open |= 1;
         } else {
             d.dim[i] = channels;
@@ -90,7 +93,9 @@ static tgi_desc try_input(const tgi_graph *g, const tgi_port *p, const int64_t e
 static tg_status probe(const tgi_graph *g, const tgi_desc *in, tgi_err *err)
 {
     tgi_shapes s;
-    const tg_status st = tgi_graph_infer(g, in, &s, err);
+    tg_status st = tgi_graph_infer(g, in, &s, err);
+    if (st == TG_OK)
+        st = tgi_ties_hold(g, in, &s, err);
     tgi_shapes_free(&s);
     return st;
 }
@@ -120,7 +125,7 @@ static tg_status try_base(const tgi_graph *g, const int64_t ext[3], int64_t chan
 {
     tgi_desc *in = tgi_priv(g)->base_in;
     for (int i = 0; i < g->n_in; i++)
-        in[i] = try_input(g, &g->in[i], ext, channels, open);
+        in[i] = try_input(g, i, ext, channels, open);
     return probe(g, in, err);
 }
 
@@ -167,7 +172,8 @@ static void note_failure(failures *f, const tgi_err *e)
         f->by_size = 1;
 }
 
-tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err)
+/* At the ratios that are set. */
+static tg_status find_base(tgi_graph *g, tgi_err *err)
 {
     static const int64_t counts[] = {1, 3, 2, 4, 6, 5, 8, 16, 32, 64, 7, 9, 10, 12, 20, 48};
     tgi_err first = {0};
@@ -190,7 +196,8 @@ tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err)
         }
         if (first.code == TG_OK)
             first = f.first;
-        if (c < 2 && f.by_size && f.first.code == TG_E_FORMAT && (open & 1)) {
+        if (c < 2 && f.by_size && !tgi_priv(g)->n_tied && f.first.code == TG_E_FORMAT &&
+            (open & 1)) {
             int found;
             TGI_TRY(search_base(g, counts[c], &found, err));
             if (found) {
@@ -202,6 +209,25 @@ tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err)
             break;
     }
     return tgi_fail(err, first.code, "%s", first.text);
+}
+
+tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err)
+{
+    tgi_err first = {0};
+    for (int64_t k = 0; tgi_ties_set(g, k); k++) {
+        tgi_err e = {0};
+        const tg_status st = find_base(g, &e);
+        if (st == TG_OK || tgi_search_ends(st))
+            return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", e.text);
+        if (first.code == TG_OK)
+            first = e;
+    }
+    return tgi_fail(
+        err, first.code, "%s%s", first.text,
+        g->n_in > 1 && !tgi_priv(g)->n_tied
+            ? "; an input that holds what an output gave of the frame before is named "
+              "with --state OUT=IN"
+            : "");
 }
 
 /* ---- Other sizes ------------------------------------------------------------------------- */

@@ -13,9 +13,15 @@
 #include <unistd.h>
 
 static const tgi_key keys[] = {
-    {"name", TGI_KEY_TEXT, 0, 0, 0},    {"version", TGI_KEY_TEXT, 0, 0, 0},
-    {"license", TGI_KEY_TEXT, 0, 0, 0}, {"normalize", TGI_KEY_TEXT, 0, 0, 0},
-    {"output", TGI_KEY_TEXT, 0, 0, 0},  {"precision", TGI_KEY_TEXT, 0, 0, 0},
+    {"name", TGI_KEY_TEXT, 0, 0, 0},
+    {"version", TGI_KEY_TEXT, 0, 0, 0},
+    {"license", TGI_KEY_TEXT, 0, 0, 0},
+    {"normalize", TGI_KEY_TEXT, 0, 0, 0},
+    {"output", TGI_KEY_TEXT, 0, 0, 0},
+    {"precision", TGI_KEY_TEXT, 0, 0, 0},
+    {"window", TGI_KEY_NUMBER, 0, 1, TGI_FRAME_WINDOW_MOST},
+    {"window_edge", TGI_KEY_TEXT, 0, 0, 0},
+    {"state", TGI_KEY_TEXT, 0, 0, 0},
     {"about", TGI_KEY_OBJECT, 0, 0, 0},
 };
 
@@ -38,7 +44,7 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_desc
     if (st != TG_OK)
         return tgi_fail(err, st,
                         "%s; a descriptor has name, version, license, normalize, output, "
-                        "precision, and about for all else",
+                        "precision, window, window_edge, state, and about for all else",
                         why.text);
     d->present = 1;
     copy_str(doc, "name", d->name, sizeof d->name);
@@ -62,6 +68,16 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_desc
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: \"precision\" is \"auto\" or \"fp32\", not \"%s\"", path,
                         precision);
+    copy_str(doc, "state", d->state, sizeof d->state);
+    char edge[32] = "";
+    copy_str(doc, "window_edge", edge, sizeof edge);
+    if (edge[0] && strcmp(edge, "repeat") != 0 && strcmp(edge, "mirror") != 0)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: \"window_edge\" is \"repeat\" or \"mirror\", not \"%s\"", path,
+                        edge);
+    d->window_mirror = strcmp(edge, "mirror") == 0;
+    if (tgi_json_get(doc, "window") && !tgi_json_int(tgi_json_get(doc, "window"), &d->window))
+        return tgi_fail(err, TG_E_FORMAT, "%s: \"window\" is a whole number of frames", path);
     d->fp32_only = strcmp(precision, "fp32") == 0;
     d->labels = strcmp(output, "argmax") == 0;
     d->denormalize = strcmp(output, "denormalize") == 0;

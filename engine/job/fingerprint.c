@@ -174,6 +174,32 @@ static void add_region(tgi_lines *t, const tgi_mapping *m)
     tgi_lines_add(t, "size", "%s %s %s", size[0], size[1], size[2]);
 }
 
+/* Which files they are. */
+static void add_initial(tgi_lines *t, const char *list)
+{
+    char path[3072];
+    tgi_stamp is;
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        const char *file = strchr(at, '=');
+        if (!file)
+            return;
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(file + 1, ","), file + 1);
+        if (tgi_stamp_path(path, &is) == 0)
+            tgi_lines_add(t, "state_init", "%llu bytes, mtime %lld.%09lld",
+                          (unsigned long long)is.size, (long long)is.sec, (long long)is.nsec);
+    }
+}
+
+static void add_window(tgi_lines *t, const tg_job *job)
+{
+    if (job->set.window > 1)
+        tgi_lines_add(t, "window", "%d edge=%d", job->set.window, (int)job->set.window_edge);
+    for (int i = 0; i < job->set.n_ties; i++)
+        tgi_lines_add(t, "state", "%s=%s", job->set.tie[i].out, job->set.tie[i].in);
+    if (job->set.state_init)
+        add_initial(t, job->set.state_init);
+}
+
 static void add_scope(tgi_lines *t, const tg_job *job)
 {
     if (job->set.norm_tiles) /* without it texts stay what they were */
@@ -233,6 +259,7 @@ static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
     add_network(t, job, input);
     add_region(t, &job->map);
     add_scope(t, job);
+    add_window(t, job);
     tgi_fingerprint_chosen(t, job->opts);
     add_output(t, job);
     return TG_OK;
@@ -263,6 +290,7 @@ tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
     add_network(t, job, input);
     if (job->source)
         add_region(t, &job->map);
+    add_window(t, job);
     tgi_fingerprint_chosen(t, job->opts);
     tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);

@@ -19,6 +19,7 @@
 #include "engine/plan/mapping.h"
 #include "engine/settings/machine.h"
 #include "engine/settings/opts.h"
+#include "io/frame_window.h"
 #include "io/image.h"
 #include "io/picture_out.h"
 #include "io/side_file.h"
@@ -35,6 +36,9 @@ typedef struct tgi_descriptor {
     int denormalize;    /* the output is on the input's scale: map it back */
     int labels;         /* the output is classes: write the number of the largest channel */
     int fp32_only;      /* half precision would not do */
+    int64_t window;     /* frames that it takes at once; 0: not said */
+    char state[512];    /* as --state; "" not said */
+    int window_mirror;  /* 1: mirrored beyond the first and the last one */
 } tgi_descriptor;
 
 /* A side file (--log, --plot): how it may be opened, and whether this job created it. */
@@ -70,6 +74,11 @@ typedef struct tgi_settings {
     int tf32;       /* a device may round what it multiplies to TF32 */
     int no_library; /* a device opens no foreign library (cuBLASLt) */
     int isa_given;  /* the user named an instruction set */
+    int window;     /* frames that the network takes at once; 1: one */
+    tgi_window_edge window_edge;
+    tgi_tie tie[TGI_MAX_PORTS]; /* what it carries from frame to frame */
+    int n_ties;
+    const char *state_init; /* of the options; NULL: zeros */
 } tgi_settings;
 
 /* Bytes of a run, part by part: the plan promises them and the reservation holds them. */
@@ -80,6 +89,7 @@ typedef struct tgi_bytes {
     size_t receipt;     /* the buffer that reads the input for its checksum */
     size_t picture;     /* to make a PNG, JPEG or ImageJ stack out of the tiles */
     size_t rows;        /* arrays: buffers between their files and the network */
+    size_t carried;     /* what a network hands from frame to frame */
     size_t statistics;  /* an image into arrays: tables of the pass that collects statistics */
     size_t kept;        /* values that pass from stage to stage in memory (plan/staged.h) */
     size_t states;      /* of reductions that are being gathered */
@@ -204,6 +214,8 @@ struct tg_job {
     tgi_mapping map;
     tgi_scratch_place scratch_place; /* of the folder set.scratch */
     tgi_desc in_desc, out_desc;
+    tgi_desc in_descs[TGI_MAX_PORTS];       /* of all inputs; the first one is in_desc */
+    size_t carried_bytes;                   /* what is handed from frame to frame takes */
     const struct tgi_ends *ends;            /* ends.h; NULL while the job is being opened */
     struct tgi_tensors *tensors;            /* files of arrays (tensors.h) */
     struct tgi_job_settings_list *settings; /* NULL until asked for (job_settings.c) */

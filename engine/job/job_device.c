@@ -67,7 +67,9 @@ static tg_status settle_device(tg_job *job, tgi_err *err)
     const tgi_job_device *d = &job->dev;
     snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", d->ops->name, d->info.id,
              d->info.name);
-    const char *missing = tgi_job_pick_kinds(job);
+    const char *missing = job->set.n_ties
+                              ? "a device does not hand values from frame to frame (--state)"
+                              : tgi_job_pick_kinds(job);
     return missing ? tgi_job_device_leave(job, missing, err) : TG_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/job_window.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -74,7 +75,7 @@ tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
         job->set.input, job->set.input);
 }
 
-/* Channels that the network takes or gives, as its file says; 0: it does not. */
+/* Channels that the network gives, as its file says; 0: it does not. */
 static int64_t channels_of(const tgi_port *p)
 {
     const int64_t n = p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1;
@@ -98,7 +99,8 @@ static const char *why_not_luma(const tg_job *job, const tgi_av_info *from)
         (tgi_opts_str(job->opts, TGI_OPT_ROI) || job->set.raw_size))
         return "its frames are turned for viewing, and --roi and --raw-size are of what is "
                "seen";
-    return job->graph->spatial == 3 ? "the network takes volumes" : NULL;
+    return job->graph->spatial == 3 && job->set.window == 1 ? "the network takes volumes"
+                                                            : NULL;
 }
 
 /* Frames between the one that is read and the one whose rest is put: one that is read ahead, one that is computed, and
@@ -111,13 +113,15 @@ tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
     const tgi_graph *g = job->graph;
     const int asked =
         tgi_opts_given(job->opts, TGI_OPT_ON) && tgi_opts_choice(job->opts, TGI_OPT_ON) == 0;
-    if (asked && from && (g->n_in != 1 || channels_of(&g->in[0]) != 1))
+    if (asked && from && (g->n_in != 1 || tgi_job_frame_channels(job) != 1))
         return tgi_fail(err, TG_E_ARG,
                         "--on luma: the network does not take one channel: leave "
                         "it out");
-    if (!from || !tgi_job_wants_film(job) || job->set.pictures ||
-        tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 || g->n_in != 1 ||
-        channels_of(&g->in[0]) != 1 || channels_of(&g->out[0]) > 1)
+    const int frame_by_frame = job->set.window == 1;
+    if (!from || tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 || g->n_in != 1 ||
+        tgi_job_frame_channels(job) != 1 ||
+        (frame_by_frame &&
+         (!tgi_job_wants_film(job) || job->set.pictures || channels_of(&g->out[0]) > 1)))
         return TG_OK;
     const char *why = why_not_luma(job, from);
     if (!why)
@@ -175,7 +179,7 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
             "%s: the network takes one colour at a time, so --planes numbers colours "
             "and no frames: leave it out, or write .tif",
             job->set.output);
-    if (m->out_extent[0] != m->extent[0])
+    if (job->set.window == 1 && m->out_extent[0] != m->extent[0])
         return tgi_fail(err, TG_E_ARG,
                         "%s: the network makes %lld frames of %lld, and nothing says when they "
                         "are shown: write .tif",
@@ -199,7 +203,8 @@ static int64_t frames_of(const tg_job *job)
 tg_status tgi_job_film_check(const tg_job *job, tgi_err *err)
 {
     const tgi_tiling *t = &job->plan.choice.tiling;
-    if (!job->film || job->map.spatial != 3 || (t->n_cut[1] <= 1 && t->n_cut[2] <= 1))
+    if (!job->film || job->map.spatial != 3 || job->set.window > 1 ||
+        (t->n_cut[1] <= 1 && t->n_cut[2] <= 1))
         return TG_OK;
     return tgi_fail(
         err, TG_E_UNSUPPORTED,
@@ -215,7 +220,7 @@ int64_t tgi_job_film_plane(const tg_job *job, int64_t k)
     int sample;
     const int64_t depth = m->out_extent[0];
     const int64_t item = k / depth * (m->loops_samples ? m->loop[m->n_loop - 1].size : 1);
-    return tgi_mapping_plane(m, item, k % depth, &sample);
+    return tgi_frame_window_middle(job->source, tgi_mapping_plane(m, item, k % depth, &sample));
 }
 
 /* Of the stored frame: a side that lies is the other one of what is seen. */

@@ -14,6 +14,8 @@
 #include "engine/job/job_gate.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/job_state.h"
+#include "engine/job/job_window.h"
 #include "engine/job/norm_scope.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/plan_seconds.h"
@@ -126,6 +128,8 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
         return tgi_fail(err, TG_E_ARG,
                         "means of labels are no labels: --pyramid nearest, or leave it out");
     TGI_TRY(pick_normalisation(o, s, err));
+    tgi_job_window_pick(o, s);
+    TGI_TRY(tgi_job_state_pick(o, s, err));
     return pick_backend(o, m, s, err);
 }
 
@@ -188,6 +192,7 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     const size_t before = tgi_mem_held();
     TGI_TRY(open_reader(job, &job->source, err));
     TGI_TRY(tgi_job_film_split(job, err));
+    TGI_TRY(tgi_job_window_open(job, &job->source, err));
     job->source_bytes = tgi_mem_held() - before;
     TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);
@@ -222,7 +227,8 @@ int tgi_job_spare_source(tg_job *job)
 {
     tgi_source *least = NULL;
     tgi_err ignored = {0};
-    if (job->spare || !job->source || tgi_film_source_is_stream(job->source))
+    if (job->spare || !job->source || job->set.window > 1 ||
+        tgi_film_source_is_stream(job->source))
         return 0;
     job->spare = 1;
     const size_t before = tgi_mem_held(), was = job->source->ops->codec_bytes(job->source);
@@ -242,6 +248,15 @@ int tgi_job_spare_source(tg_job *job)
     return 1;
 }
 
+/* Outputs that an image leaves out, and that are not handed from frame to frame. */
+static int others_of(const tgi_graph *g)
+{
+    int n = g->n_out - 1;
+    for (int o = 1; o < g->n_out; o++)
+        n -= tgi_graph_is_carried(g, o);
+    return n;
+}
+
 static const char as_given[] = "arrays are written as the network gives them";
 
 /* What the job writes: an image, with the axes of the input, or arrays. */
@@ -251,6 +266,10 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     const tgi_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
               arrays = tgi_names_arrays(job->set.output) || tgi_memory_has_sinks(job->opts);
+    if (arrays && job->set.n_ties)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--state is of frames in their order: write an image or a film, no arrays");
     if (arrays || (!image && !job->set.output))
         job->ends = &tgi_array_ends;
     const int tiled = job->ends->image_out;
@@ -279,7 +298,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     tg_dtype asked = TG_DTYPE_NONE;
     if (!tiled && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
-    if (tiled && g->n_out > 1 && job->set.output)
+    if (tiled && others_of(g) > 0 && job->set.output)
         tgi_job_warn(job,
                      "the network has %d outputs; \"%.60s\" is written: -o DIR/ writes a file "
                      "for each",
@@ -350,9 +369,10 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     tgi_planes_spec planes;
     const int has_roi = tgi_opts_roi(job->opts, &roi);
     tgi_opts_planes(job->opts, &planes);
-    if (job->graph->n_in != 1)
+    if (job->graph->n_in != 1 && !job->set.n_ties)
         return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "the network takes %d inputs; an image feeds one: give .npy arrays",
+                        "the network takes %d inputs; an image feeds one: give .npy arrays, or "
+                        "--state OUT=IN for what it hands from frame to frame",
                         job->graph->n_in);
     tgi_mapping_opts how = {.roi = has_roi ? &roi : NULL,
                             .planes = &planes,
@@ -366,6 +386,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
                         job->graph->fixed_size ? ": " : "", e.text);
     tgi_norm_scope_note(job, &how);
+    tgi_job_window_map(job);
     if (job->map.left_out)
         tgi_job_warn(job,
                      "%s of the image is left out: the network takes %lld channels, and there "
@@ -376,13 +397,16 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     TGI_TRY(expect_planes(job, job->source, err));
     job->source_bytes += tgi_mem_held() - before; /* or less than it was */
     tgi_shapes shapes = {0};
-    TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
+    tgi_job_state_shapes(job, job->in_descs);
+    TGI_TRY(tgi_graph_infer(job->graph, job->in_descs, &shapes, err));
     job->out_desc = shapes.desc[job->graph->out[0].value];
     warn_of_padding(job);
     type_integers(job);
-    const tg_status typed = type_labels(job, &shapes, err);
+    tg_status st2 = type_labels(job, &shapes, err);
+    if (st2 == TG_OK)
+        st2 = tgi_job_state_bind(job, &shapes, err);
     tgi_shapes_free(&shapes);
-    TGI_TRY(typed);
+    TGI_TRY(st2);
     return bind_output(job, err);
 }
 
@@ -442,14 +466,16 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     warn_of_precision(job);
     if (job->set.scratch)
         TGI_TRY(look_at_scratch(job, err));
-    TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
-                                &job->graph, err));
+    TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
+                                job->set.tie, job->set.n_ties, &job->graph, err));
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
                        tgi_opts_lent(job->opts, TGI_LENT_SOURCE, 0) ||
                        (tgi_names_npy(job->set.input) && !tgi_source_is_set(job->set.input));
     job->ends = arrays                    ? &tgi_array_ends
                 : tgi_job_wants_pipe(job) ? &tgi_pipe_ends
                                           : &tgi_tile_ends;
+    if (arrays && job->set.n_ties)
+        return tgi_fail(err, TG_E_ARG, "--state is of frames, and arrays go in");
     if (arrays && tgi_job_wants_pipe(job))
         return tgi_fail(err, TG_E_ARG,
                         "-o -: arrays go in, and a film goes through standard output");

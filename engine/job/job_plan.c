@@ -34,14 +34,16 @@ tgi_bytes tgi_plan_first_bytes(tg_job *job)
 {
     tgi_choice_free(&job->plan.choice);
     tgi_stages_forget(job->plan.stages); /* counted where they are filled in again */
-    return (tgi_bytes){.process = tgi_job_process_bytes(job), .allowance = TGI_ALLOWANCE_BYTES};
+    return (tgi_bytes){.process = tgi_job_process_bytes(job),
+                       .allowance = TGI_ALLOWANCE_BYTES,
+                       .carried = job->carried_bytes};
 }
 
 static size_t fixed_bytes(const tg_job *job)
 {
     const tgi_bytes *b = &job->plan.bytes;
     return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
-           b->receipt + b->picture + b->pyramid + b->statistics + b->rows;
+           b->receipt + b->picture + b->pyramid + b->statistics + b->rows + b->carried;
 }
 
 #define CHECK_BYTES ((size_t)64 << 10)
@@ -535,6 +537,9 @@ void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
         arena_line(job, arena);
     }
     stage_lines(job);
+    if (b->carried)
+        tgi_job_add_line(p, "state", b->carried, TG_PLAN_MEMORY, 0, "%s",
+                         "what the network hands from frame to frame, twice");
 }
 
 /* Rows on their way in lie in the arena then. */
@@ -573,7 +578,7 @@ static tg_status count(tg_job *job, tgi_err *err)
         b->arena = pass;
     const size_t kept = b->kept + b->states + b->numbers;
     b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window +
-                                          b->rows + b->receipt + kept);
+                                          b->rows + b->receipt + b->carried + kept);
     b->total = fixed_bytes(job) + b->arena + b->staging + b->window + kept + b->tilings +
                b->page_tables + b->pinned;
     return TG_OK;

@@ -5,6 +5,7 @@
 #include "engine/base/size.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_state.h"
 #include "engine/memory/monitor.h"
 
 #include <stdio.h>
@@ -46,9 +47,10 @@ static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
         {"staging", staging, &p->staging[0]},     {"staging", staging, &p->staging[1]},
         {"window", b->window, &p->window},        {"rows", b->rows, &p->rows},
         {"receipt", b->receipt, &p->receipt},     {"kept", b->kept, &p->stages.memory},
-        {"states", b->states, &p->stages.states}, {"numbers", b->numbers, &numbers}};
+        {"states", b->states, &p->stages.states}, {"numbers", b->numbers, &numbers},
+        {"state", b->carried, &p->carried_memory}};
     TGI_TRY(check_free(weights + b->arena + 2 * staging + b->window + b->rows + b->receipt +
-                           b->kept + b->states + b->numbers + b->statistics +
+                           b->kept + b->states + b->numbers + b->carried + b->statistics +
                            (device ? b->weights + b->staging + b->pinned : 0),
                        err));
     TGI_TRY(
@@ -128,6 +130,10 @@ tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view,
                              const tgi_box *box, tgi_err *err)
 {
     tgi_box next;
+    if (p->job && tgi_carried_is(p->job->graph, port) && p->job->set.n_ties) {
+        tgi_carried_load(&p->carried, port, view, box);
+        return TG_OK;
+    }
     if (!p->loader)
         return p->end.load(p->end.user, port, view, box, err);
     TGI_TRY(tgi_loader_fill(p->loader, view, box, err));
@@ -142,8 +148,18 @@ static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_bo
                            tgi_err *err)
 {
     tgi_pass *p = user;
-    return p->stages.plan ? tgi_pass_stages_load(p, i, view, box, err)
-                          : tgi_pass_load_port(p, i, i, view, box, err);
+    return p->stages.plan
+               ? tgi_pass_stages_load(p, i, view, box, err)
+               : tgi_pass_load_port(p,
+                                    tgi_net_port(p->tiling->net, p->tiling->stage->in[i].value),
+                                    i, view, box, err);
+}
+
+tg_status tgi_pass_store_port(tgi_pass *p, int port, const tgi_view *view, const tgi_box *box,
+                              tgi_err *err)
+{
+    tgi_carried_store(&p->carried, port, view, box);
+    return p->end.store(p->end.user, port, view, box, err);
 }
 
 static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
@@ -153,7 +169,7 @@ static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_b
     TGI_TRY(tgi_net_unchanged(p->tiling->net, err));
     if (p->stages.plan)
         return tgi_pass_stages_store(p, o, view, box, err);
-    return p->end.store(p->end.user, o, view, box, err);
+    return tgi_pass_store_port(p, o, view, box, err);
 }
 
 static const float *place_of(void *user, int i)
@@ -259,7 +275,8 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
         tgi_job_affine(job, &p->sets[tgi_mapping_stats_of(&job->map, p->item)], &in, &p->out);
     if (p->end.turn && t->stage->out[0].port == 0) {
         const tgi_range rows = p->end.turn(p->end.user, p->item, core, at_out, p->out);
-        core[0] = tgi_stage_hands_on(t->stage) ? core[0] : rows; /* tiles that are there stay */
+        if (!p->carried.n && !tgi_stage_hands_on(t->stage)) /* else tiles that are there stay */
+            core[0] = rows;
     }
     if (tgi_range_empty(core[0]))
         return TG_OK;
@@ -285,11 +302,19 @@ tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
     const int64_t items = p->device.exec ? p->device.items
                           : p->job       ? p->job->ends->items(p->job)
                                          : 1;
-    for (p->item = 0; p->item < items; p->item++)
+    int64_t first = 0;
+    if (p->job && p->job->set.n_ties)
+        TGI_TRY(p->end.first ? p->end.first(p->end.user, &first, err)
+                             : tgi_job_state_begin(p, err));
+    for (p->item = first; p->item < items; p->item++) {
+        if (p->carried.n && p->end.begins)
+            TGI_TRY(p->end.begins(p->end.user, p->item, err));
         if (!p->stages.plan)
             TGI_TRY(tgi_pass_walk_cells(p, 0, err));
-        else if (!p->end.wants || p->end.wants(p->end.user, p->item))
+        else if (p->carried.n || !p->end.wants || p->end.wants(p->end.user, p->item))
             TGI_TRY(tgi_pass_stages_walk(p, err));
+        tgi_carried_turn(&p->carried);
+    }
     return p->device.exec ? tgi_run_device_drain(&p->device, err) : TG_OK;
 }
 

@@ -8,6 +8,7 @@
 #ifndef TGI_PASS_H
 #define TGI_PASS_H
 
+#include "engine/ends/carried.h"
 #include "engine/exec/exec.h"
 #include "engine/job/pass_stages.h"
 #include "engine/job/run_device.h"
@@ -30,6 +31,10 @@ typedef struct tgi_pass_end {
                       tgi_affine out);
     /* 0: nothing of the item is missing; a pass in stages leaves it out. NULL: all are missing. */
     int (*wants)(void *user, int64_t item);
+    /* Of a network that hands values from frame to frame: all of them are computed from *first on, with what
+     * holds before it; and an item is about to begin. NULL: from the first one on. */
+    tg_status (*first)(void *user, int64_t *first, tgi_err *err);
+    tg_status (*begins)(void *user, int64_t item, tgi_err *err);
 } tgi_pass_end;
 
 typedef struct tgi_pass {
@@ -38,10 +43,12 @@ typedef struct tgi_pass {
     tgi_pass_end end;
     tgi_reserve *reserve;
     tgi_threads *pool;
-    tgi_exec *exec;         /* NULL on a device */
-    tgi_run_device device;  /* in its place */
-    tgi_loader *loader;     /* of an image */
-    tgi_stats *sets;        /* of an image: job->map.n_stats of them, zero */
+    tgi_exec *exec;        /* NULL on a device */
+    tgi_run_device device; /* in its place */
+    tgi_loader *loader;    /* of an image */
+    tgi_stats *sets;       /* of an image: job->map.n_stats of them, zero */
+    tgi_carried carried;   /* from frame to frame, in carried_memory */
+    void *carried_memory;
     tgi_pass_stages stages; /* of a net in several: tiling and exec are those at hand */
     void *arena, *packed, *staging[2], *window, *rows, *receipt; /* blocks of the plan */
     size_t staging_bytes;       /* of each; both are the same one where nothing is read ahead */
@@ -76,6 +83,9 @@ tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err);
 tg_status tgi_pass_open_loader(tgi_pass *p, tgi_source *source, tgi_err *err);
 tg_status tgi_pass_open_exec(tgi_pass *p, tgi_err *err);
 tg_status tgi_pass_walk_cells(tgi_pass *p, int64_t from, tgi_err *err);
+/* ... rows of an output of the network. */
+tg_status tgi_pass_store_port(tgi_pass *p, int port, const tgi_view *view, const tgi_box *box,
+                              tgi_err *err);
 tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view,
                              const tgi_box *box, tgi_err *err);
 /* Where the time went. `write_wait`: seconds that `store` waited for what writes. */

@@ -86,7 +86,7 @@ tg_status tgi_pass_stages_store(tgi_pass *p, int o, const tgi_view *view, const 
     if (kept && kept->made == p->stages.at &&
         !(kept->on_disk && p->stages.at < p->stages.known))
         TGI_TRY(tgi_kept_write(&p->stages.kept, out->value, view, &rest, err));
-    return out->port < 0 ? TG_OK : p->end.store(p->end.user, out->port, view, box, err);
+    return out->port < 0 ? TG_OK : tgi_pass_store_port(p, out->port, view, box, err);
 }
 
 /* Where output 0 has to begin so that no row behind `done` of output o is missing. */

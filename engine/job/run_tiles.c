@@ -20,6 +20,7 @@
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/receipt.h"
+#include "engine/job/run_state.h"
 #include "engine/job/stats_file.h"
 #include "engine/memory/trace.h"
 #include "engine/out/commit.h"
@@ -36,7 +37,8 @@ typedef struct run {
     tgi_commit *commit;
     tgi_store *store;
     tgi_pyramid_builder *pyramid;
-    tg_trace memory; /* of the library's pool: a debug line after each step */
+    tg_trace memory;     /* of the library's pool: a debug line after each step */
+    tgi_run_state state; /* of a network that hands values from frame to frame */
     char *fingerprint;
     int start_over; /* nothing to go on from, or another job's and -y was given */
     int64_t found;  /* the journal had something, if only a part of a segment of a film */
@@ -312,6 +314,34 @@ static int wants(void *user, int64_t item)
     return 0;
 }
 
+/* ---- From frame to frame ----------------------------------------------------------------- */
+
+static tg_status first_frame(void *user, int64_t *first, tgi_err *err)
+{
+    run *r = user;
+    const tg_job *job = r->all.job;
+    int64_t missing = 0;
+    while (missing < job->map.n_items && !wants(r, missing))
+        missing++;
+    TGI_TRY(tgi_run_state_begin(&r->state, &r->all.pass, missing, first, err));
+    if (missing == job->map.n_items)
+        *first = missing;
+    else if (r->found)
+        tgi_ctx_log(
+            job->ctx, TG_LOG_INFO,
+            *first ? "goes on with frame %lld, of which it knows what the one before handed on"
+                   : "begins with frame %lld again: what the frames that are there handed on "
+                     "is not known",
+            (long long)*first);
+    return TG_OK;
+}
+
+static tg_status frame_begins(void *user, int64_t item, tgi_err *err)
+{
+    run *r = user;
+    return tgi_run_state_item(&r->state, &r->all.pass, r->commit, item, err);
+}
+
 /* Before anything is made of the tiles: those that were found must be what was written. What
  * is not is computed again. */
 static tg_status repair(run *r, tgi_err *err)
@@ -347,6 +377,7 @@ static tg_status complete(tgi_run *all, tgi_err *err)
     tgi_ctx_log(r->all.job->ctx, TG_LOG_DEBUG,
                 "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
+    tgi_run_state_close(&r->state);
     TGI_TRY(tgi_stage_state_remove(&r->all.pass, r->all.job->set.output, err));
     tgi_trace_report(&r->memory, "bands");
     return TG_OK;
@@ -445,8 +476,12 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
     TGI_TRY(begin_journal(r, err));
     all->part = r->tiles_before != 0;
     stages->idle = r->tiles_before && has_all(r);
-    stages->output = all->job->set.output;
+    stages->output = all->job->set.n_ties ? NULL : all->job->set.output;
     stages->job = job_of(r->journal);
+    r->state =
+        (tgi_run_state){.output = all->job->set.output,
+                        .job = stages->job,
+                        .segment = all->job->film ? all->job->film->out.coding.segment : 1};
     all->source = source_of(r);
     all->hashing.buffer = all->pass.receipt;
     all->hashing.bytes = TGI_INPUT_HASH_BYTES;
@@ -470,6 +505,7 @@ static void stop(tgi_run *all)
     run *r = (run *)all;
     tgi_err ignored = {0};
     tgi_source_close(&r->decoded);
+    tgi_run_state_close(&r->state);
     tgi_store_close(&r->store);
     tgi_pyramid_close(&r->pyramid);
     if (r->commit)
@@ -611,7 +647,9 @@ static tg_status begin(tgi_run *all, int *done, tgi_err *err)
                               .stop = check_stop,
                               .tick = run_tick,
                               .turn = turn,
-                              .wants = wants};
+                              .wants = wants,
+                              .first = first_frame,
+                              .begins = frame_begins};
     all->check_tick = reread_tick;
     all->stats_tick = stats_tick;
     trace_begin(r);

@@ -662,7 +662,7 @@ static int64_t items_of(const tg_job *job)
 
 static const tgi_desc *shapes_of(const tg_job *job)
 {
-    return &job->in_desc;
+    return job->in_descs;
 }
 
 /* They differ in what becomes of the tiles. */

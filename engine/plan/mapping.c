@@ -115,6 +115,13 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
             "is not converted: make an RGB image of it first",
             (long long)m->channels, info->samples);
     const long long has = c >= 0 ? (long long)a[c].size : 1;
+    const int seen = info->samples - (info->meta.alpha ? 1 : 0);
+    if (find_axis(a, n, 'T') >= 0 && seen > 1 && m->channels % seen == 0)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "the network takes %lld channels, a frame has %d: --window %lld gives it as "
+            "many frames at once, if that is what it takes",
+            (long long)m->channels, seen, (long long)(m->channels / seen));
     if (info->samples > 1)
         return tgi_fail(
             err, TG_E_ARG,
@@ -230,6 +237,8 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
         m->planes = *o->planes;
         TGI_TRY(tgi_planes_resolve(&m->planes, m->n_items, &m->n_items, err));
     }
+    m->own.channels = (tgi_range){0, m->channels};
+    m->own.slices = (tgi_range){0, m->extent[0]};
     TGI_TRY(fit_extents(m, g, o, err));
     *in_desc = (tgi_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels}};
     for (int i = 0; i < m->spatial; i++) {
@@ -279,7 +288,7 @@ static tg_status list_axes(tgi_mapping *m, const tgi_image_info *info, tgi_err *
             add_axis(m, &n, m->loop[m->n_loop - 1].letter, m->loop[m->n_loop - 1].size);
         }
     }
-    if (m->spatial == 3)
+    if (m->spatial == 3 && tgi_range_len(m->own.slices) == m->extent[0])
         add_axis(m, &n, 'Z', m->out_extent[0]);
     if (new_c)
         add_axis(m, &n, has_c ? 'Q' : 'C', m->out_channels);

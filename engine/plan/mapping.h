@@ -50,6 +50,10 @@ typedef struct tgi_mapping {
     int64_t channel_stride, depth_stride; /* in planes; 0 when not from planes */
     int64_t first_plane;                  /* of the planes chosen to be channels; else 0 */
     int planes_are_channels;
+    /* What of an item is its own, and no frame around it: statistics are of it, and previews show it. */
+    struct {
+        tgi_range channels, slices;
+    } own;
     int n_loop;
     tgi_loop_axis loop[TGI_IMAGE_MAX_AXES];
     tgi_planes_spec planes; /* which items; n == 0: all */

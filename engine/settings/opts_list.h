@@ -66,6 +66,21 @@ TGI_OPT(
     "00:01:30.04")
 TGI_OPT(END, "end", NULL, "TIME", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL, 2,
         "only frames of a film that are shown before then")
+TGI_OPT(WINDOW, "window", NULL, "N", NULL, TGI_SET_, RULE_INT, 1, 64, NULL, 1,
+        "the network takes N frames at once, the frame itself and those around it: as many "
+        "channels of each behind each other, or as a volume; of N slices that come out the "
+        "middle one is written (default: the descriptor's, else 1)")
+TGI_OPT(WINDOW_EDGE, "window-edge", NULL, "repeat|mirror", NULL, TGI_SET_, RULE_CHOICE, 0, 0,
+        "repeat|mirror", 1,
+        "what stands for frames before the first and after the last one (default: the "
+        "descriptor's, else repeat)")
+TGI_OPT(
+    STATE, "state", NULL, "OUT=IN,...", NULL, "plan run preview preset", RULE_TEXT, 0, 0, NULL,
+    1,
+    "the network's input IN gets what its output OUT gave of the frame before, zeros at first "
+    "(default: the descriptor's)")
+TGI_OPT(STATE_INIT, "state-init", NULL, "IN=FILE.npy,...", NULL, "plan run preset", RULE_TEXT,
+        0, 0, NULL, 2, "what such an input gets with the first frame")
 TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")

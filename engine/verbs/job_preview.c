@@ -61,6 +61,7 @@ typedef struct preview {
     void *scratch;
     size_t staging_bytes;
     tgi_panel raw, result;
+    float *taken;      /* all channels under a crop; the frame's own are shown */
     int64_t origin[3]; /* of the crop that is being computed */
     tgi_picture picture;
     size_t peak; /* of all the above and what is held */
@@ -187,6 +188,15 @@ static double variance(tg_dtype type, const char *rows, int64_t n_rows, size_t p
     return var > 0 ? var : 0; /* NaN too */
 }
 
+/* The slice that is shown beside slice z of the output. */
+static int64_t slice_of(const preview *v, int64_t z)
+{
+    const tgi_mapping *m = &v->job->map;
+    return tgi_range_len(m->own.slices) < m->extent[0]
+               ? m->own.slices.lo
+               : tgi_min(input_of(v, 0, z, z + 1).lo, m->extent[0] - 1);
+}
+
 /* Score the crops of one row of the grid by rows through their middle. */
 static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
 {
@@ -198,8 +208,8 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     const size_t pitch = (size_t)m->extent[2] * tgi_dtype_size(job->info->dtype);
     const size_t block = pitch * (size_t)(y1 - y0);
     int sample;
-    const int64_t zi = tgi_min(input_of(v, 0, z, z + 1).lo, m->extent[0] - 1);
-    const int64_t plane = tgi_mapping_plane(m, v->item, zi, &sample);
+    const int64_t plane = tgi_mapping_plane(m, v->item, slice_of(v, z), &sample) +
+                          m->own.channels.lo * m->channel_stride;
     char *rows = v->pass.staging[0];
     for (int c = 0; c < v->raw.channels; c++) {
         const int s = m->from_samples ? c : sample;
@@ -367,7 +377,7 @@ static tg_status reserve_all(preview *v, tgi_err *err)
                              {"scratch", scratch, &v->scratch}};
     TGI_TRY(tgi_pass_take(&v->pass, v->job, &v->tiling, v->staging_bytes, want,
                           sizeof want / sizeof want[0], TGI_STATS_SCRATCH, err));
-    v->raw.data = raw;
+    v->taken = raw;
     v->result.data = result;
     p->pixels = picture;
     return TG_OK;
@@ -408,14 +418,14 @@ static tg_status load_raw(preview *v, tgi_err *err)
     const tgi_net *net = v->net;
     const tgi_range y = input_of(v, 1, v->origin[1], v->origin[1] + v->ax[1].size);
     const tgi_range x = input_of(v, 2, v->origin[2], v->origin[2] + v->ax[2].size);
-    const tgi_range z = input_of(v, 0, v->origin[0], v->origin[0] + 1);
+    const int64_t z = slice_of(v, v->origin[0]);
     tgi_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
     box.ax[net->rank - 2] = y;
     box.ax[net->rank - 1] = x;
     if (net->rank == 5)
-        box.ax[2] = (tgi_range){z.lo, z.lo + 1};
+        box.ax[2] = (tgi_range){z, z + 1};
     const int64_t h = tgi_range_len(y), w = tgi_range_len(x);
-    const tgi_view view = {.base = v->raw.data,
+    const tgi_view view = {.base = v->taken,
                            .c = v->job->map.channels,
                            .cb = 1,
                            .x0 = x.lo,
@@ -427,6 +437,7 @@ static tg_status load_raw(preview *v, tgi_err *err)
     const int64_t here[3] = {0, 0, 0}; /* the box counts as the region does */
     v->raw.h = h;
     v->raw.w = w;
+    v->raw.data = v->taken + v->job->map.own.channels.lo * h * w;
     tgi_loader_place(v->pass.loader, here);
     TGI_TRY(tgi_loader_fill(v->pass.loader, &view, &box, err));
     /* rows lie in a ring: turn it so that the first row comes first */
@@ -476,7 +487,8 @@ static void lay_panels(preview *v)
 {
     const tgi_mapping *m = &v->job->map;
     const tgi_range y = input_of(v, 1, 0, v->ax[1].size), x = input_of(v, 2, 0, v->ax[2].size);
-    v->raw = (tgi_panel){NULL, tgi_range_len(y), tgi_range_len(x), m->channels == 3 ? 3 : 1};
+    v->raw = (tgi_panel){NULL, tgi_range_len(y), tgi_range_len(x),
+                         tgi_range_len(m->own.channels) == 3 ? 3 : 1};
     v->result = (tgi_panel){NULL, v->ax[1].size, v->ax[2].size, m->out_channels == 3 ? 3 : 1};
     v->picture = tgi_picture_layout(MAX_PLACES, &v->raw, &v->result);
 }

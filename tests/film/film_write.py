@@ -225,9 +225,9 @@ def pictures_hours_apart():
 # ---- Stops ---------------------------------------------------------------------------------------------------------------
 
 
-def killed_runs_go_on(row, out, kills, *words, channels=3):
+def killed_runs_go_on(row, out, kills, *words, channels=3, net=None):
     film = sample(row["file"])
-    args = ["run", "-m", network(channels), film, "--normalize", "none", *words]
+    args = ["run", "-m", net or network(channels), film, "--normalize", "none", *words]
     began = time.monotonic()
     expect(run(*args, "-o", "whole" + out, "-y")[0] == 0, "the undisturbed run")
     seconds, done = time.monotonic() - began, 0

@@ -275,7 +275,7 @@ def readers():
     for text in sources(("io",)):
         for kind, body in re.findall(r"const (tgi_codec|tgi_source_ops) \w+ = \{([^;]*?)\};", text):
             name = re.search(r"\.(?:name|format) = \"(\w[^\"]*)\"", body)
-            if name and name.group(1) != "stack":  # what its files' readers are
+            if name and name.group(1) not in ("stack", "frames"):  # what its files' readers are
                 end = re.search(r"\.(sealed|marked) = true", body)
                 yield name.group(1), "TGI_FUZZED," in body, end.group(1) if end else "", kind == "tgi_codec"
 

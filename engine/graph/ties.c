@@ -1,0 +1,173 @@
+/* ties.c - inputs that hold what an output gave of the frame before (tgi_graph_tie): which they are, and the ratio of their extents to
+ * the image's, which files seldom declare. */
+#include "engine/graph/graph_priv.h"
+
+#include "engine/base/arith.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Which ------------------------------------------------------------------------------- */
+
+static int port_of(const tgi_port *p, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(p[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* "a, b, c", as far as there is room. */
+static const char *names_of(const tgi_port *p, int n, char *text, size_t cap)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < n && at + 1 < cap; i++)
+        at += (size_t)snprintf(text + at, cap - at, "%s\"%.40s\"", i ? ", " : "", p[i].name);
+    return text;
+}
+
+static tg_status find_ports(const tgi_graph *g, const tgi_tie *tie, int *out, int *in,
+                            tgi_err *err)
+{
+    char text[200];
+    *out = port_of(g->out, g->n_out, tie->out);
+    *in = port_of(g->in, g->n_in, tie->in);
+    if (*out < 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "--state %s=%s: the network has no output \"%s\", it has %s", tie->out,
+                        tie->in, tie->out, names_of(g->out, g->n_out, text, sizeof text));
+    if (*in < 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "--state %s=%s: the network has no input \"%s\", it has %s", tie->out,
+                        tie->in, tie->in, names_of(g->in, g->n_in, text, sizeof text));
+    return TG_OK;
+}
+
+/* Ports with `last` behind the others, each in its order. moved[i]: where port i is now. */
+static void move_last(tgi_port *p, int n, const unsigned char *last, int *moved)
+{
+    tgi_port copy[TGI_MAX_PORTS];
+    int at = 0;
+    memcpy(copy, p, (size_t)n * sizeof *p);
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < n; i++)
+            if (last[i] == turn) {
+                moved[i] = at;
+                p[at++] = copy[i];
+            }
+}
+
+tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
+{
+    unsigned char in_last[TGI_MAX_PORTS] = {0}, out_last[TGI_MAX_PORTS] = {0};
+    int out[TGI_MAX_PORTS], in[TGI_MAX_PORTS], moved_in[TGI_MAX_PORTS],
+        moved_out[TGI_MAX_PORTS];
+    tgi_graph_priv *p = tgi_priv(g);
+    if (!n)
+        return TG_OK;
+    for (int k = 0; k < n; k++) {
+        TGI_TRY(find_ports(g, &tie[k], &out[k], &in[k], err));
+        if (in_last[in[k]])
+            return tgi_fail(err, TG_E_ARG, "--state: input \"%s\" is named twice", tie[k].in);
+        in_last[in[k]] = out_last[out[k]] = 1;
+    }
+    if (g->n_in != n + 1)
+        return tgi_fail(
+            err, TG_E_ARG,
+            g->n_in == n
+                ? "--state: all %d inputs of the network are state, and none is left "
+                  "for the image"
+                : "--state: the network has %d inputs, and all but one have to be state",
+            g->n_in);
+    move_last(g->in, g->n_in, in_last, moved_in);
+    move_last(g->out, g->n_out, out_last, moved_out);
+    for (int k = 0; k < n; k++)
+        p->tied_to[moved_in[in[k]]] = moved_out[out[k]];
+    p->n_tied = n;
+    return TG_OK;
+}
+
+int tgi_graph_tied_to(const tgi_graph *g, int in)
+{
+    return tgi_priv(g)->tied_to[in];
+}
+
+int tgi_graph_is_carried(const tgi_graph *g, int out)
+{
+    int yes = 0;
+    for (int i = 0; i < g->n_in; i++)
+        yes |= tgi_priv(g)->tied_to[i] == out;
+    return yes;
+}
+
+tg_status tgi_ties_hold(const tgi_graph *g, const tgi_desc *in, const tgi_shapes *s,
+                        tgi_err *err)
+{
+    const tgi_graph_priv *p = tgi_priv(g);
+    char a[96], b[96];
+    for (int i = 0; i < g->n_in && p->n_tied; i++) {
+        const int o = p->tied_to[i];
+        if (o < 0 || tgi_desc_same_shape(&in[i], &s->desc[g->out[o].value]))
+            continue;
+        return tgi_fail(
+            err, TG_E_FORMAT,
+            "--state %s=%s: the output is %s, the input %s: what it holds of the frame "
+            "before has another shape",
+            g->out[o].name, g->in[i].name,
+            tgi_desc_text(&s->desc[g->out[o].value], a, sizeof a),
+            tgi_desc_text(&in[i], b, sizeof b));
+    }
+    return TG_OK;
+}
+
+/* ---- Ratios ------------------------------------------------------------------------------ */
+
+static const struct {
+    int up, down;
+} ratios[] = {{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {2, 1}, {4, 1}, {8, 1}, {3, 1}};
+#define N_RATIOS ((int)(sizeof ratios / sizeof ratios[0]))
+
+static void set_ratio(tgi_graph_priv *p, int port, int64_t up, int64_t down)
+{
+    p->ratio[port].up = up;
+    p->ratio[port].down = down;
+}
+
+/* States as levels of a pyramid: the first or the last one is the finest, of the image's size or half of it. */
+static void set_pyramid(tgi_graph *g, int64_t k)
+{
+    int level = (int)(k & 1);
+    const int n = tgi_priv(g)->n_tied;
+    for (int i = 1; i <= n; i++, level++)
+        set_ratio(tgi_priv(g), k & 2 ? g->n_in - i : g->n_in - n - 1 + i, 1,
+                  (int64_t)1 << level);
+}
+
+int tgi_ties_set(tgi_graph *g, int64_t k)
+{
+    tgi_graph_priv *p = tgi_priv(g);
+    for (int i = 0; i < g->n_in; i++)
+        set_ratio(p, i, 1, 1);
+    if (k == 0)
+        return 1;
+    if (!p->n_tied)
+        return 0;
+    for (int i = g->n_in - p->n_tied; i < g->n_in && k < N_RATIOS; i++)
+        set_ratio(p, i, ratios[k].up, ratios[k].down);
+    if (k < N_RATIOS)
+        return 1;
+    k -= N_RATIOS;
+    if (p->n_tied < 2 || p->n_tied > 30)
+        return 0;
+    if (k < 4) {
+        set_pyramid(g, k);
+        return 1;
+    }
+    k -= 4;
+    if (p->n_tied > 2 || k >= N_RATIOS * N_RATIOS)
+        return 0;
+    for (int i = 0; i < 2; i++, k /= N_RATIOS)
+        set_ratio(p, g->n_in - 1 - i, ratios[k % N_RATIOS].up, ratios[k % N_RATIOS].down);
+    return 1;
+}

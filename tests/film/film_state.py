@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Networks that hand values from one frame to the next (--state).
+
+    film_state.py TEGULA SOURCE VIDEOS
+
+A network that hands out the frame before, or keeps a sum, has an answer that can be counted. Hashes of frames by
+ffmpeg. 77: no samples, or no ffprobe and ffmpeg."""
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, run, sample
+from film_part import hashes
+from film_write import killed_runs_go_on
+from seeds import blk, model, node, num, port  # noqa: E402
+
+FILM = "carphone_pristine.mp4"
+
+
+def tensor(name, shape, values):
+    return b"".join(num(1, d) for d in shape) + num(2, 1) + blk(8, name) + blk(9, struct.pack(f"<{len(values)}f", *values))
+
+
+def write_net(name, nodes, tensors, ins, outs):
+    with open(name, "wb") as f:
+        f.write(model(nodes, tensors, [port(*p) for p in ins], [port(*p) for p in outs]))
+    return name
+
+
+def delays(name="delay.onnx"):
+    """The frame before; the input for it comes first, and is of no declared size."""
+    return write_net(name, [node("Identity", ["s"], ["y"]), node("Identity", ["x"], ["t"])], [],
+                     [("s", ["N", 3, "h", "w"]), ("x", ["N", 3, "H", "W"])], [("t", ["N", 3, "h", "w"]), ("y", ["N", 3, "H", "W"])])
+
+
+def smaller(name="half.onnx"):
+    """What is handed on has half the size and 3 channels, by a convolution of 3 x 3, and comes back as pixels of 2 x 2."""
+    rnd = random.Random(3)
+    down = [rnd.uniform(-1, 1) / 9 for _ in range(3 * 3 * 9)]
+    mix = [rnd.uniform(-1, 1) / 20 for _ in range(3 * 6 * 9)]
+    up = [rnd.uniform(0, 1) / 3 for _ in range(3 * 3 * 4)]
+    return write_net(name, [node("Conv", ["x", "d"], ["f"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]), node("Concat", ["f", "s"], ["c"], axis=1),
+                            node("Conv", ["c", "m"], ["n"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]), node("Tanh", ["n"], ["t"]),
+                            node("ConvTranspose", ["t", "u"], ["v"], kernel_shape=[2, 2], strides=[2, 2]), node("Add", ["v", "x"], ["y"])],
+                     [tensor("d", [3, 3, 3, 3], down), tensor("m", [3, 6, 3, 3], mix), tensor("u", [3, 3, 2, 2], up)],
+                     [("x", ["N", 3, "H", "W"]), ("s", ["N", 3, "h", "w"])], [("y", ["N", 3, "H", "W"]), ("t", ["N", 3, "h", "w"])])
+
+
+def normed(name="normed.onnx"):
+    """What is handed on is normalised over the whole frame: computed in stages where it does not fit."""
+    return write_net(name, [node("Add", ["x", "s"], ["a"]), node("InstanceNormalization", ["a", "g", "b"], ["t"]), node("Add", ["x", "t"], ["y"])],
+                     [tensor("g", [3], [.5, .25, .125]), tensor("b", [3], [.1, .2, .3])],
+                     [("x", ["N", 3, "H", "W"]), ("s", ["N", 3, "H", "W"])], [("y", ["N", 3, "H", "W"]), ("t", ["N", 3, "H", "W"])])
+
+
+def write(net, film, out, *words, state="t=s"):
+    code, _, err = run("run", "-m", net, film, "-o", out, "-y", "--normalize", "none", "--state", state, *words)
+    expect(code == 0, f"{net} {film} {words}: {code}: {err}")
+    return err
+
+
+def npy(path, shape, values):
+    head = str({"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}).encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + struct.pack(f"<{len(values)}f", *values))
+
+
+def numbers(path):
+    """Of a float32 stack, as bytes."""
+    expect(run("copy", path, "-o", "numbers.npy", "-y")[0] == 0, f"{path} as an array")
+    return bytes_of("numbers.npy")
+
+
+def the_frame_before(was):
+    err = write(delays(), "film.mkv", "o.mov", "--codec", "ffv1")
+    got = hashes("o.mov")
+    expect(got[1:] == was[:-1] and got[0] not in was, "the frame before")
+    expect("2 outputs" not in err, f"what is handed on is told as left out: {err}")
+    write(delays(), "film.mkv", "o.mov", "--codec", "ffv1", "--tile", "48x64", "--threads", "1")
+    expect(hashes("o.mov") == got, "the frame before, in tiles")
+    npy("start.npy", [1, 3, 144, 176], [255 if k % 5 == 0 else 0 for k in range(3 * 144 * 176)])
+    write(delays(), "film.mkv", "o.mov", "--codec", "ffv1", "--state-init", "s=start.npy")
+    first = hashes("o.mov")
+    expect(first[1:] == got[1:] and first[0] != got[0], "a file in front of the first frame")
+    write(delays(), "film.mkv", "o.mov", "--codec", "ffv1", "--frames", "4:9")
+    expect(hashes("o.mov")[1:] == was[4:8], "a part begins with zeros")
+
+
+def whatever_the_plan():
+    for net in (smaller(), normed()):
+        write(net, "film.mkv", "a.tif", "--threads", "1", "--normalize", "scale:1/255,0")
+        whole = numbers("a.tif")
+        for words in (("--tile", "32x176"), ("--tile", "48x64", "--threads", "3"), ("--ram", least(net))):
+            write(net, "film.mkv", "b.tif", "--normalize", "scale:1/255,0", *words)
+            expect(numbers("b.tif") == whole, f"{net} {words}: other numbers")
+
+
+def least(net):
+    """The smallest memory that is enough."""
+    low, high = 8 << 10, 64 << 10
+    while low < high:
+        mid = (low + high) // 2
+        good = run("plan", "-m", net, "film.mkv", "--state", "t=s", "--normalize", "scale:1/255,0", "--ram", f"{mid}KiB")[0] == 0
+        low, high = (low, mid) if good else (mid + 1, high)
+    return f"{low}KiB"
+
+
+def memory_is_planned():
+    for net in (smaller(), normed()):
+        code, out, err = run("run", "-m", net, "film.mkv", "-o", "m.tif", "-y", "--normalize", "scale:1/255,0", "--state", "t=s", "--json", "--ram", least(net))
+        told = json.loads(out.splitlines()[-1])
+        expect(code == 0 and told["measured_peak_bytes"] <= told["predicted_peak_bytes"], f"memory of {net}: {code}: {err} {out}")
+    code, out, _ = run("plan", "-m", delays(), "film.mkv", "--state", "t=s", "--normalize", "none")
+    expect(code == 0 and "from frame to frame" in out, f"its line: {out}")
+
+
+def a_pipe_has_the_same():
+    write(smaller(), "film.mkv", "o.y4m", "--normalize", "scale:1/255,0", "--dtype", "uint8")
+    got = subprocess.run([TEGULA, "run", "-m", "half.onnx", "film.mkv", "-o", "-", "--normalize", "scale:1/255,0", "--dtype", "uint8", "--state", "t=s"],
+                         capture_output=True, check=False).stdout
+    expect(got == bytes_of("o.y4m") and got, "through a pipe")
+
+
+def stopped_runs_go_on():
+    """A stack: what was handed on is read back, and the first frames are not computed again. Then damaged, and of another job."""
+    words = ("run", "-m", smaller(), "film.mkv", "--normalize", "scale:1/255,0", "--state", "t=s")
+    expect(run(*words, "-o", "whole.tif", "-y")[0] == 0, "the undisturbed run")
+    whole, went_on = bytes_of("whole.tif"), 0
+    for k in range(14):
+        for name in os.listdir("."):
+            if name.startswith("k.tif"):
+                os.unlink(name)
+        code, _, _ = run(*words, "-o", "k.tif", TEGULA_FAIL_IO=f"{10 + 9 * k}:kill", TEGULA_SYNC_TILES="1")
+        there = os.path.exists("k.tif.stages")
+        if k % 3 == 2 and there:  # damaged in its last place, or cut
+            with open("k.tif.stages", "r+b") as f:
+                size = f.seek(0, 2)
+                f.seek(max(4096, size - 300000 * (k % 2) - 2000))
+                f.write(random.randbytes(1500))
+            if k == 5:
+                os.truncate("k.tif.stages", 5000)
+        expect(run("status", "k.tif")[0] in (0, 66, 130) or not there, "status")
+        code, out, err = run(*words, "-o", "k.tif", "-v", TEGULA_SYNC_TILES="1")
+        went_on += "goes on with frame" in err
+        expect(code in (0, 73) and bytes_of("k.tif") == whole, f"stop {k}: {code}: {err}")
+        expect(not os.path.exists("k.tif.stages"), f"stop {k}: k.tif.stages stays")
+    expect(went_on >= 3, f"{went_on} of 14 went on amid the film")
+
+
+def a_descriptor_says_it(was):
+    delays("said.onnx")
+    with open("said.json", "w", encoding="ascii") as f:
+        json.dump({"normalize": "none", "output": "denormalize", "state": "t=s"}, f)
+    code, _, err = run("run", "-m", "said.onnx", "film.mkv", "-o", "o.mov", "-y", "--codec", "ffv1")
+    expect(code == 0 and hashes("o.mov")[1:] == was[:-1], f"a descriptor: {code}: {err}")
+
+
+def what_is_refused():
+    delays()
+    for words, code, says in ((("--state", "t"), 64, "OUT=IN"), (("--state", "q=s"), 64, "no output \"q\""), (("--state", "t=q"), 64, "no input \"q\""),
+                              (("--state", "t=s,y=s"), 64, "named twice"), (("--state", "t=s,y=x"), 64, "none is left"), (("--state", ","), 64, "OUT=IN"),
+                              (("--state", "t=s", "-o", "o.npy"), 64, "no arrays"), (("--state", "t=s", "--state-init", "s=film.mkv"), 65, ""),
+                              (("--state", "t=s", "--state-init", "x=start.npy"), 64, "no input that"), (("--state-init", "s=start.npy"), 64, "--state"),
+                              (("--state", "t=s", "--on", "each"), 0, ""), ((), 65, "--state")):
+        got, _, err = run("run", "-m", "delay.onnx", "film.mkv", *(() if "-o" in words else ("-o", "o.mov")), "-y", "--normalize", "none", *words)
+        expect(got == code and says in err, f"{words}: {got}: {err}")
+    npy("other.npy", [1, 3, 72, 88], [0] * (3 * 72 * 88))
+    got, _, err = run("run", "-m", "delay.onnx", "film.mkv", "-o", "o.mov", "-y", "--normalize", "none", "--state", "t=s", "--state-init", "s=other.npy")
+    expect(got == 64 and "[1,3,72,88]" in err, f"a file of another shape: {got}: {err}")
+
+
+def all_of_it(_):
+    random.seed(1)
+    ffmpeg("-i", sample(FILM), "-frames:v", "40", "-an", "-c:v", "ffv1", "-pix_fmt", "gbrp", "film.mkv")
+    was = hashes("film.mkv")
+    the_frame_before(was)
+    whatever_the_plan()
+    memory_is_planned()
+    a_pipe_has_the_same()
+    stopped_runs_go_on()
+    a_descriptor_says_it(was)
+    what_is_refused()
+    killed_runs_go_on({"file": os.path.abspath("film.mkv")}, "k.mov", 4, "--codec", "ffv1", "--state", "t=s", net=smaller())
+
+
+if __name__ == "__main__":
+    sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))
