@@ -268,7 +268,7 @@ static void put_frame(tgi_jw *w, const region *r, const tgi_source *of)
     const int64_t time = tgi_film_source_time(of, r->plane);
     snprintf(what, sizeof what, "%.*s", (int)strcspn(r->reason, ",:"), r->reason);
     tgi_jw_int(w, "frame", tgi_film_source_first(of) + r->plane);
-    if (time != TGI_AV_NO_TIME) {
+    if (time != TGI_AV_NO_TIME && r->plane < film->frames) {
         tgi_jw_int(w, "pts", time);
         tgi_jw_num(w, "seconds",
                    (double)time * (double)film->time_base.num / (double)film->time_base.den);

@@ -237,6 +237,9 @@ TGI_OPT(
     "between them may lie in it instead of in memory (default: none)")
 TGI_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
         "centre of the crop; y,x is fine (default: the densest place)")
+TGI_OPT(TIME, "time", NULL, "TIME", NULL, "preview", RULE_TEXT, 0, 0, NULL, 2,
+        "of a film: the frame that is shown then, counted from its first one on: 90.5, 1:30 or "
+        "00:01:30.04 (default: the middle one)")
 TGI_OPT(
     KIND, "kind", NULL, "images|text|vqa", NULL, "estimate", RULE_CHOICE, 0, 0,
     "images|text|vqa", 0,

@@ -68,11 +68,45 @@ def status_says_frames():
     expect(f"frames   {s['frames']} of 120" in text and "tiles" not in text, f"as text: {text}")
 
 
+def rows_of_png(path):
+    """The bytes of the picture, as ffmpeg decodes it."""
+    r = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], capture_output=True, check=True)
+    return r.stdout
+
+
+def a_preview_shows_a_moment():
+    """A bar that grows, at a rate that varies: the picture tells which frame it is of."""
+    ffmpeg("-f", "lavfi", "-i", "nullsrc=size=64x48:rate=10,geq=lum='if(lt(X,2*N+4),200,20)':cb=128:cr=128,select='not(eq(mod(n,5),3))'", "-frames:v", "20",
+           "-fps_mode", "vfr", "-c:v", "ffv1", "-pix_fmt", "yuv420p", "moments.mkv")
+    times = [0.1 * n for n in range(25) if n % 5 != 3]
+
+    def shown(frame):
+        run("preview", *SAME, "moments.mkv", "-o", "frame.png", "-y", "--at", f"{frame},24,32")
+        return rows_of_png("frame.png")
+    pictures = [shown(k) for k in (0, 2, 3, 19)]
+    expect(len(set(pictures)) == 4, "frames differ")
+    for time, frame in (("0", 0), ("0.2", 2), ("0.39", 2), ("00:00:00.4", 3), ("0:02.4", 19), (f"{times[19] + 0.05:.2f}", 19)):
+        code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", "--time", time, "--at", "24,32")
+        expect(code == 0 and rows_of_png("moment.png") == pictures[(0, 2, 3, 19).index(frame)], f"--time {time}: {code}: {err}")
+    code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", "--time", "0.4", "--start", "0.3", "--at", "24,32")
+    expect(code == 0 and rows_of_png("moment.png") == pictures[2], f"of a part: {code}: {err}")
+    code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", "--time", "0.4")
+    expect(code == 0, f"the densest places of that frame: {code}: {err}")
+    for words, said in ((["--time", "1:00"], "no frame is shown then"), (["--time", "soon"], "--time soon: a time"),
+                        (["--time", "1", "--at", "3,4,5"], "--at y,x"), (["--time", "0.1", "--start", "0.3"], "no frame is shown then")):
+        code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", *words)
+        expect(code == 64 and said in err, f"{words}: {code}: {err}")
+    ffmpeg("-i", "moments.mkv", "-frames:v", "1", "still.tif")
+    code, _, err = run("preview", *SAME, "still.tif", "-o", "moment.png", "-y", "--time", "0")
+    expect(code == 64 and "for films" in err, f"a picture: {code}: {err}")
+
+
 def all_of_it(rows):
     del rows
     network(3)
     progress_says_frames()
     status_says_frames()
+    a_preview_shows_a_moment()
 
 
 if __name__ == "__main__":
