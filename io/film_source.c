@@ -540,6 +540,17 @@ int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
     return k >= i->frames ? i->end : f->ops->time(f->film, f->first + k);
 }
 
+int tgi_film_source_track(const tgi_source *s, int i, tgi_av_track *out)
+{
+    const film *f = film_of(s);
+    return f && f->ops->track(f->film, i, out);
+}
+
+const char *tgi_film_source_assumed(const tgi_source *s)
+{
+    return film_of(s) ? film_of(s)->pixels.assumed : "";
+}
+
 int64_t tgi_film_source_first(const tgi_source *s)
 {
     return film_of(s) ? film_of(s)->first : 0;

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 4u /* rises with any change of this header */
+#define TGI_AV_ABI 5u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -45,6 +45,22 @@ typedef struct tgi_av_form {
     char range[16], matrix[24], primaries[24], transfer[24], chroma_place[16];
 } tgi_av_form;
 
+/* What it tells a display of its light (HDR); 0: it does not say. */
+typedef struct tgi_av_light {
+    double least, most;     /* cd/m^2 of the display that it was mastered on */
+    double primaries[4][2]; /* and its red, green, blue and white, CIE x and y */
+    int content, average;   /* cd/m^2 of the brightest pixel, of the brightest frame's mean */
+    int dolby_vision, hdr10_plus;
+} tgi_av_light;
+
+/* A track of its file. */
+typedef struct tgi_av_track {
+    char kind[16];  /* "video", "audio", "subtitle", "data", "attachment", "cover" */
+    char codec[32]; /* as ffmpeg names it */
+    char language[16], title[96];
+    int width, height, channels, rate; /* 0: it has none */
+} tgi_av_track;
+
 typedef struct tgi_av_info {
     char container[64], codec[32], profile[48]; /* as ffmpeg names them */
     int width, height;                          /* as stored */
@@ -66,6 +82,9 @@ typedef struct tgi_av_info {
     int64_t other_packets; /* of the other tracks */
     int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;         /* of all kinds */
+    int stream;            /* which of them is this film */
+    int n_chapters;
+    tgi_av_light hdr;
     tgi_av_form form;
 } tgi_av_info;
 
@@ -160,6 +179,8 @@ typedef struct tgi_av_ops {
      * TG_E_BUDGET: more than most_pixels. */
     tg_status (*open)(const char *path, const tgi_av_open *o, tgi_av_film **out, tgi_err *err);
     const tgi_av_info *(*info)(const tgi_av_film *f);
+    /* Track i of the film's file. 0: there is none. */
+    int (*track)(const tgi_av_film *f, int i, tgi_av_track *out);
     /* When frame k is shown, in ticks; TGI_AV_NO_TIME. */
     int64_t (*time)(const tgi_av_film *f, int64_t k);
     /* Decode frame k. The one behind the last costs one frame; any other is found from the key frame

@@ -401,6 +401,8 @@ static void take_header(tgi_av_film *f)
         i->declared_end = f->in.container->duration +
                           tgi_clamp(f->in.container->start_time, -f->in.container->duration, 0);
     i->n_streams = (int)f->in.container->nb_streams;
+    i->stream = f->stream;
+    i->n_chapters = (int)f->in.container->nb_chapters;
     take_rotation(f);
 }
 
@@ -442,6 +444,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     f->info.width = f->frame->width;
     f->info.height = f->frame->height;
     const AVStream *s = f->in.container->streams[f->stream];
+    tgi_av_tell_light(s, f->frame, &f->info.hdr);
     f->info.light =
         (av_frame_get_side_data(f->frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA) &&
          !av_stream_get_side_data(s, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, NULL)) ||
@@ -611,6 +614,11 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
 const tgi_av_info *tgi_av_film_info(const tgi_av_film *f)
 {
     return &f->info;
+}
+
+int tgi_av_film_track(const tgi_av_film *f, int i, tgi_av_track *out)
+{
+    return tgi_av_tell_track(f->in.container, i, out);
 }
 
 int64_t tgi_av_film_time(const tgi_av_film *f, int64_t k)

@@ -4,6 +4,7 @@
 #define TGI_AV_INPUT_H
 
 #include "engine/base/status.h"
+#include "io/av/av.h"
 
 #include <libavformat/avformat.h>
 #include <stdint.h>
@@ -36,6 +37,9 @@ int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p);
 tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err);
 /* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK. */
 tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err);
+/* av_tell.c. 0: there is no track i. */
+int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
+void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);
 /* The first stream of pictures that is no cover; -1: there is none. */
 int tgi_av_first_video(const AVFormatContext *c);
 

@@ -101,12 +101,66 @@ def a_preview_shows_a_moment():
     expect(code == 64 and "for films" in err, f"a picture: {code}: {err}")
 
 
+CHAPTERS = """;FFMETADATA1
+[CHAPTER]
+TIMEBASE=1/1000
+START=0
+END=1000
+title=One
+[CHAPTER]
+TIMEBASE=1/1000
+START=1000
+END=2000
+title=Two
+"""
+
+
+def told(path):
+    code, text, err = run("info", path, "--json")
+    expect(code == 0, f"info {path}: {code}: {err}")
+    return json.loads(text)["film"] if code == 0 else {}
+
+
+def info_tells_all():
+    for name, text in (("chapters.txt", CHAPTERS), ("s.srt", "1\n00:00:00,000 --> 00:00:01,000\nhello\n"), ("font.ttf", "x")):
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(text)
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=128x96:rate=25:duration=2,setsar=4/3", "-f", "lavfi", "-i", "sine=duration=2:sample_rate=44100", "-i",
+           "s.srt", "-i", "chapters.txt", "-map", "0:v", "-map", "1:a", "-map", "2:s", "-map_chapters", "3", "-c:v", "libx265", "-x265-params",
+           "log-level=none:hdr10=1:master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,1):max-cll=1000,400",
+           "-pix_fmt", "yuv420p10le", "-color_primaries", "bt2020", "-color_trc", "smpte2084", "-colorspace", "bt2020nc", "-c:a", "aac", "-ac", "2", "-c:s", "srt",
+           "-metadata:s:a:0", "language=deu", "-metadata:s:a:0", "title=T\u00f6ne", "-metadata:s:s:0", "language=eng", "-attach", "font.ttf",
+           "-metadata:s:t:0", "mimetype=application/x-truetype-font", "all.mkv")
+    f = told("all.mkv")
+    expect([(t["kind"], t["codec"], t.get("language"), t["read"]) for t in f["tracks"]] ==
+           [("video", "hevc", None, True), ("audio", "aac", "deu", False), ("subtitle", "subrip", "eng", False), ("attachment", "ttf", None, False)],
+           f"tracks: {f['tracks']}")
+    sound = f["tracks"][1]
+    expect((sound["channels"], sound["samples_per_second"], sound["title"]) == (2, 44100, "T\u00f6ne"), f"sound: {sound}")
+    expect((f["chapters"], f["attachments"], f["pixel_aspect"], f["interlaced"], f["varying_rate"]) == (2, 1, "4/3", False, False), f"{f}")
+    expect((f["matrix"], f["primaries"], f["transfer"], f["assumed"]) == ("bt2020nc", "bt2020", "smpte2084", []), f"tags: {f}")
+    pts = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries", "packet=pts", "-read_intervals", "%+#1", "-of", "csv=p=0",
+                          "all.mkv"], capture_output=True, text=True, check=True).stdout.strip().strip(",")
+    expect(f["first_pts"] == int(pts) and f["time_base"] == "1/1000", f"first pts: {f['first_pts']}, ffprobe {pts}")
+    light = {"display_min_luminance": 0.0001, "display_max_luminance": 1000, "red": [0.68, 0.32], "green": [0.265, 0.69], "blue": [0.15, 0.06],
+             "white": [0.3127, 0.329], "max_content_light": 1000, "max_frame_average_light": 400}
+    expect(f["hdr"] == light, f"light: {f['hdr']}")
+    text = run("info", "all.mkv")[1]
+    expect("kind audio, codec aac, language deu, title T\u00f6ne, channels 2" in text and "max content light 1000" in text, f"as text: {text}")
+    expect(told(sample("carphone_pristine.mp4"))["assumed"] == ["matrix of BT.601", "limited range"], "what is assumed")
+    expect(told(sample("newtonscradle_vfr.gif"))["varying_rate"] and told(sample("rot90.mov"))["rotation"] == 90, "rate and rotation")
+    expect(told(sample("interlaced_paff_tt.264"))["interlaced"] is True and told(sample("carphone_pristine.mp4"))["hdr"] == {}, "rows of two moments")
+    expect([t["read"] for t in told(sample("nasa_two_video_streams.mp4"))["tracks"]] == [True] + 5 * [False], "the film of two that is read")
+    expect([t["kind"] for t in told("in.y4m")["tracks"]] == ["video"], "a y4m")
+
+
 def all_of_it(rows):
     del rows
     network(3)
     progress_says_frames()
     status_says_frames()
     a_preview_shows_a_moment()
+    info_tells_all()
 
 
 if __name__ == "__main__":
