@@ -156,7 +156,7 @@ typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG
 /** What a running job tells the progress callback, at most some ten times a second. */
 typedef struct tg_progress {
     /* "statistics", "run", "check" (tiles of an interrupted run are read back), "verify",
-     * "copy", "finish" or "calibrate"; static */
+     * "copy", "join" (packets become a film), "finish" or "calibrate"; static */
     const char *phase;
     double fraction;          /* of the phase, 0..1; < 0 while unknown */
     double seconds;           /* since the phase began */

@@ -37,8 +37,10 @@ tg_status tgi_job_film_check(const tg_job *job, tgi_err *err);
 const tgi_sink_layout *tgi_job_stored(const tg_job *job);
 /* Begin with nothing: no file of a frame may be there without -y, and none is the input. */
 tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err);
-/* Make the film out of the packets: before tgi_journal_finish. */
-tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
+/* Make the film out of the packets: before tgi_journal_finish. `tick` is told how far it is, packet by packet. */
+tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets,
+                            void (*tick)(void *user, double fraction), void *user,
+                            tgi_err *err);
 /* Frames whose tiles wait for the writer at most, where their rest passes by. */
 #define TGI_LUMA_FRAMES 3
 /* Frames of the film that is written, or of the film that is read where each becomes a plane; 0: none, or nobody knows. */

@@ -549,12 +549,19 @@ static tg_status finish_tick(void *user, double fraction, tgi_err *err)
     return stopped(err);
 }
 
+static void join_tick(void *user, double fraction)
+{
+    run *r = user;
+    report(r, "join", fraction, r->all.t_check);
+}
+
 /* The output's checksum for the receipt; an output that is a picture is made for it. */
 static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 {
     tgi_image_meta meta;
     tgi_mapping_meta(&r->all.job->map, r->all.job->info, &meta);
-    TGI_TRY(tgi_job_film_join(r->all.job, r->journal, err));
+    r->all.t_check = tgi_seconds();
+    TGI_TRY(tgi_job_film_join(r->all.job, r->journal, join_tick, r, err));
     TGI_TRY(tgi_picture_make(r->all.job->set.writer, r->all.job->plan.layout, &meta, r->journal,
                              err));
     return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,

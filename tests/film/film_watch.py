@@ -57,6 +57,19 @@ def progress_says_frames():
     expect(not any("%" in x or "tiles" in x for x in lines), f"a pipe: nobody knows how many frames: {lines}")
 
 
+def joining_is_a_phase():
+    """Of the log, of its picture, and of progress."""
+    code, text, err = run("run", *SAME, sample("carphone_pristine.mp4"), "-o", "join.mkv", "-y", "--json", "--log", "join.csv", "--codec", "ffv1")
+    joins = [e for e in events_of(text, "progress") if e["phase"] == "join"]
+    expect(code == 0 and joins and all(0 <= e["fraction"] <= 1 for e in joins), f"progress: {code}: {err}: {joins}")
+    with open("join.csv", encoding="ascii") as f:
+        phases = [line.split(",")[1] for line in f][1:]
+    expect("join" in phases and phases.index("run") < phases.index("join") < phases.index("finish"), f"phases of the log: {sorted(set(phases))}")
+    code, _, err = run("plot", "join.csv", "-o", "join.svg")
+    with open("join.svg", encoding="utf-8") as f:
+        expect(code == 0 and "join: " in f.read(), f"plot: {code}: {err}")
+
+
 def status_says_frames():
     code, _, err = run("run", *SAME, sample("carphone_pristine.mp4"), "-o", "killed.mkv", "--codec", "ffv1", "-q", "--on", "each",
                        TEGULA_FAIL_IO="120:kill", TEGULA_SYNC_TILES="1")
@@ -159,6 +172,7 @@ def all_of_it(rows):
     network(3)
     progress_says_frames()
     status_says_frames()
+    joining_is_a_phase()
     a_preview_shows_a_moment()
     info_tells_all()
 
