@@ -63,6 +63,12 @@ static void print_event(const char *output, const tg_output_status *s)
     cli_json_real(stdout, "seconds_left", known(s->seconds_left));
     cli_json_real(stdout, "tiles_per_second",
                   s->tiles_per_second > 0 ? s->tiles_per_second : (double)NAN);
+    if (s->frames_in_all) {
+        cli_json_int(stdout, "frames", s->frames);
+        cli_json_int(stdout, "frames_in_all", s->frames_in_all);
+        cli_json_real(stdout, "frames_per_second",
+                      s->frames_per_second > 0 ? s->frames_per_second : (double)NAN);
+    }
     fputs("}\n", stdout);
 }
 
@@ -97,7 +103,9 @@ static void put_time(const tg_output_status *s)
     if (s->seconds < 0)
         return;
     printf("  time     %s", cli_seconds(s->seconds, t));
-    if (s->tiles_per_second > 0)
+    if (s->frames_per_second > 0)
+        printf(", %.3g fps", s->frames_per_second);
+    else if (s->tiles_per_second > 0)
         printf(", %.3g tiles/s", s->tiles_per_second);
     if (s->seconds_left >= 0)
         printf(", about %s left", cli_seconds(s->seconds_left, t));
@@ -126,8 +134,11 @@ static void print_text(const char *output, const tg_output_status *s)
     put_name("input", s->input);
     put_name("model", s->model);
     put_stage(s);
-    printf("  tiles    %" PRId64, s->tiles);
-    if (s->tiles_in_all)
+    if (s->frames_in_all)
+        printf("  frames   %" PRId64 " of %" PRId64, s->frames, s->frames_in_all);
+    else
+        printf("  tiles    %" PRId64, s->tiles);
+    if (s->tiles_in_all && !s->frames_in_all)
         printf(" of %" PRId64, s->tiles_in_all);
     if (s->fraction >= 0)
         printf("; %.1f %% of the work", 100 * s->fraction);

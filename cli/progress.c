@@ -9,6 +9,7 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -54,30 +55,27 @@ static void field(char *line, size_t room, const char *text)
     memcpy(line + n + (n ? 2 : 0), text, strlen(text) + 1);
 }
 
-/* "run 43 %, 1 min 23 s left, stage 2 of 5, memory 412.0 of 1.0 GiB, 128 of 300 strips, 2.1/s". */
-static void compose(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room)
+/* ", 128 of 300 frames, 24.1 fps"; of a film through a pipe nobody knows how many there will be. */
+static void compose_frames(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room)
 {
-    char text[96], a[CLI_TEXT], b[CLI_TEXT];
-    double percent = p->fraction * 100.0;
-    percent = percent > 0.0 ? percent : 0.0;
-    /* 100 % is said when it is done, not when it rounds up. */
-    const int shown = percent >= 100.0 ? 100 : percent > 99.0 ? 99 : (int)percent;
-    line[0] = 0;
-    snprintf(text, sizeof text, "%.20s %d %%", p->phase, shown);
+    char text[96];
+    const int64_t made = p->frames_done - p->frames_resumed;
+    if (p->frames_total > 0)
+        snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " frames", p->frames_done,
+                 p->frames_total);
+    else
+        snprintf(text, sizeof text, "%" PRId64 " frame%s", p->frames_done,
+                 p->frames_done == 1 ? "" : "s");
     field(line, room, text);
-    if (p->eta_seconds >= 0.0 && shown < 100) {
-        snprintf(text, sizeof text, "%s left", cli_seconds(p->eta_seconds, a));
-        field(line, room, text);
-    }
-    if (p->stages > 0) {
-        snprintf(text, sizeof text, "stage %" PRId64 " of %" PRId64, p->stage, p->stages);
-        field(line, room, text);
-    }
-    if (p->memory_bytes && p->budget_bytes) {
-        snprintf(text, sizeof text, "memory %s of %s", cli_size(p->memory_bytes, a),
-                 cli_size(p->budget_bytes, b));
-        field(line, room, text);
-    }
+    if (made <= 0 || p->seconds < 1.0 || strcmp(p->phase, "run") != 0)
+        return;
+    snprintf(text, sizeof text, "%.1f fps", (double)made / p->seconds);
+    field(line, room, text);
+}
+
+static void compose_tiles(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room)
+{
+    char text[96];
     if (p->tiles_total > 0) {
         snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " tiles", p->tiles_done,
                  p->tiles_total);
@@ -91,6 +89,41 @@ static void compose(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room
     }
 }
 
+/* "run 43 %, 1 min 23 s left, stage 2 of 5, memory 412.0 of 1.0 GiB, 128 of 300 tiles, 2.1/s"; of a film frames come
+ * before the memory, in place of tiles. */
+static void compose(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room)
+{
+    char text[96], a[CLI_TEXT], b[CLI_TEXT];
+    double percent = p->fraction * 100.0;
+    percent = percent > 0.0 ? percent : 0.0;
+    /* 100 % is said when it is done, not when it rounds up. */
+    const int shown = percent >= 100.0 ? 100 : percent > 99.0 ? 99 : (int)percent;
+    line[0] = 0;
+    if (p->fraction < 0)
+        snprintf(text, sizeof text, "%.20s", p->phase);
+    else
+        snprintf(text, sizeof text, "%.20s %d %%", p->phase, shown);
+    field(line, room, text);
+    if (p->eta_seconds >= 0.0 && shown < 100) {
+        snprintf(text, sizeof text, "%s left", cli_seconds(p->eta_seconds, a));
+        field(line, room, text);
+    }
+    if (p->stages > 0) {
+        snprintf(text, sizeof text, "stage %" PRId64 " of %" PRId64, p->stage, p->stages);
+        field(line, room, text);
+    }
+    const bool is_film = p->frames_total > 0 || p->frames_done > 0;
+    if (is_film)
+        compose_frames(p, line, room);
+    if (p->memory_bytes && p->budget_bytes) {
+        snprintf(text, sizeof text, "memory %s of %s", cli_size(p->memory_bytes, a),
+                 cli_size(p->budget_bytes, b));
+        field(line, room, text);
+    }
+    if (!is_film)
+        compose_tiles(p, line, room);
+}
+
 /* Once, as soon as it is known. */
 static void say_resumed(cli *c, const tg_progress *p)
 {
@@ -101,9 +134,12 @@ static void say_resumed(cli *c, const tg_progress *p)
     cli_progress_clear(c);
     if (p->stage_resumed > 0)
         fprintf(stderr, "continuing: in stage %s\n", cli_count(p->stage_resumed, done));
+    const bool is_film = p->frames_total > 0;
     if (p->tiles_resumed > 0)
-        fprintf(stderr, "continuing: %s of %s tiles done\n", cli_count(p->tiles_resumed, done),
-                cli_count(p->tiles_total, all));
+        fprintf(stderr, "continuing: %s of %s %s done\n",
+                cli_count(is_film ? p->frames_resumed : p->tiles_resumed, done),
+                cli_count(is_film ? p->frames_total : p->tiles_total, all),
+                is_film ? "frames" : "tiles");
 }
 
 static void draw(cli *c, const tg_progress *p)
@@ -126,7 +162,7 @@ static void event(const tg_progress *p)
 {
     fputs("{\"event\":\"progress\"", stdout);
     cli_json_text(stdout, "phase", p->phase);
-    cli_json_real(stdout, "fraction", p->fraction);
+    cli_json_real(stdout, "fraction", p->fraction < 0 ? (double)NAN : p->fraction);
     cli_json_real(stdout, "seconds", p->seconds);
     cli_json_key(stdout, "eta_seconds");
     if (p->eta_seconds >= 0.0)
@@ -139,6 +175,11 @@ static void event(const tg_progress *p)
     cli_json_int(stdout, "tiles_done", p->tiles_done);
     cli_json_int(stdout, "tiles_total", p->tiles_total);
     cli_json_int(stdout, "tiles_resumed", p->tiles_resumed);
+    if (p->frames_total > 0 || p->frames_done > 0) {
+        cli_json_int(stdout, "frames_done", p->frames_done);
+        cli_json_int(stdout, "frames_total", p->frames_total);
+        cli_json_int(stdout, "frames_resumed", p->frames_resumed);
+    }
     if (p->stages > 0) {
         cli_json_int(stdout, "stage", p->stage);
         cli_json_int(stdout, "stages", p->stages);

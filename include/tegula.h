@@ -156,9 +156,9 @@ typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG
 /** What a running job tells the progress callback, at most some ten times a second. */
 typedef struct tg_progress {
     /* "statistics", "run", "check" (tiles of an interrupted run are read back), "verify",
-     * "copy", "finish" or "calibrate"; static */
+     * "copy", "join" (packets become a film), "finish" or "calibrate"; static */
     const char *phase;
-    double fraction;          /* of the phase, 0..1 */
+    double fraction;          /* of the phase, 0..1; < 0 while unknown */
     double seconds;           /* since the phase began */
     double eta_seconds;       /* time left in the phase; < 0 while unknown */
     uint64_t memory_bytes;    /* measured now (RssAnon + RssShmem + VmSwap + VmPTE) */
@@ -168,6 +168,9 @@ typedef struct tg_progress {
     int64_t tiles_resumed; /* of those done: found in the journal, from earlier runs */
     int64_t stage, stages; /* of a run in stages: the one that is computed, from 1; else 0 */
     int64_t stage_resumed; /* the stage where an earlier run was stopped; 0: none */
+    /* Of a film, read or written: the same as of tiles. 0 in all: none; 0 of total alone: it comes
+     * through a pipe, and nobody knows how many. */
+    int64_t frames_done, frames_total, frames_resumed;
 } tg_progress;
 
 /** Callbacks of a context (RULES, Callbacks). Zero means default in every field; `size` is
@@ -512,6 +515,9 @@ typedef struct tg_output_status {
     double seconds;          /* that the run which works on it took so far; negative: unknown */
     double seconds_left;     /* at its speed so far; negative: unknown */
     double tiles_per_second; /* of that run; 0: unknown */
+    /* Of a film: frames whose packets are safe on the disk. 0 in all: it is none. */
+    int64_t frames, frames_in_all;
+    double frames_per_second; /* of that run; 0: unknown */
 } tg_output_status;
 
 /**

@@ -63,6 +63,10 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
  * is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
+/* Track i of the film's file. 0: there is none. */
+int tgi_film_source_track(const tgi_source *s, int i, tgi_av_track *out);
+/* What the film does not say and is assumed, in words with ", " between them; "" nothing. */
+const char *tgi_film_source_assumed(const tgi_source *s);
 /* From now on its pixels are luma alone, and the rest of each frame is kept for `put`; before anything is read.
  * `ahead`: so many frames are read before one is put, at most; more are decoded again. TG_E_UNSUPPORTED: it has none. */
 tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err);

@@ -28,6 +28,7 @@
 #define ENDS_EARLY 200000 /* microseconds that a header may be wrong by */
 #define KEEP 2            /* frames: one that is read, one that is read ahead */
 #define NO_FRAME INT64_MIN
+#define MISSING (-1)                     /* of a kept frame's `bad`: it was not decoded */
 #define THREAD_BYTES ((size_t)128 << 10) /* that the thread ahead touches of its stack */
 
 typedef struct film {
@@ -42,6 +43,8 @@ typedef struct film {
     tgi_image_info info;
     tgi_held held;
     int stream;           /* it comes through a pipe */
+    int keep_bad;         /* what a decoder made up is taken */
+    int64_t of_cut;       /* frames that are there, where its header declares more */
     int64_t empty;        /* frames that an AVI counts and that have no picture */
     char axes[16];        /* as somebody says they are; "": nobody does */
     pthread_mutex_t lock; /* of all that decodes */
@@ -104,11 +107,15 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
 /* ---- Open -------------------------------------------------------------------------------- */
 
 /* What the film lacks, or shows not, which is read all the same; "" nothing. */
-static void tell_losses(const tgi_av_info *a, char *to, size_t cap)
+static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t cap)
 {
     const int64_t frame = a->rate.num ? 1000000 * a->rate.den / a->rate.num : 0;
     to[0] = 0;
-    if (a->lost)
+    if (there)
+        snprintf(to, cap,
+                 "%lld of the %lld frames that its header declares are there: it is cut",
+                 (long long)there, (long long)a->declared_frames);
+    else if (a->lost)
         snprintf(to, cap, "%lld packets are damaged, and their frames missing",
                  (long long)a->lost);
     else if (a->hidden)
@@ -146,8 +153,8 @@ static tg_status fill_info(film *f, tgi_err *err)
     i->meta.alpha = f->pixels.form.has_alpha ? 2 : 0;
     if (a->rate.num)
         i->meta.time_increment = (double)a->rate.den / (double)a->rate.num;
-    char losses[96];
-    tell_losses(a, losses, sizeof losses);
+    char losses[128];
+    tell_losses(a, f->of_cut, losses, sizeof losses);
     char held[80] = "";
     if (f->empty)
         snprintf(held, sizeof held, "; %lld of its frames hold the one before by empty chunks",
@@ -184,7 +191,7 @@ static int is_all_of_an_avi(const film *f)
     return whole;
 }
 
-static tg_status check_declared(film *f, tgi_err *err)
+static tg_status check_declared(film *f, int allowed, tgi_err *err)
 {
     const tgi_av_info *a = f->ops->info(f->film);
     if (a->declared_frames <= a->frames + a->hidden)
@@ -192,8 +199,13 @@ static tg_status check_declared(film *f, tgi_err *err)
     f->empty = is_all_of_an_avi(f) ? a->declared_frames - a->frames - a->hidden : 0;
     if (f->empty)
         return TG_OK;
+    if (allowed) {
+        f->of_cut = a->frames;
+        return TG_OK;
+    }
     return tgi_fail(err, TG_E_FORMAT,
-                    "the film's header declares %lld frames, %lld are there: it is cut",
+                    "the film's header declares %lld frames, %lld are there: it is cut; "
+                    "--allow-truncated takes those",
                     (long long)a->declared_frames, (long long)a->frames);
 }
 
@@ -251,7 +263,9 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
                              .most_pixels =
                                  tgi_max(MANY_PIXELS, (int64_t)(f->budget / LEAST_BYTES)),
                              .most_bytes = f->budget,
-                             .cancelled = o->cancelled};
+                             .cancelled = o->cancelled,
+                             .steady = o->keep_bad,
+                             .truncated = o->truncated};
     if (o->stream && (o->cut.frames || o->cut.start || o->cut.end))
         return tgi_fail(err, TG_E_ARG,
                         "a pipe is read as a whole: no --frames, --start or --end");
@@ -268,7 +282,7 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
         return tgi_fail(err, TG_E_NOT_FOUND, "no such file");
     f->info.file_bytes = (uint64_t)f->held.was.size;
     TGI_TRY(f->ops->open(path, &how, &f->film, err));
-    TGI_TRY(check_declared(f, err));
+    TGI_TRY(check_declared(f, o->truncated, err));
     TGI_TRY(cut(f, &o->cut, err));
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
     size_frames(f);
@@ -288,6 +302,7 @@ static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source 
     *f = (film){.base.ops = &tgi_film_source_ops,
                 .on_bad = o->on_bad,
                 .on_bad_arg = o->on_bad_arg,
+                .keep_bad = o->keep_bad,
                 .budget = o->budget          ? o->budget
                           : o->decode_budget ? o->decode_budget
                                              : DEFAULT_BUDGET};
@@ -305,31 +320,63 @@ static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source 
 
 /* ---- Read -------------------------------------------------------------------------------- */
 
-/* Parts of it were made up: zeros where somebody takes that, else an error. */
-static tg_status concealed(film *f, int64_t k, char *pixels, tgi_err *err)
+/* A frame that is damaged, or did not come: somebody takes that, or it is an error. What became of it stands in front
+ * (bad_tiles.h): "concealed: ...", "concealed, kept: ...", "missing: ...". */
+static tg_status note_bad(film *f, int64_t k, const char *reason, tgi_err *err)
 {
-    const tgi_bad_region r = {.plane = k,
-                              .sample = -1,
-                              .y1 = f->info.height,
-                              .x1 = f->info.width,
-                              .reason = "parts of the frame are damaged"};
-    if (!f->on_bad)
-        return tgi_fail(err, TG_E_FORMAT, "frame %lld: parts of it are damaged",
-                        (long long)(f->first + k));
-    TGI_TRY(f->on_bad(f->on_bad_arg, &r, err));
+    const tgi_bad_region r = {
+        .plane = k, .sample = -1, .y1 = f->info.height, .x1 = f->info.width, .reason = reason};
+    return f->on_bad(f->on_bad_arg, &r, err);
+}
+
+static void fill_frame(film *f, char *pixels)
+{
     memset(pixels, 0, f->frame_bytes);
     if (f->luma)
         tgi_film_bypass_nothing(&f->stored, pixels + f->frame_bytes);
+}
+
+static tg_status note_concealed(film *f, int64_t k, int how, tgi_err *err)
+{
+    static const char *const reason[2][2] = {
+        {"concealed: parts of the frame are damaged",
+         "concealed, kept: parts of the frame are damaged, its decoder made them up"},
+        {"refused packet: the frame, or one that it is made of, is damaged",
+         "refused packet, kept: the frame, or one that it is made of, is damaged, its decoder "
+         "made it up"}};
+    if (!f->on_bad)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "frame %lld: parts of it are damaged; --on-bad-tile keep goes on with "
+                        "what its decoder made up, and lists such frames",
+                        (long long)(f->first + k));
+    return note_bad(f, k, reason[!(how & TGI_AV_MADE_UP)][f->keep_bad != 0], err);
+}
+
+/* Frame k, which is asked for the first time and is not whole. */
+static tg_status tell_bad(film *f, int64_t k, tgi_kept_frame *of, tgi_err *err)
+{
+    const int how = of->bad;
+    TGI_TRY(how == MISSING ? note_bad(f, k, "missing: the frame cannot be decoded", err)
+                           : note_concealed(f, k, how, err));
+    if (how == MISSING || !f->keep_bad)
+        fill_frame(f, of->bytes);
     return TG_OK;
 }
 
 static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err)
 {
     tgi_av_frame got;
-    TGI_TRY(f->ops->frame(f->film, f->first + k, &got, err));
+    const tg_status st = f->ops->frame(f->film, f->first + k, &got, err);
     f->decoded += f->frame_bytes;
+    if (st == TG_E_FORMAT &&
+        f->on_bad) { /* the decoder has no such frame, and somebody takes that */
+        *err = (tgi_err){0};
+        to->bad = MISSING;
+        return TG_OK;
+    }
+    TGI_TRY(st);
     to->bad = got.concealed;
-    if (got.concealed)
+    if (got.concealed && !f->keep_bad)
         return TG_OK;
     if (f->luma)
         tgi_film_bypass_take(&f->stored, &got, to->bytes + f->frame_bytes);
@@ -403,7 +450,7 @@ static tg_status get_asked(film *f, int64_t k, tgi_kept_frame **out, tgi_err *er
     *out = tgi_film_kept_hold(&f->kept, f->first + k);
     tg_status st = TG_OK;
     if ((*out)->bad)
-        st = concealed(f, k, (*out)->bytes, err);
+        st = tell_bad(f, k, *out, err);
     if (st == TG_OK)
         (*out)->bad = 0;
     else
@@ -554,6 +601,17 @@ int64_t tgi_film_source_time(const tgi_source *s, int64_t k)
 size_t tgi_film_source_index_bytes(const tgi_source *s)
 {
     return film_of(s) ? film_of(s)->said.index_bytes : 0;
+}
+
+int tgi_film_source_track(const tgi_source *s, int i, tgi_av_track *out)
+{
+    const film *f = film_of(s);
+    return f && f->ops->track(f->film, i, out);
+}
+
+const char *tgi_film_source_assumed(const tgi_source *s)
+{
+    return film_of(s) ? film_of(s)->pixels.assumed : "";
 }
 
 int64_t tgi_film_source_first(const tgi_source *s)

@@ -153,6 +153,8 @@ typedef struct tgi_open_opts {
      * a whole file at once end in any case.) */
     tgi_bad_region_fn *on_bad;
     void *on_bad_arg;
+    int keep_bad;  /* 1: of a film: then what its decoder made up is taken, in place of zeros */
+    int truncated; /* 1: of a film: one that ends before its header says so is read */
     /* Gets bits of tgi_surplus while pixels are read. Or NULL. */
     atomic_int *surplus;
 } tgi_open_opts;

@@ -503,6 +503,18 @@ static const tgi_av_info *info_of(const tgi_av_film *f)
     return &f->info;
 }
 
+/* Its frames are all that it has. */
+static int track(const tgi_av_film *f, int i, tgi_av_track *out)
+{
+    if (i != 0)
+        return 0;
+    *out = (tgi_av_track){.kind = "video",
+                          .codec = "rawvideo",
+                          .width = info_of(f)->width,
+                          .height = info_of(f)->height};
+    return 1;
+}
+
 static int64_t time_of(const tgi_av_film *f, int64_t k)
 {
     return f->info.has_times ? k : TGI_AV_NO_TIME;
@@ -711,6 +723,7 @@ const tgi_av_ops tgi_y4m_ops = {.abi = TGI_AV_ABI,
                                 .version = version,
                                 .open = open_film,
                                 .info = info_of,
+                                .track = track,
                                 .time = time_of,
                                 .frame = frame,
                                 .refused = refused,

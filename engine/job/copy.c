@@ -151,6 +151,8 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
         .budget = c->budget,
         .spare = c->spare,
         .cancelled = tgi_cancel_signal,
+        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
+        .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
         .surplus = &c->surplus};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
@@ -169,7 +171,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     if (c->output[strlen(c->output) - 1] == '/')
         return tgi_fail(err, TG_E_ARG, "%s: copy writes one file: -o %sOUT.tif", c->output,
                         c->output);
-    if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 1) {
+    if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) > 0) {
         TGI_TRY(tgi_bad_tiles_new(c->output, &c->bad, err));
         o.on_bad = tgi_bad_tiles_note;
         o.on_bad_arg = c->bad;
@@ -319,12 +321,13 @@ const char *tgi_copy_row_of(const tgi_copying *c, int64_t s, int64_t r, int64_t 
 
 tg_status tgi_copy_list_bad(tgi_copying *c, tgi_err *err)
 {
-    return c->bad ? tgi_bad_tiles_write(c->bad, c->input, err) : TG_OK;
+    return c->bad ? tgi_bad_tiles_write(c->bad, c->input, c->source, err) : TG_OK;
 }
 
 tg_status tgi_copy_verdict(const tgi_copying *c, tgi_err *err)
 {
-    return tgi_bad_tiles_verdict(tgi_bad_tiles_count(c->bad), c->input, c->output, err);
+    return tgi_bad_tiles_verdict(tgi_bad_tiles_count(c->bad), c->input, c->source, c->output,
+                                 err);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */

@@ -257,7 +257,7 @@ static tg_status attempt(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *
     int settled;
     TGI_TRY(begin(c, l, j, err));
     return tgi_journal_state(j) == TGI_JOURNAL_FINISHED
-               ? tgi_settle(j, c->bad, c->input, c->output, &settled, err)
+               ? tgi_settle(j, c->bad, c->input, c->source, c->output, &settled, err)
                : fill_tiff(c, l, j, err);
 }
 

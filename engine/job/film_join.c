@@ -18,6 +18,8 @@ typedef struct joining {
     void *room;
     size_t room_bytes;
     int delay;
+    void (*tick)(void *user, double fraction);
+    void *tick_user;
 } joining;
 
 static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
@@ -25,6 +27,8 @@ static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
     const joining *w = user;
     if (w->spool)
         return tgi_film_spooled_packet(w->spool, i, w->room, w->room_bytes, out, err);
+    if (w->tick)
+        w->tick(w->tick_user, (double)i / (double)w->job->film->out.frames);
     return tgi_film_packet(w->packets, i, w->room, w->room_bytes, out, err);
 }
 
@@ -213,9 +217,10 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
     return st;
 }
 
-tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err)
+tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets,
+                            void (*tick)(void *user, double fraction), void *user, tgi_err *err)
 {
-    joining w = {.job = job, .packets = packets};
+    joining w = {.job = job, .packets = packets, .tick = tick, .tick_user = user};
     return job->film ? tgi_journal_make(packets, make, &w, err) : TG_OK;
 }
 

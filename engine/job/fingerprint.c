@@ -208,6 +208,13 @@ static void add_scope(tgi_lines *t, const tg_job *job)
         tgi_lines_add(t, "norm_scope", "tile");
 }
 
+const char *tgi_on_bad_word(const tg_job *job)
+{
+    if (!job->bad)
+        return "stop";
+    return tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 2 ? "keep" : "fill";
+}
+
 static void add_output(tgi_lines *t, const tg_job *job)
 {
     char codec[64], plan[TGI_DECIDED_TEXT];
@@ -223,7 +230,7 @@ static void add_output(tgi_lines *t, const tg_job *job)
                       (long long)job->film->out.coding.rate.den, job->film->out.ops->version());
     if (job->set.writer)
         tgi_lines_add(t, "format", "%s", job->set.writer->name);
-    tgi_lines_add(t, "on_bad_tile", "%s", job->bad ? "fill" : "stop");
+    tgi_lines_add(t, "on_bad_tile", "%s", tgi_on_bad_word(job));
     tgi_lines_add(t, "codec", "%s", tgi_tile_codec_text(job->plan.layout, codec, sizeof codec));
     tgi_lines_add(t, "plan", "%s", tgi_decided_text(&decided, plan, sizeof plan));
 }
@@ -292,7 +299,7 @@ tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
     tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
     add_statistics(t, tgi_opts_str(job->opts, TGI_OPT_STATS));
-    tgi_lines_add(t, "on_bad_tile", "%s", job->bad ? "fill" : "stop");
+    tgi_lines_add(t, "on_bad_tile", "%s", tgi_on_bad_word(job));
     tgi_lines_add(t, "compress", "%s", compress ? compress : "");
     tgi_lines_add(t, "format", "%s", format ? format : "");
     return TG_OK;

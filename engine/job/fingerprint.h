@@ -10,6 +10,8 @@
 
 /* Text for the job as planned (input identity, model, kernels, settings, plan). tgi_free. */
 tg_status tgi_fingerprint_make(const tg_job *job, char **text, tgi_err *err);
+/* What --on-bad-tile says: "stop", "fill", "keep". */
+const char *tgi_on_bad_word(const tg_job *job);
 /* The lines of a job whose outputs are arrays, or images in a folder: what their bytes depend
  * on, so that of equal lines come equal files. */
 tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err);

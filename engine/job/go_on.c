@@ -86,17 +86,17 @@ tg_status tgi_go_on(tgi_journal *j, const tgi_sink_layout *layout, tgi_bad_tiles
     return tgi_journal_resume(j, layout, err);
 }
 
-tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input, const char *output,
-                     int *settled, tgi_err *err)
+tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input,
+                     const tgi_source *of, const char *output, int *settled, tgi_err *err)
 {
     const tgi_bad_state was = *tgi_journal_bad(j);
     *settled = 0;
     if (was.regions && !tgi_bad_tiles_settled(bad)) { /* tgi_may_go_on: there is `bad` */
         TGI_TRY(tgi_bad_tiles_begin(bad, &was, err));
-        TGI_TRY(tgi_bad_tiles_write(bad, input, err));
+        TGI_TRY(tgi_bad_tiles_write(bad, input, of, err));
     }
     tgi_journal_watch_bad(j, bad);
     TGI_TRY(tgi_journal_clear_finished(j, err));
     *settled = 1;
-    return tgi_bad_tiles_verdict(was.regions, input, output, err);
+    return tgi_bad_tiles_verdict(was.regions, input, of, output, err);
 }

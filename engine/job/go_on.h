@@ -26,7 +26,7 @@ tg_status tgi_go_on(tgi_journal *j, const tgi_sink_layout *layout, tgi_bad_tiles
 /* In state FINISHED: what is left besides the output is settled, the list written (it may be as
  * an earlier stop left it), and what could not be decoded is answered as it would have been.
  * *settled: nothing is left. */
-tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input, const char *output,
-                     int *settled, tgi_err *err);
+tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input,
+                     const tgi_source *of, const char *output, int *settled, tgi_err *err);
 
 #endif

@@ -315,6 +315,27 @@ const tgi_sink_layout *tgi_job_stored(const tg_job *job)
     return job->film ? job->film->packets : job->plan.layout;
 }
 
+static int64_t all_frames(const tg_job *job)
+{
+    const tgi_mapping *m = &job->map;
+    if (job->film)
+        return job->film->out.frames;
+    return tgi_film_source_info(job->source) && m->spatial == 2
+               ? m->n_items / (m->loops_samples ? m->loop[m->n_loop - 1].size : 1)
+               : 0;
+}
+
+int64_t tgi_job_frames(const tg_job *job)
+{
+    return tgi_film_source_is_stream(job->source) ? 0 : all_frames(job);
+}
+
+int64_t tgi_job_frames_of(const tg_job *job, int64_t tiles)
+{
+    const int64_t all = all_frames(job), n = job->plan.layout ? job->plan.layout->n_tiles : 0;
+    return all > 0 && n > 0 ? (int64_t)((double)tiles / ((double)n / (double)all)) : 0;
+}
+
 size_t tgi_job_film_bytes(const tg_job *job)
 {
     return job->film ? tgi_sat_add(job->film->out.bytes, tgi_film_tiles_bytes(&job->film->out))

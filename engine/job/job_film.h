@@ -37,13 +37,19 @@ tg_status tgi_job_film_check(const tg_job *job, tgi_err *err);
 const tgi_sink_layout *tgi_job_stored(const tg_job *job);
 /* Begin with nothing: no file of a frame may be there without -y, and none is the input. */
 tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err);
-/* Make the film out of the packets: before tgi_journal_finish. */
-tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets, tgi_err *err);
+/* Make the film out of the packets: before tgi_journal_finish. `tick` is told how far it is, packet by packet. */
+tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets,
+                            void (*tick)(void *user, double fraction), void *user,
+                            tgi_err *err);
 /* The same of a spool, when all frames came: complete in *to, without its name. */
 tg_status tgi_job_film_join_spool(tg_job *job, tgi_film_spool *packets, tgi_part *to,
                                   tgi_err *err);
 /* Frames whose tiles wait for the writer at most, where their rest passes by. */
 #define TGI_LUMA_FRAMES 3
+/* Frames of the film that is written, or of the film that is read where each becomes a plane; 0: none, or nobody knows. */
+int64_t tgi_job_frames(const tg_job *job);
+/* How many of them so many tiles are, of those that the plan counts. */
+int64_t tgi_job_frames_of(const tg_job *job, int64_t tiles);
 /* Memory that encoding takes; joining takes less, and comes when the encoders are gone. */
 size_t tgi_job_film_bytes(const tg_job *job);
 

@@ -171,6 +171,8 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .cancelled = tgi_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad,
+        .keep_bad = tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 2,
+        .truncated = tgi_opts_flag(job->opts, TGI_OPT_ALLOW_TRUNCATED),
         .surplus = &job->surplus};
     const tg_status st =
         tgi_decode_refused(tgi_source_open(job->set.input, &opts, out, err), err);
@@ -188,7 +190,7 @@ static tg_status expect_planes(tg_job *job, tgi_source *source, tgi_err *err)
 
 static tg_status open_source(tg_job *job, tgi_err *err)
 {
-    if (tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 1)
+    if (tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) > 0)
         TGI_TRY(tgi_bad_tiles_new(job->set.output ? job->set.output : "", &job->bad, err));
     const size_t before = tgi_mem_held();
     TGI_TRY(open_reader(job, &job->source, err));

@@ -3,6 +3,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/job/device_kinds.h"
+#include "engine/job/fingerprint.h"
 #include "engine/job/methods.h"
 #include "engine/job/stats_file.h"
 #include "engine/out/fingerprint_text.h"
@@ -85,7 +86,7 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     tgi_jw_int(&w, "tiles", res->tiles);
     tgi_jw_int(&w, "tiles_resumed", res->tiles_resumed);
     tgi_jw_int(&w, "tiles_begun", res->tiles_begun);
-    tgi_jw_str(&w, "on_bad_tile", job->bad ? "fill" : "stop");
+    tgi_jw_str(&w, "on_bad_tile", tgi_on_bad_word(job));
     tgi_jw_int(&w, "bad_regions", res->bad_regions);
     tgi_jw_int(&w, "nonfinite", res->nonfinite);
     tgi_jw_begin(&w, "warnings", '[');

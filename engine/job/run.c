@@ -327,7 +327,7 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
         tgi_job_learn_end(job, o.res.seconds);
     if (o.finished && out)
         *out = o.res;
-    return st == TG_OK
-               ? tgi_bad_tiles_verdict(o.res.bad_regions, job->set.input, job->set.output, err)
-               : st;
+    return st == TG_OK ? tgi_bad_tiles_verdict(o.res.bad_regions, job->set.input, job->source,
+                                               job->set.output, err)
+                       : st;
 }

@@ -257,7 +257,7 @@ static tg_status complete_all(tg_job *job, tg_run_result *res, tgi_err *err)
     warn(job, res);
     if (!in_memory(job)) {
         if (job->bad)
-            TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
+            TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, job->source, err));
         TGI_TRY(give_names(job, err));
     }
     res->bad_regions = tgi_bad_tiles_count(job->bad);

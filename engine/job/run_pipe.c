@@ -44,14 +44,16 @@ static void report(run *r)
     const double spent = tgi_seconds() - r->all.t_phase;
     const double share = all ? (double)done / (double)all : 0;
     const tg_progress p = {.phase = "run",
-                           .fraction = share,
+                           .fraction = endless ? -1 : share,
                            .seconds = spent,
                            .eta_seconds = share > 0.01 ? spent / share * (1 - share) : -1,
                            .memory_bytes = tgi_tracker_current(r->all.tracker),
                            .predicted_bytes = r->all.predicted,
                            .budget_bytes = job->plan.budget,
                            .tiles_done = done,
-                           .tiles_total = all};
+                           .tiles_total = all,
+                           .frames_done = tgi_job_frames_of(job, done),
+                           .frames_total = tgi_job_frames(job)};
     tgi_tracker_update(r->all.tracker, "run", done);
     tgi_ctx_progress(job->ctx, &p);
 }

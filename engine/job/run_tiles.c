@@ -89,6 +89,10 @@ static void report(run *r, const char *phase, double fraction, double since)
                            .tiles_done = written - again,
                            .tiles_total = all,
                            .tiles_resumed = r->tiles_before - again,
+                           .frames_done = tgi_job_frames_of(r->all.job, written - again),
+                           .frames_total = tgi_job_frames(r->all.job),
+                           .frames_resumed =
+                               tgi_job_frames_of(r->all.job, r->tiles_before - again),
                            .stage = staged ? r->all.pass.stages.at + 1 : 0,
                            .stages = staged ? r->all.pass.stages.plan->n : 0,
                            .stage_resumed = r->all.pass.stages.state.resumed};
@@ -546,12 +550,19 @@ static tg_status finish_tick(void *user, double fraction, tgi_err *err)
     return stopped(err);
 }
 
+static void join_tick(void *user, double fraction)
+{
+    run *r = user;
+    report(r, "join", fraction, r->all.t_check);
+}
+
 /* The output's checksum for the receipt; an output that is a picture is made for it. */
 static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 {
     tgi_image_meta meta;
     tgi_mapping_meta(&r->all.job->map, r->all.job->info, &meta);
-    TGI_TRY(tgi_job_film_join(r->all.job, r->journal, err));
+    r->all.t_check = tgi_seconds();
+    TGI_TRY(tgi_job_film_join(r->all.job, r->journal, join_tick, r, err));
     TGI_TRY(tgi_picture_make(r->all.job->set.writer, r->all.job->plan.layout, &meta, r->journal,
                              err));
     return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,
@@ -592,7 +603,7 @@ static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_resu
     res->measured_peak_bytes = tgi_job_tracker_peak(all->tracker);
     TGI_TRY(tgi_receipt_write(job, res, all->pass.sets, r->fingerprint, &files, err));
     if (job->bad)
-        TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
+        TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, job->source, err));
     TGI_TRY(tgi_journal_seal(r->journal, err));
     res->measured_peak_bytes = tgi_job_tracker_close(job, &all->tracker); /* and the picture */
     TGI_TRY(tgi_journal_name(r->journal, err));
@@ -654,8 +665,8 @@ static tg_status begin(tgi_run *all, int *done, tgi_err *err)
     if (!r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_FINISHED) {
         *done = r->settled = 1;
         tgi_job_warn_of_no_picture(job);
-        return tgi_settle(r->journal, job->bad, job->set.input, job->set.output, &all->finished,
-                          err);
+        return tgi_settle(r->journal, job->bad, job->set.input, job->source, job->set.output,
+                          &all->finished, err);
     }
     all->goes_on = goes_on(r);
     tgi_mem_trim(); /* what others freed in this process is not the run's */

@@ -6,6 +6,7 @@
 #include "engine/base/mem.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
+#include "io/film_out.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -257,9 +258,29 @@ static int by_place(const void *a, const void *b)
     return 0;
 }
 
-static void put_region(tgi_jw *w, const region *r)
+/* The frame that a plane of a film is. Its reason begins with what became of it (film_source.c). */
+static void put_frame(tgi_jw *w, const region *r, const tgi_source *of)
+{
+    const tgi_av_info *film = tgi_film_source_info(of);
+    char what[sizeof r->reason];
+    if (!film)
+        return;
+    const int64_t time = tgi_film_source_time(of, r->plane);
+    snprintf(what, sizeof what, "%.*s", (int)strcspn(r->reason, ",:"), r->reason);
+    tgi_jw_int(w, "frame", tgi_film_source_first(of) + r->plane);
+    if (time != TGI_AV_NO_TIME && r->plane < film->frames) {
+        tgi_jw_int(w, "pts", time);
+        tgi_jw_num(w, "seconds",
+                   (double)time * (double)film->time_base.num / (double)film->time_base.den);
+    }
+    tgi_jw_str(w, "what", what);
+    tgi_jw_bool(w, "kept", r->reason[strcspn(r->reason, ",:")] == ',');
+}
+
+static void put_region(tgi_jw *w, const region *r, const tgi_source *of)
 {
     tgi_jw_begin(w, NULL, '{');
+    put_frame(w, r, of);
     tgi_jw_int(w, "plane", r->plane);
     if (r->sample >= 0)
         tgi_jw_int(w, "sample", r->sample);
@@ -283,7 +304,8 @@ static tg_status write_list(const tgi_bad_tiles *b, const char *text, tgi_err *e
     return st;
 }
 
-tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err)
+tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, const tgi_source *of,
+                              tgi_err *err)
 {
     char *text = NULL;
     tgi_jw w = {0};
@@ -296,7 +318,7 @@ tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err)
     tgi_jw_bool(&w, "more", b->beyond > 0); /* than are listed */
     tgi_jw_begin(&w, "regions", '[');
     for (int64_t i = 0; i < b->n; i++)
-        put_region(&w, &b->at[i]);
+        put_region(&w, &b->at[i], of);
     tgi_jw_end(&w, ']');
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, &text, err));
@@ -355,10 +377,28 @@ int tgi_bad_tiles_settled(const tgi_bad_tiles *b)
     return lstat(b->partial, &st) != 0 && lstat(b->list, &st) == 0;
 }
 
-tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err)
+static tg_status frames_verdict(int64_t n, const char *input, const char *output, tgi_err *err)
+{
+    const char *are = n == 1 ? "is" : "are";
+    if (strcmp(output, TGI_FILM_STDOUT) == 0)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: %" PRId64
+                        " of its frames %s damaged: what went to standard output "
+                        "is whole but for that",
+                        input, n, are);
+    return tgi_fail(err, TG_E_FORMAT,
+                    "%s: %" PRId64 " of its frames %s damaged: %s is there but for that, "
+                    "%s.errors.json lists them",
+                    input, n, are, output, output);
+}
+
+tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const tgi_source *of,
+                                const char *output, tgi_err *err)
 {
     if (n == 0)
         return TG_OK;
+    if (output && tgi_film_source_info(of))
+        return frames_verdict(n, input, output, err);
     if (!output) /* into memory: there is no list either */
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: %" PRId64 " region%s of it cannot be decoded and count as 0",

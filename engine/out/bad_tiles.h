@@ -38,8 +38,10 @@ tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_e
 tg_status tgi_bad_tiles_note(void *arg, const tgi_bad_region *r, tgi_err *err);
 int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b);
 void tgi_bad_tiles_state(tgi_bad_tiles *b, tgi_bad_state *out); /* any thread */
-/* Write OUT.errors.json when there are any, naming `input`. */
-tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err);
+/* Write OUT.errors.json when there are any, naming `input`; `of` is its source, or NULL. A film's frames are named by
+ * their own numbers, with their times. */
+tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, const tgi_source *of,
+                              tgi_err *err);
 /* The run is over: what is met from here on, by who only looks, is not written. */
 void tgi_bad_tiles_end(tgi_bad_tiles *b);
 /* OUT.errors.partial is of no use any more: the output is finished, or abandoned. */
@@ -57,6 +59,7 @@ int tgi_bad_tiles_left(const char *output);
 /* 1: the list is OUT.errors.json, and OUT.errors.partial is gone: the output had its name. */
 int tgi_bad_tiles_settled(const tgi_bad_tiles *b);
 /* What the run that filled n regions answers, its output in place. */
-tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err);
+tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const tgi_source *of,
+                                const char *output, tgi_err *err);
 
 #endif

@@ -225,11 +225,17 @@ TGI_OPT(IO, "io", NULL, "auto|map|read", "auto", TGI_SET_ " copy", RULE_CHOICE, 
         "auto|map|read", 1,
         "has no effect: inputs are always read, never mapped; accepted because older job files "
         "have it")
-TGI_OPT(
-    ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy preset", RULE_CHOICE,
-    0, 0, "stop|fill", 1,
-    "what to do with a strip or tile of the input that cannot be decoded; fill: it counts as "
-    "zeros, OUT.errors.json lists it, and the exit code of the finished output is 65")
+TGI_OPT(ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill|keep", "stop", "plan run copy preset",
+        RULE_CHOICE, 0, 0, "stop|fill|keep", 1,
+        "what to do with a strip or tile of the input, or a frame of a film, that cannot be "
+        "decoded; "
+        "fill: it counts as zeros, OUT.errors.json lists it, and the exit code of the finished "
+        "output is 65; keep: the same, but frames of a film are taken as their decoder made "
+        "them up")
+TGI_OPT(ALLOW_TRUNCATED, "allow-truncated", NULL, NULL, NULL, TGI_SET_ " copy", RULE_SWITCH, 0,
+        0, NULL, 1,
+        "take the frames that are there of a film that is cut, with a warning (default: exit "
+        "code 65 where there are fewer than its video stream declares)")
 TGI_OPT(
     SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
     "folder for temporary files of two kinds: an input whose large compressed blocks would be "
@@ -237,6 +243,9 @@ TGI_OPT(
     "between them may lie in it instead of in memory (default: none)")
 TGI_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
         "centre of the crop; y,x is fine (default: the densest place)")
+TGI_OPT(TIME, "time", NULL, "TIME", NULL, "preview", RULE_TEXT, 0, 0, NULL, 2,
+        "of a film: the frame that is shown then, counted from its first one on: 90.5, 1:30 or "
+        "00:01:30.04 (default: the middle one)")
 TGI_OPT(
     KIND, "kind", NULL, "images|text|vqa", NULL, "estimate", RULE_CHOICE, 0, 0,
     "images|text|vqa", 0,

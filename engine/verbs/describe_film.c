@@ -4,6 +4,7 @@
 #include "io/film_out.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static double seconds_of(int64_t ticks, tgi_av_ratio base)
 {
@@ -22,6 +23,7 @@ static void put_times(tgi_jw *w, const tgi_source *s, const tgi_av_info *i)
         const int64_t by = tgi_film_source_time(s, k) - tgi_film_source_time(s, k - 1);
         varying |= by < step - 1 || by > step + 1; /* a coarse clock rounds */
     }
+    tgi_jw_int(w, "first_pts", first);
     tgi_jw_num(w, "start_seconds", seconds_of(first, i->time_base));
     if (i->end != TGI_AV_NO_TIME)
         tgi_jw_num(w, "duration_seconds", seconds_of(i->end - first, i->time_base));
@@ -40,6 +42,84 @@ static void put_text(tgi_jw *w, const char *key, const char *text)
 {
     if (text[0])
         tgi_jw_str(w, key, text);
+}
+
+/* The words that a list has, with ", " between them. */
+static void put_list(tgi_jw *w, const char *key, const char *list)
+{
+    char word[64];
+    tgi_jw_begin(w, key, '[');
+    while (*list) {
+        const size_t n = strcspn(list, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, list);
+        tgi_jw_str(w, NULL, word);
+        list += n + strspn(list + n, ", ");
+    }
+    tgi_jw_end(w, ']');
+}
+
+static void put_point(tgi_jw *w, const char *key, const double at[2])
+{
+    tgi_jw_begin(w, key, '[');
+    tgi_jw_num(w, NULL, at[0]);
+    tgi_jw_num(w, NULL, at[1]);
+    tgi_jw_end(w, ']');
+}
+
+/* What it tells a display of its light. */
+static void put_light(tgi_jw *w, const tgi_av_light *l)
+{
+    static const char *const point[] = {"red", "green", "blue", "white"};
+    tgi_jw_begin(w, "hdr", '{');
+    if (l->most > 0) {
+        tgi_jw_num(w, "display_min_luminance", l->least);
+        tgi_jw_num(w, "display_max_luminance", l->most);
+    }
+    for (int k = 0; k < 4; k++)
+        if (l->primaries[k][1] > 0)
+            put_point(w, point[k], l->primaries[k]);
+    if (l->content || l->average) {
+        tgi_jw_int(w, "max_content_light", l->content);
+        tgi_jw_int(w, "max_frame_average_light", l->average);
+    }
+    if (l->dolby_vision)
+        tgi_jw_bool(w, "dolby_vision", 1);
+    if (l->hdr10_plus)
+        tgi_jw_bool(w, "hdr10_plus", 1);
+    tgi_jw_end(w, '}');
+}
+
+static void put_track(tgi_jw *w, const tgi_av_track *t, int is_film)
+{
+    tgi_jw_begin(w, NULL, '{');
+    tgi_jw_str(w, "kind", t->kind);
+    tgi_jw_str(w, "codec", t->codec);
+    put_text(w, "language", t->language);
+    put_text(w, "title", t->title);
+    if (t->width && t->height) {
+        tgi_jw_int(w, "width", t->width);
+        tgi_jw_int(w, "height", t->height);
+    }
+    if (t->channels) {
+        tgi_jw_int(w, "channels", t->channels);
+        tgi_jw_int(w, "samples_per_second", t->rate);
+    }
+    tgi_jw_bool(w, "read", is_film);
+    tgi_jw_end(w, '}');
+}
+
+static void put_tracks(tgi_jw *w, const tgi_source *s, const tgi_av_info *info)
+{
+    tgi_av_track t;
+    int attached = 0;
+    for (int i = 0; tgi_film_source_track(s, i, &t); i++)
+        attached += strcmp(t.kind, "attachment") == 0 || strcmp(t.kind, "cover") == 0;
+    tgi_jw_int(w, "chapters", info->n_chapters);
+    tgi_jw_int(w, "attachments", attached);
+    tgi_jw_begin(w, "tracks", '[');
+    for (int i = 0; tgi_film_source_track(s, i, &t); i++)
+        put_track(w, &t, i == info->stream);
+    tgi_jw_end(w, ']');
 }
 
 void tgi_describe_film(tgi_jw *w, const tgi_source *s)
@@ -65,6 +145,8 @@ void tgi_describe_film(tgi_jw *w, const tgi_source *s)
     put_text(w, "primaries", i->form.primaries);
     put_text(w, "transfer", i->form.transfer);
     put_text(w, "chroma_place", i->form.chroma_place);
-    tgi_jw_int(w, "tracks", i->n_streams);
+    put_list(w, "assumed", tgi_film_source_assumed(s));
+    put_light(w, &i->hdr);
+    put_tracks(w, s, i);
     tgi_jw_end(w, '}');
 }

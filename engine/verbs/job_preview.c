@@ -16,12 +16,14 @@
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/pass.h"
 #include "engine/job/stats_file.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/preview_picture.h"
+#include "io/film_cut.h"
 #include "io/png.h"
 #include "kernels/pixels.h"
 
@@ -52,7 +54,7 @@ typedef struct preview {
     const tgi_stage *stage;
     const tgi_net *net; /* the stage's */
     axis ax[3];
-    int64_t item;
+    int64_t item, slice; /* slice: of a volume, in output pixels */
     place place[MAX_PLACES];
     int n_places;
     tgi_tiling tiling;
@@ -140,7 +142,7 @@ static tg_status place_given(preview *v, const int64_t at[3], tgi_err *err)
                             (long long)at[k], (long long)(is_item ? 0 : m->origin[k]),
                             (long long)(is_item ? 0 : m->origin[k]) + n - 1);
         if (is_item) {
-            v->item = i;
+            v->item = at[k] < 0 ? v->item : i;
             continue;
         }
         const axis *a = &v->ax[k];
@@ -148,8 +150,67 @@ static tg_status place_given(preview *v, const int64_t at[3], tgi_err *err)
         const int64_t lo = tgi_clamp(centre - a->size / 2, 0, a->extent - a->size);
         v->place[0].at[k] = inside_cell(v, k, lo / a->align * a->align);
     }
+    if (first_axis(job) == 0 && tgi_opts_str(job->opts, TGI_OPT_TIME))
+        v->place[0].at[0] = v->slice;
     v->n_places = 1;
     return TG_OK;
+}
+
+/* The frame of the source that is shown `seconds` after the film's first one. A part of the film counts as all of it
+ * does. */
+static tg_status frame_at(const tg_job *job, const char *text, int64_t *out, tgi_err *err)
+{
+    const tgi_source *s = job->source;
+    const tgi_av_info *film = tgi_film_source_info(s);
+    const double seconds = tgi_film_seconds(text);
+    if (!film)
+        return tgi_fail(err, TG_E_ARG, "--time is for films: give --at z,y,x");
+    if (seconds < 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "--time %s: a time from the first frame on, as 90, 1:30 or 00:01:30.04",
+                        text);
+    if (!film->has_times || !film->time_base.num)
+        return tgi_fail(err, TG_E_ARG,
+                        "--time: its frames have no times; --frames A:B chooses by numbers");
+    const double second = (double)film->time_base.den / (double)film->time_base.num;
+    const int64_t begin = tgi_film_source_time(s, -tgi_film_source_first(s));
+    const double at = (double)begin + (seconds + 0.0005) * second; /* players round */
+    int64_t lo = 0, hi = film->frames; /* the first one that is shown later */
+    while (lo < hi) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        if ((double)tgi_film_source_time(s, mid) <= at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo == 0 || (double)film->end <= (double)begin + seconds * second)
+        return tgi_fail(err, TG_E_ARG,
+                        "--time %s: no frame is shown then: they are from %.3f s to %.3f s",
+                        text, (double)(tgi_film_source_time(s, 0) - begin) / second,
+                        (double)(film->end - begin) / second);
+    *out = lo - 1;
+    return TG_OK;
+}
+
+/* The item, and the slice of it, that the frame shown at a time becomes. */
+static tg_status frame_given(preview *v, const char *text, tgi_err *err)
+{
+    const tgi_mapping *m = &v->job->map;
+    const int64_t depth = m->out_extent[0];
+    const int64_t each = m->loops_samples ? m->loop[m->n_loop - 1].size : 1;
+    int64_t frame = -1;
+    TGI_TRY(frame_at(v->job, text, &frame, err));
+    for (int64_t k = 0; k < m->n_items / each * depth; k++)
+        if (tgi_job_film_plane(v->job, k) == frame) {
+            v->item = k / depth * each;
+            v->slice = k % depth;
+            return TG_OK;
+        }
+    return tgi_fail(
+        err, TG_E_ARG,
+        "--time %s: frame %lld is shown then, which is not among the planes of this "
+        "job",
+        text, (long long)frame);
 }
 
 static void consider(preview *v, const place *p)
@@ -232,7 +293,7 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
 
 static tg_status densest_places(preview *v, tgi_err *err)
 {
-    const int64_t z = v->job->map.spatial == 3 ? v->ax[0].extent / 2 : 0;
+    const int64_t z = v->slice;
     const int64_t n = tgi_max(1, v->ax[1].extent / v->ax[1].size);
     const int64_t step = tgi_ceil_div(n, LOOK_STEPS);
     for (int64_t i = 0; i < n; i += step) {
@@ -499,12 +560,20 @@ static tg_status lay_out(preview *v, tgi_err *err)
     v->net = v->job->plan.net;
     v->item = v->job->map.n_items / 2;
     int64_t at[3];
+    const char *time = tgi_opts_str(v->job->opts, TGI_OPT_TIME);
+    const int is_at = tgi_opts_at(v->job->opts, at);
     lay_axes(v);
+    v->slice = v->job->map.spatial == 3 ? v->ax[0].extent / 2 : 0;
     lay_panels(v);
     v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
     if (!v->need)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
-    if (tgi_opts_at(v->job->opts, at))
+    if (time && is_at && at[0] >= 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "--time and the z of --at both choose a frame: give --at y,x");
+    if (time)
+        TGI_TRY(frame_given(v, time, err));
+    if (is_at)
         TGI_TRY(place_given(v, at, err));
     return choose_tiling(v, err);
 }

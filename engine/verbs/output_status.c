@@ -5,6 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/job/stage_state.h"
+#include "engine/out/fingerprint_text.h"
 #include "engine/out/frame_files.h"
 #include "engine/out/journal_file.h"
 #include "engine/out/stage_log.h"
@@ -153,6 +154,19 @@ static void tell_tiles(const looking *l, tg_output_status *out)
     out->seconds_left = (double)tgi_max(0, left) / out->tiles_per_second;
 }
 
+/* The tiles of a film's journal are packets, a frame each. */
+static void tell_frames(const looking *l, tg_output_status *out)
+{
+    char film[512];
+    const void *job = l->found.found ? l->found.job : NULL;
+    if (!job || !out->tiles_in_all ||
+        !tgi_fingerprint_get(job, l->found.slot.job.bytes, "film", film, sizeof film))
+        return;
+    out->frames = out->tiles;
+    out->frames_in_all = out->tiles_in_all;
+    out->frames_per_second = out->tiles_per_second;
+}
+
 /* Its checksum tells of damage, not of who wrote it. */
 static int is_possible(const tgi_stage_record *r)
 {
@@ -210,6 +224,7 @@ static tg_status look_inside(looking *l, tg_output_status *out, tgi_err *err)
         return tgi_fail(err, st, "%s", why.text);
     settle_state(l, st, out);
     tell_tiles(l, out);
+    tell_frames(l, out);
     tell_stages(l, out);
     return TG_OK;
 }

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 4u /* rises with any change of this header */
+#define TGI_AV_ABI 6u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -44,6 +44,22 @@ typedef struct tgi_av_form {
     /* As ffmpeg spells them; "" where the film does not say. */
     char range[16], matrix[24], primaries[24], transfer[24], chroma_place[16];
 } tgi_av_form;
+
+/* What it tells a display of its light (HDR); 0: it does not say. */
+typedef struct tgi_av_light {
+    double least, most;     /* cd/m^2 of the display that it was mastered on */
+    double primaries[4][2]; /* and its red, green, blue and white, CIE x and y */
+    int content, average;   /* cd/m^2 of the brightest pixel, of the brightest frame's mean */
+    int dolby_vision, hdr10_plus;
+} tgi_av_light;
+
+/* A track of its file. */
+typedef struct tgi_av_track {
+    char kind[16];  /* "video", "audio", "subtitle", "data", "attachment", "cover" */
+    char codec[32]; /* as ffmpeg names it */
+    char language[16], title[96];
+    int width, height, channels, rate; /* 0: it has none */
+} tgi_av_track;
 
 typedef struct tgi_av_info {
     char container[64], codec[32], profile[48]; /* as ffmpeg names them */
@@ -71,6 +87,9 @@ typedef struct tgi_av_info {
     int n_streams;         /* of all kinds */
     size_t decoder_bytes;  /* that the decoder holds at most, its frames included */
     size_t index_bytes; /* of the tables that grow with the film: places and times of packets */
+    int stream;         /* which of them is this film */
+    int n_chapters;
+    tgi_av_light hdr;
     tgi_av_form form;
 } tgi_av_info;
 
@@ -79,8 +98,13 @@ typedef struct tgi_av_frame {
     const uint8_t *plane[TGI_AV_COMPONENTS];
     int64_t pitch[TGI_AV_COMPONENTS]; /* bytes from row to row; may be negative */
     int64_t time;                     /* in ticks; TGI_AV_NO_TIME */
-    int concealed; /* 1: the decoder made up parts of it, or of one before that it is made of */
+    /* Bits: the decoder made up parts of it, or of one before that it is made of; a packet before it was
+     * refused, and it may be made of that. */
+    int concealed;
 } tgi_av_frame;
+
+#define TGI_AV_MADE_UP 1
+#define TGI_AV_REFUSED 2
 
 typedef struct tgi_av_film tgi_av_film;
 
@@ -90,6 +114,10 @@ typedef struct tgi_av_open {
     size_t
         most_bytes; /* of tables that grow with the film, where the reader counts them; 0: any */
     int (*cancelled)(void); /* asked now and then; or NULL */
+    /* 1: a frame of which parts are made up is decoded from the first frame on, so that it is the same
+     * whatever was read before it. */
+    int steady;
+    int truncated; /* 1: a packet of which the file has the beginning alone is none */
 } tgi_av_open;
 
 /* What an encoder is asked for; what its packets hold depends on this, the frames and the version of
@@ -157,6 +185,8 @@ typedef struct tgi_av_ops {
      * TG_E_BUDGET: more than most_pixels. */
     tg_status (*open)(const char *path, const tgi_av_open *o, tgi_av_film **out, tgi_err *err);
     const tgi_av_info *(*info)(const tgi_av_film *f);
+    /* Track i of the film's file. 0: there is none. */
+    int (*track)(const tgi_av_film *f, int i, tgi_av_track *out);
     /* When frame k is shown, in ticks; TGI_AV_NO_TIME. */
     int64_t (*time)(const tgi_av_film *f, int64_t k);
     /* Decode frame k. The one behind the last costs one frame; any other is found from the key frame

@@ -36,14 +36,17 @@ struct tgi_av_film {
     AVPacket *packet;
     AVFrame *frame;
     int stream;
-    int ended;  /* the decoder was told that no packet follows */
-    int marred; /* parts of a frame were made up or are missing, and no later one began anew */
+    int ended;         /* the decoder was told that no packet follows */
+    int marred;        /* TGI_AV_MADE_UP, TGI_AV_REFUSED: and no later frame began anew */
     int64_t marred_at; /* when a packet that was refused is decoded */
     int broken;        /* the last packet's own checksum does not hold */
     packet *packets;
     size_t n_packets, room;
     int64_t *shown; /* times of the frames, sorted; NULL: there are none */
     int64_t next; /* number of the frame that the decoder yields next; -1: the next one tells */
+    int64_t have; /* number of the one in `frame`; -1: of none */
+    int64_t gap;  /* the decoder yielded none of [gap, have), from the first frame on */
+    int whole;    /* it was decoded from the first frame on */
     int64_t refused;
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_info info;
@@ -116,7 +119,9 @@ static tg_status begin(tgi_av_film *f, tgi_err *err)
     for (unsigned i = 0; i < f->in.container->nb_streams; i++)
         f->in.container->streams[i]->discard =
             (int)i == f->stream ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
-    f->next = 0;
+    f->next = f->gap = 0;
+    f->have = -1;
+    f->whole = 1;
     f->ended = f->marred = 0;
     f->marred_at = AV_NOPTS_VALUE;
     return open_decoder(f, err);
@@ -141,6 +146,12 @@ static int has_broken_slice(const AVPacket *p)
     return end == 0 && broken;
 }
 
+/* To be read as if the file ended before it. */
+static int is_cut_off(const tgi_av_film *f)
+{
+    return f->opts.truncated && tgi_av_input_ends_in(&f->in, f->packet);
+}
+
 /* The next packet of the film into the decoder. 0: there was none. */
 static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
 {
@@ -154,7 +165,7 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
             (void)avcodec_send_packet(f->decoder, NULL);
             return TG_OK;
         }
-        const int ours = f->packet->stream_index == f->stream;
+        const int ours = f->packet->stream_index == f->stream && !is_cut_off(f);
         r = ours ? avcodec_send_packet(f->decoder, f->packet) : 0;
         if (r < 0)
             f->marred_at = f->packet->dts;
@@ -165,7 +176,7 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
         if (r == AVERROR(ENOMEM))
             return tgi_av_failed(&f->in, r, "the film's decoder", err);
         f->refused += r < 0;
-        f->marred |= r < 0;
+        f->marred |= r < 0 ? TGI_AV_REFUSED : 0;
         *fed = 1;
         if (ours)
             return TG_OK;
@@ -183,8 +194,8 @@ static void note_damage(tgi_av_film *f)
         f->marred = 0;
         f->marred_at = AV_NOPTS_VALUE;
     }
-    f->marred |=
-        f->broken || p->decode_error_flags != 0 || (p->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+    if (f->broken || p->decode_error_flags != 0 || (p->flags & AV_FRAME_FLAG_CORRUPT) != 0)
+        f->marred |= TGI_AV_MADE_UP;
 }
 
 /* The next frame that is shown. *there 0: the film is over. */
@@ -205,7 +216,7 @@ static tg_status decode(tgi_av_film *f, int *there, tgi_err *err)
             return tgi_av_failed(&f->in, r, "the film's decoder", err);
         if (r != AVERROR(EAGAIN)) {
             f->refused++;
-            f->marred = 1;
+            f->marred |= TGI_AV_REFUSED;
             f->marred_at = AV_NOPTS_VALUE;
             continue;
         }
@@ -232,6 +243,8 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
         f->info.hidden++;
         return TG_OK;
     }
+    if (is_cut_off(f))
+        return TG_OK;
     if (p->pts != AV_NOPTS_VALUE && (f->n_packets == 0 || p->pts >= f->last)) {
         f->last = p->pts;
         f->last_for = p->duration;
@@ -408,6 +421,8 @@ static void take_header(tgi_av_film *f)
         i->declared_end = f->in.container->duration +
                           tgi_clamp(f->in.container->start_time, -f->in.container->duration, 0);
     i->n_streams = (int)f->in.container->nb_streams;
+    i->stream = f->stream;
+    i->n_chapters = (int)f->in.container->nb_chapters;
     take_rotation(f);
 }
 
@@ -457,6 +472,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     f->info.width = f->frame->width;
     f->info.height = f->frame->height;
     const AVStream *s = f->in.container->streams[f->stream];
+    tgi_av_tell_light(s, f->frame, &f->info.hdr);
     f->info.light =
         (av_frame_get_side_data(f->frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA) &&
          !av_stream_get_side_data(s, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, NULL)) ||
@@ -531,7 +547,8 @@ static tg_status jump(tgi_av_film *f, const packet *key, tgi_err *err)
     avcodec_flush_buffers(f->decoder);
     f->ended = f->marred = 0;
     f->marred_at = AV_NOPTS_VALUE;
-    f->next = -1;
+    f->next = f->have = -1;
+    f->whole = 0;
     return TG_OK;
 }
 
@@ -542,6 +559,7 @@ static tg_status advance(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
     for (*met = 0;;) {
         if (tgi_av_input_cancelled(&f->in))
             return tgi_fail(err, TG_E_CANCELLED, "stopped while a film was decoded");
+        f->have = -1;
         TGI_TRY(decode(f, &there, err));
         if (!there)
             return TG_OK;
@@ -551,6 +569,8 @@ static tg_status advance(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
             n = number_at(f, time);
         if (n < 0)
             continue; /* of a time that no packet has: what stands before a key frame */
+        f->gap = f->next;
+        f->have = n;
         f->next = n + 1;
         *met = n == k;
         if (n >= k)
@@ -563,9 +583,14 @@ static tg_status advance(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
 
 static tg_status find(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
 {
-    *met = 0;
-    if (f->next >= 0 && k >= f->next && (k - f->next <= NEAR || !f->shown))
+    const int ahead = f->next >= 0 && k >= f->next && (k - f->next <= NEAR || !f->shown);
+    *met = f->have == k;
+    if (*met || (f->whole && f->have > k && k >= f->gap))
+        return TG_OK;
+    if (ahead)
         TGI_TRY(advance(f, k, met, err));
+    if (ahead && f->whole) /* nor would it come by another way */
+        return TG_OK;
     for (int back = 0; f->shown && !*met && back < 3; back++) {
         const packet *key = key_for(f, f->shown[k], back);
         if (!key)
@@ -579,15 +604,26 @@ static tg_status find(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
     return advance(f, k, met, err);
 }
 
+/* What a decoder makes up depends on the frames that it had before. */
+static tg_status find_steadily(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
+{
+    TGI_TRY(find(f, k, met, err));
+    if (!f->opts.steady || f->whole || (*met && !f->marred))
+        return TG_OK;
+    TGI_TRY(begin(f, err));
+    return advance(f, k, met, err);
+}
+
 tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_err *err)
 {
     int met;
     if (k < 0 || k >= f->info.frames)
         return tgi_fail(err, TG_E_ARG, "frame %lld of %lld", (long long)k,
                         (long long)f->info.frames);
-    TGI_TRY(find(f, k, &met, err));
+    TGI_TRY(find_steadily(f, k, &met, err));
     if (!met) {
-        f->next = -1;
+        if (!f->whole)
+            f->next = -1;
         return tgi_fail(err, TG_E_FORMAT, "frame %lld of %lld cannot be decoded", (long long)k,
                         (long long)f->info.frames);
     }
@@ -610,6 +646,11 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
 const tgi_av_info *tgi_av_film_info(const tgi_av_film *f)
 {
     return &f->info;
+}
+
+int tgi_av_film_track(const tgi_av_film *f, int i, tgi_av_track *out)
+{
+    return tgi_av_tell_track(f->in.container, i, out);
 }
 
 int64_t tgi_av_film_time(const tgi_av_film *f, int64_t k)

@@ -49,6 +49,11 @@ static int open_no_other(AVFormatContext *c, AVIOContext **pb, const char *url, 
     return AVERROR(EPERM);
 }
 
+int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p)
+{
+    return (p->flags & AV_PKT_FLAG_CORRUPT) && in->at >= in->size;
+}
+
 int tgi_av_input_cancelled(const tgi_av_input *in)
 {
     return in->cancelled && in->cancelled();

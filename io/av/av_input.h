@@ -4,6 +4,7 @@
 #define TGI_AV_INPUT_H
 
 #include "engine/base/status.h"
+#include "io/av/av.h"
 
 #include <libavformat/avformat.h>
 #include <stdint.h>
@@ -30,10 +31,15 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err);
 void tgi_av_input_end(tgi_av_input *in);
 void tgi_av_input_close(tgi_av_input *in);
 int tgi_av_input_cancelled(const tgi_av_input *in);
+/* 1: of this packet, the last that was read, the file has the beginning alone. */
+int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p);
 /* What libav's `code` means while `what` was read, with what our own calls know of it. */
 tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err);
-/* TG_E_FORMAT: an MP4 or MOV that names more samples than it can hold (av_mp4.c). Other files: TG_OK. */
+/* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK. */
 tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err);
+/* av_tell.c. 0: there is no track i. */
+int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
+void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);
 /* The first stream of pictures that is no cover; -1: there is none. */
 int tgi_av_first_video(const AVFormatContext *c);
 

@@ -503,7 +503,8 @@ static tg_status next_of_others(joining *w, tgi_err *err)
                 w->j->user,
                 "a track that begins later than the others is not seen in the header");
         w->late |= i >= w->known;
-        if (i < 0 || i >= TGI_AV_STREAMS || w->to[i] < 0)
+        if (i < 0 || i >= TGI_AV_STREAMS || w->to[i] < 0 ||
+            tgi_av_input_ends_in(&w->in, w->other))
             continue;
         complete_times(w, w->other);
         if (!in_part(w, w->other))

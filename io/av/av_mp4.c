@@ -27,11 +27,13 @@ typedef struct mp4 {
     track now;
     size_t entries, edited; /* of all tracks */
     int boxes;
+    int has_index; /* a moov that is whole */
 } mp4;
 
 typedef struct box {
     char name[4];
     int64_t at, end; /* of its contents */
+    int is_cut;      /* the file ends in it */
 } box;
 
 static int is(const box *b, const char *name)
@@ -60,7 +62,8 @@ static int box_at(mp4 *m, int64_t at, int64_t end, box *b)
         n = (uint64_t)number(m, at + 8) << 32 | number(m, at + 12);
         head = 16;
     }
-    if (n == 0 || n > (uint64_t)(end - at))
+    b->is_cut = n > (uint64_t)(end - at);
+    if (n == 0 || b->is_cut)
         n = (uint64_t)(end - at);
     b->at = at + (int64_t)head;
     b->end = at + (int64_t)n;
@@ -135,6 +138,7 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
                             "a MOV whose header is compressed, which is not read");
         if (is(&b, "trak"))
             count_track(m);
+        m->has_index |= is(&b, "moov") && !b.is_cut;
         if (!has_boxes(&b)) {
             take_counts(m, &b);
         } else if (depth < MOST_DEPTH) {
@@ -166,5 +170,13 @@ tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err)
             err, TG_E_FORMAT,
             "the file's header names %zu samples, of which edits show %zu, in %zu bytes",
             m.entries, m.edited, bytes);
-    return TG_OK;
+    if (m.has_index)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_FORMAT,
+        "its index (the moov box) is missing or cut, without which nobody knows where its "
+        "frames lie: the copy or the recording was not finished. Copy the whole file "
+        "again; "
+        "of a recording, tools that restore a moov can make one with a whole film of the "
+        "same camera");
 }

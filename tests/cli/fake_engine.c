@@ -137,6 +137,8 @@ tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)
                               .fraction = 0.25,
                               .seconds = 10,
                               .seconds_left = 30};
+    if (strstr(output, "film"))
+        out->frames = 40, out->frames_in_all = 150, out->frames_per_second = 4;
     for (int i = 0; i < 4; i++)
         if (strstr(output, word[i]))
             out->state = (tg_output_state)i;
@@ -275,9 +277,11 @@ static tg_status progress(tg_job *job, bool slow)
     }
     const int64_t before = strncmp(job->input, "resumed.", 8) == 0 ? 352 : 0;
     const int64_t all = before ? 1344 : n;
+    const bool film = strncmp(job->input, "film.", 5) == 0,
+               endless = strcmp(job->input, "-") == 0;
     for (int i = 1; i <= n; i++) {
         const tg_progress p = {.phase = i == 1 ? "statistics" : "run",
-                               .fraction = (double)i / n,
+                               .fraction = endless ? -1 : (double)i / n,
                                .seconds = slow ? i * 0.01 : i * 5.0,
                                .eta_seconds = i < 3 ? -1.0 : (n - i) * 5.0,
                                .memory_bytes = 405u << 20,
@@ -285,7 +289,9 @@ static tg_status progress(tg_job *job, bool slow)
                                .budget_bytes = 1u << 30,
                                .tiles_done = before + i * (all - before) / n,
                                .tiles_total = all,
-                               .tiles_resumed = before};
+                               .tiles_resumed = before,
+                               .frames_done = film || endless ? 10 * i : 0,
+                               .frames_total = film ? 10 * n : 0};
         if (o->progress)
             o->progress(o->user, &p);
         if (slow)

@@ -59,6 +59,11 @@ def test_the_line_is_redrawn_and_fits_the_terminal():
     check("run 50 %, 30 s left, memory 405.00 MiB of 1.00 GiB, 6 of 12 tiles, 0.2/s" in drawn,
           "a wide line has phase, percent, time left, memory, tiles and rate")
     check(drawn.endswith("\r"), "the line is removed at the end")
+    code, drawn = on_terminal(RUN + ["film.mp4", "-o", "o.mp4"], 200)
+    check("run 50 %, 30 s left, 60 of 120 frames, 2.0 fps, memory 405.00 MiB of 1.00 GiB" in drawn and "tiles" not in drawn,
+          "of a film frames and their rate, no tiles")
+    code, drawn = on_terminal(RUN + ["-", "-o", "o.y4m"], 200)
+    check("run, 30 s left, 60 frames, 2.0 fps" in drawn and "%" not in drawn, "of a pipe frames, and no share of an unknown whole")
 
 
 def test_a_dumb_terminal_gets_plain_lines():

@@ -146,7 +146,7 @@ static void test_that_there_were_more_is_not_forgotten(void)
     CHECK(all.regions == ROOM && all.beyond);
     tgi_bad_tiles_free(&b);
     b = begun(&all);
-    CHECK_OK(tgi_bad_tiles_write(b, "in.tif", &e), e);
+    CHECK_OK(tgi_bad_tiles_write(b, "in.tif", NULL, &e), e);
     char *text = text_of(list);
     CHECK(strstr(text, "\"more\":true") != NULL);
     free(text);

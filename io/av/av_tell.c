@@ -1,0 +1,92 @@
+/* av_tell.c - what else a film has, for who asks (av.h): its tracks, and what it tells a display of its light. */
+#include "io/av/av_form.h"
+#include "io/av/av_input.h"
+#include "io/av/av_inside.h"
+
+#include <libavutil/mastering_display_metadata.h>
+
+/* ---- Tracks ------------------------------------------------------------------------------ */
+
+static const char *kind_of(const AVStream *s)
+{
+    if (s->disposition & AV_DISPOSITION_ATTACHED_PIC)
+        return "cover";
+    const char *kind = av_get_media_type_string(s->codecpar->codec_type);
+    return kind ? kind : "unknown";
+}
+
+static const char *word_of(const AVStream *s, const char *key)
+{
+    const AVDictionaryEntry *e = av_dict_get(s->metadata, key, NULL, 0);
+    return e ? e->value : "";
+}
+
+static int channels_of(const AVCodecParameters *p)
+{
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(59, 24, 100)
+    return p->ch_layout.nb_channels;
+#else
+    return p->channels;
+#endif
+}
+
+int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out)
+{
+    if (!c || i < 0 || i >= (int)c->nb_streams)
+        return 0;
+    const AVStream *s = c->streams[i];
+    const AVCodecParameters *p = s->codecpar;
+    *out = (tgi_av_track){.width = p->width, .height = p->height};
+    tgi_av_name(out->kind, sizeof out->kind, kind_of(s));
+    tgi_av_name(out->codec, sizeof out->codec, avcodec_get_name(p->codec_id));
+    tgi_av_name(out->language, sizeof out->language, word_of(s, "language"));
+    tgi_av_name(out->title, sizeof out->title, word_of(s, "title"));
+    if (p->codec_type == AVMEDIA_TYPE_AUDIO) {
+        out->channels = channels_of(p);
+        out->rate = p->sample_rate;
+    }
+    return 1;
+}
+
+/* ---- Light ------------------------------------------------------------------------------- */
+
+/* Of the container, else of the first frame. */
+static const void *side_data(const AVStream *s, enum AVPacketSideDataType of_stream,
+                             const AVFrame *f, enum AVFrameSideDataType of_frame, size_t least)
+{
+    size_t n = 0;
+    const void *data = av_stream_get_side_data(s, of_stream, &n);
+    if (data && n >= least)
+        return data;
+    const AVFrameSideData *d = av_frame_get_side_data(f, of_frame);
+    return d && d->size >= least ? d->data : NULL;
+}
+
+static double number(AVRational r)
+{
+    return r.den ? av_q2d(r) : 0;
+}
+
+void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out)
+{
+    const AVMasteringDisplayMetadata *m =
+        side_data(s, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, f,
+                  AV_FRAME_DATA_MASTERING_DISPLAY_METADATA, sizeof *m);
+    const AVContentLightMetadata *l = side_data(s, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, f,
+                                                AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, sizeof *l);
+    *out = (tgi_av_light){
+        .dolby_vision = av_stream_get_side_data(s, AV_PKT_DATA_DOVI_CONF, NULL) != NULL,
+        .hdr10_plus = av_frame_get_side_data(f, AV_FRAME_DATA_DYNAMIC_HDR_PLUS) != NULL};
+    if (m && m->has_luminance) {
+        out->least = number(m->min_luminance);
+        out->most = number(m->max_luminance);
+    }
+    for (int k = 0; m && m->has_primaries && k < 4; k++)
+        for (int a = 0; a < 2; a++)
+            out->primaries[k][a] =
+                number(k < 3 ? m->display_primaries[k][a] : m->white_point[a]);
+    if (l) {
+        out->content = l->MaxCLL;
+        out->average = l->MaxFALL;
+    }
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What a film lacks, by the command: frames that are damaged are listed, films that are cut are taken on request.
+
+    film_errors.py TEGULA SOURCE VIDEOS
+
+With ffmpeg and ffprobe; 77 without them or the sample films."""
+import json
+import os
+import subprocess
+import sys
+
+from film_help import bytes_of, expect, ffmpeg, in_folder, network, run, sample
+
+SAME = ["-m", "same.onnx", "--normalize", "none", "-y", "-q"]
+
+
+def probed(path, what):
+    r = subprocess.run(["ffprobe", "-v", "error", "-count_packets", "-select_streams", "v:0", "-of", "csv=p=0", "-show_entries", what, path],
+                       capture_output=True, text=True, check=True)
+    return [x for x in r.stdout.replace(",", "\n").split("\n") if x]
+
+
+def frames_of(npy, n):
+    data = bytes_of(npy)
+    size = (len(data) - 128) // n
+    return [data[len(data) - (n - i) * size:len(data) - (n - i - 1) * size] for i in range(n)]
+
+
+def listed(name, n):
+    code_list = json.loads(bytes_of(name + ".errors.json"))
+    expect(code_list["more"] is False and all(0 <= r["frame"] < n for r in code_list["regions"]), f"{name}: {code_list}")
+    return code_list["regions"]
+
+
+def damaged_frames_are_listed():
+    """A packet of an MPEG-4 film has other bytes: its frame and those that are made of it are listed, black or as the decoder
+    has them; no other frame changes."""
+    ffmpeg("-i", sample("carphone_pristine.mp4"), "-frames:v", "40", "-an", "-c:v", "mpeg4", "-g", "10", "-q:v", "4", "good.mp4")
+    at = [int(x) for x in probed("good.mp4", "packet=pos")][14]
+    data = bytearray(bytes_of("good.mp4"))
+    for i in range(at + 40, at + 140):
+        data[i] ^= 0x5a
+    with open("bad.mp4", "wb") as f:
+        f.write(data)
+    code, _, err = run("copy", "bad.mp4", "-o", "bad.npy", "-y")
+    expect(code == 65 and "frame 14" in err and "--on-bad-tile keep" in err, f"a damaged frame: {code}: {err}")
+    expect(run("copy", "good.mp4", "-o", "good.npy", "-y")[0] == 0, "the good film")
+    good, times = frames_of("good.npy", 40), [int(x) for x in probed("good.mp4", "packet=pts")]
+    for how in ("fill", "keep"):
+        code, _, err = run("copy", "bad.mp4", "-o", f"{how}.npy", "-y", "--on-bad-tile", how)
+        expect(code == 65 and f"{how}.npy.errors.json" in err and "frames are damaged" in err, f"{how}: {code}: {err}")
+        bad = listed(f"{how}.npy", 40)
+        numbers = [r["frame"] for r in bad]
+        expect(numbers == list(range(14, 20)), f"{how}: frames {numbers}")
+        expect([r["pts"] for r in bad] == [times[k] for k in numbers], f"{how}: times {bad}")
+        expect(all(r["kept"] is (how == "keep") and r["what"] in ("concealed", "refused packet") for r in bad), f"{how}: {bad}")
+        made = frames_of(f"{how}.npy", 40)
+        expect(all(made[k] == good[k] for k in range(40) if k not in numbers), f"{how}: a good frame is another")
+        expect(all(any(made[k]) is (how == "keep") for k in numbers), f"{how}: what damaged frames are")
+    code, _, err = run("run", *SAME, "bad.mp4", "-o", "bad.mkv", "--codec", "ffv1", "--on-bad-tile", "keep")
+    expect(code == 65 and [r["frame"] for r in listed("bad.mkv", 40)] == list(range(14, 20)), f"into a film: {code}: {err}")
+    expect(probed("bad.mkv", "stream=nb_read_packets") == ["40"], "frames of the film that is written")
+    code, _, err = run("run", *SAME, "bad.mp4", "-o", "part.mkv", "--codec", "ffv1", "--on-bad-tile", "keep", "--frames", "16:30")
+    expect(code == 65 and [(r["plane"], r["frame"]) for r in listed("part.mkv", 40)] == [(k - 16, k) for k in range(16, 20)],
+           f"a part: {code}: {err}")
+    code, _, err = run("copy", "bad.mp4", "-o", "part.npy", "-y", "--frames", "16:18", "--on-bad-tile", "keep")
+    expect(frames_of("part.npy", 2) == frames_of("keep.npy", 40)[16:18], "what is made up depends on where reading begins")
+
+
+def a_frame_that_does_not_come_is_missing():
+    """A packet of which nothing can be decoded."""
+    at, size = [int(x) for x in probed("good.mp4", "packet=pos")][10], [int(x) for x in probed("good.mp4", "packet=size")][10]
+    data = bytearray(bytes_of("good.mp4"))
+    data[at:at + size] = bytes(size)
+    with open("gone.mp4", "wb") as f:
+        f.write(data)
+    code, _, err = run("copy", "gone.mp4", "-o", "gone.npy", "-y", "--on-bad-tile", "keep")
+    bad = listed("gone.npy", 40)
+    expect(code == 65 and bad[0]["frame"] == 10 and bad[0]["what"] == "missing" and not bad[0]["kept"], f"{code}: {err}: {bad}")
+    expect(not any(frames_of("gone.npy", 40)[10]), "a missing frame is black")
+
+
+def cut_films():
+    """The index stands in front: the frames that are there, if one asks for them; else 65."""
+    car = sample("running_car.mp4")
+    ffmpeg("-i", car, "-t", "2", "-c", "copy", "-movflags", "+faststart", "front.mp4")
+    ffmpeg("-i", car, "-t", "2", "-c", "copy", "front.mkv")
+    for name in ("front.mp4", "front.mkv"):
+        whole, cut = bytes_of(name), "cut_" + name
+        with open(cut, "wb") as f:
+            f.write(whole[:len(whole) * 6 // 10])
+        n = len(probed(name, "packet=pts"))
+        run("copy", name, "-o", "whole.npy", "-y", "--planes", "0-9")
+        code, _, err = run("run", *SAME, cut, "-o", "cut.mp4")
+        if name.endswith("mp4"):
+            expect(code == 65 and f"declares {n} frames" in err and "--allow-truncated" in err and not os.path.exists("cut.mp4"),
+                   f"{cut}: {code}: {err}")
+        else: # nothing but its duration says that it is cut
+            expect(code == 0 and "it is cut" in err, f"{cut}: {code}: {err}")
+        code, _, err = run("run", *SAME, cut, "-o", "cut.mp4", "--allow-truncated")
+        there = int(probed("cut.mp4", "stream=nb_read_packets")[0]) if code == 0 else 0
+        expect(code == 0 and "it is cut" in err and n // 3 < there < n, f"{cut}: {code}: {there} of {n} frames: {err}")
+        expect(name.endswith("mkv") or f"{there} of the {n} frames" in err, f"{cut}: {err}")
+        expect(not os.path.exists("cut.mp4.errors.json"), f"{cut}: nothing is damaged")
+        run("copy", cut, "-o", "some.npy", "-y", "--planes", "0-9", "--allow-truncated")
+        expect(bytes_of("some.npy") == bytes_of("whole.npy"), f"{cut}: other pixels")
+    whole = bytes_of(car)
+    for what, data in (("behind the frames", whole[:len(whole) // 2]), ("in it", whole[:-9000])):
+        with open("noindex.mp4", "wb") as f:
+            f.write(data)
+        for more in ([], ["--allow-truncated"]):
+            code, _, err = run("copy", "noindex.mp4", "-o", "noindex.npy", "-y", *more)
+            expect(code == 65 and "its index (the moov box) is missing or cut" in err and "Copy the whole file again" in err,
+                   f"cut {what}: {code}: {err}")
+
+
+def all_of_it(rows):
+    del rows
+    network(3)
+    damaged_frames_are_listed()
+    a_frame_that_does_not_come_is_missing()
+    cut_films()
+
+
+if __name__ == "__main__":
+    sys.exit(in_folder(all_of_it, "ffmpeg", "ffprobe"))

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Looking at films: progress and status in frames, a preview of a moment, all that info says.
+
+    film_watch.py TEGULA SOURCE VIDEOS
+
+77 without the sample films, ffmpeg and ffprobe."""
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+
+from film_help import SOURCE, TEGULA, expect, ffmpeg, in_folder, network, run, sample
+
+SLOW = ["-m", os.path.join(SOURCE, "models", "tegula_denoise.onnx"), "--normalize", "none", "-y"]
+SAME = ["-m", "same.onnx", "--normalize", "none"]
+
+
+def events_of(stdout, kind):
+    return [e for e in map(json.loads, stdout.splitlines()) if e["event"] == kind]
+
+
+def drawn(words, stdin):
+    """What a command draws on a terminal."""
+    parent, child = pty.openpty()
+    with open(stdin, "rb") as given:
+        p = subprocess.Popen([TEGULA, *words], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=child,
+                             env={**os.environ, "TERM": "xterm", "COLUMNS": "200"})
+        os.close(child)
+        feed = threading.Thread(target=lambda: (p.stdin.write(given.read()), p.stdin.close()))
+        feed.start()
+        text = b""
+        while True:
+            try:
+                chunk = os.read(parent, 65536)
+            except OSError:
+                break
+            text += chunk
+        feed.join()
+    os.close(parent)
+    expect(p.wait() == 0, f"{words}: exit {p.returncode}: {text[-300:]}")
+    return text.decode("utf-8", "replace").replace("\r", "\n").split("\n")
+
+
+def progress_says_frames():
+    film = sample("carphone_pristine.mp4")
+    for out in ("slow.mkv", "slow.tif"):
+        code, text, err = run("run", *SLOW, film, "-o", out, "--json", "--threads", "1", *(["--codec", "ffv1", "--on", "each"] if out.endswith("mkv") else []))
+        seen = [e for e in events_of(text, "progress") if e["phase"] == "run"]
+        expect(code == 0 and seen and all(e["frames_total"] == 120 for e in seen), f"{out}: {code}: {err}: {seen}")
+        expect(all(0 <= e["frames_done"] <= 120 for e in seen) and any(e["frames_done"] > 0 for e in seen), f"{out}: frames done: {seen}")
+        expect(all(abs(e["frames_done"] / 120 - e["fraction"]) <= 1 / 120 for e in seen), f"{out}: the share is that of frames")
+    ffmpeg("-i", film, "-f", "yuv4mpegpipe", "in.y4m")
+    lines = [x for x in drawn(["run", *SLOW, "-", "-o", "-", "--on", "each", "--threads", "1"], "in.y4m") if x.startswith("run")]
+    expect(any(" frames" in x and " fps" in x for x in lines), f"a pipe: {lines}")
+    expect(not any("%" in x or "tiles" in x for x in lines), f"a pipe: nobody knows how many frames: {lines}")
+
+
+def joining_is_a_phase():
+    """Of the log, of its picture, and of progress."""
+    code, text, err = run("run", *SAME, sample("carphone_pristine.mp4"), "-o", "join.mkv", "-y", "--json", "--log", "join.csv", "--codec", "ffv1")
+    joins = [e for e in events_of(text, "progress") if e["phase"] == "join"]
+    expect(code == 0 and joins and all(0 <= e["fraction"] <= 1 for e in joins), f"progress: {code}: {err}: {joins}")
+    with open("join.csv", encoding="ascii") as f:
+        phases = [line.split(",")[1] for line in f][1:]
+    expect("join" in phases and phases.index("run") < phases.index("join") < phases.index("finish"), f"phases of the log: {sorted(set(phases))}")
+    code, _, err = run("plot", "join.csv", "-o", "join.svg")
+    with open("join.svg", encoding="utf-8") as f:
+        expect(code == 0 and "join: " in f.read(), f"plot: {code}: {err}")
+
+
+def status_says_frames():
+    code, _, err = run("run", *SAME, sample("carphone_pristine.mp4"), "-o", "killed.mkv", "--codec", "ffv1", "-q", "--on", "each",
+                       TEGULA_FAIL_IO="120:kill", TEGULA_SYNC_TILES="1")
+    expect(code == -9, f"it is killed: {code}: {err}")
+    code, text, err = run("status", "killed.mkv", "--json")
+    s = json.loads(text)
+    expect(code == 130 and 0 < s["frames"] < 120 and s["frames_in_all"] == 120, f"{code}: {err}: {s}")
+    text = run("status", "killed.mkv")[1]
+    expect(f"frames   {s['frames']} of 120" in text and "tiles" not in text, f"as text: {text}")
+
+
+def rows_of_png(path):
+    """The bytes of the picture, as ffmpeg decodes it."""
+    r = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], capture_output=True, check=True)
+    return r.stdout
+
+
+def a_preview_shows_a_moment():
+    """A bar that grows, at a rate that varies: the picture tells which frame it is of."""
+    ffmpeg("-f", "lavfi", "-i", "nullsrc=size=64x48:rate=10,geq=lum='if(lt(X,2*N+4),200,20)':cb=128:cr=128,select='not(eq(mod(n,5),3))'", "-frames:v", "20",
+           "-fps_mode", "vfr", "-c:v", "ffv1", "-pix_fmt", "yuv420p", "moments.mkv")
+    times = [0.1 * n for n in range(25) if n % 5 != 3]
+
+    def shown(frame):
+        run("preview", *SAME, "moments.mkv", "-o", "frame.png", "-y", "--at", f"{frame},24,32")
+        return rows_of_png("frame.png")
+    pictures = [shown(k) for k in (0, 2, 3, 19)]
+    expect(len(set(pictures)) == 4, "frames differ")
+    for time, frame in (("0", 0), ("0.2", 2), ("0.39", 2), ("00:00:00.4", 3), ("0:02.4", 19), (f"{times[19] + 0.05:.2f}", 19)):
+        code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", "--time", time, "--at", "24,32")
+        expect(code == 0 and rows_of_png("moment.png") == pictures[(0, 2, 3, 19).index(frame)], f"--time {time}: {code}: {err}")
+    code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", "--time", "0.4", "--start", "0.3", "--at", "24,32")
+    expect(code == 0 and rows_of_png("moment.png") == pictures[2], f"of a part: {code}: {err}")
+    code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", "--time", "0.4")
+    expect(code == 0, f"the densest places of that frame: {code}: {err}")
+    for words, said in ((["--time", "1:00"], "no frame is shown then"), (["--time", "soon"], "--time soon: a time"),
+                        (["--time", "1", "--at", "3,4,5"], "--at y,x"), (["--time", "0.1", "--start", "0.3"], "no frame is shown then")):
+        code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", *words)
+        expect(code == 64 and said in err, f"{words}: {code}: {err}")
+    ffmpeg("-i", "moments.mkv", "-frames:v", "1", "still.tif")
+    code, _, err = run("preview", *SAME, "still.tif", "-o", "moment.png", "-y", "--time", "0")
+    expect(code == 64 and "for films" in err, f"a picture: {code}: {err}")
+
+
+CHAPTERS = """;FFMETADATA1
+[CHAPTER]
+TIMEBASE=1/1000
+START=0
+END=1000
+title=One
+[CHAPTER]
+TIMEBASE=1/1000
+START=1000
+END=2000
+title=Two
+"""
+
+
+def told(path):
+    code, text, err = run("info", path, "--json")
+    expect(code == 0, f"info {path}: {code}: {err}")
+    return json.loads(text)["film"] if code == 0 else {}
+
+
+def info_tells_all():
+    for name, text in (("chapters.txt", CHAPTERS), ("s.srt", "1\n00:00:00,000 --> 00:00:01,000\nhello\n"), ("font.ttf", "x")):
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(text)
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=128x96:rate=25:duration=2,setsar=4/3", "-f", "lavfi", "-i", "sine=duration=2:sample_rate=44100", "-i",
+           "s.srt", "-i", "chapters.txt", "-map", "0:v", "-map", "1:a", "-map", "2:s", "-map_chapters", "3", "-c:v", "libx265", "-x265-params",
+           "log-level=none:hdr10=1:master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,1):max-cll=1000,400",
+           "-pix_fmt", "yuv420p10le", "-color_primaries", "bt2020", "-color_trc", "smpte2084", "-colorspace", "bt2020nc", "-c:a", "aac", "-ac", "2", "-c:s", "srt",
+           "-metadata:s:a:0", "language=deu", "-metadata:s:a:0", "title=T\u00f6ne", "-metadata:s:s:0", "language=eng", "-attach", "font.ttf",
+           "-metadata:s:t:0", "mimetype=application/x-truetype-font", "all.mkv")
+    f = told("all.mkv")
+    expect([(t["kind"], t["codec"], t.get("language"), t["read"]) for t in f["tracks"]] ==
+           [("video", "hevc", None, True), ("audio", "aac", "deu", False), ("subtitle", "subrip", "eng", False), ("attachment", "ttf", None, False)],
+           f"tracks: {f['tracks']}")
+    sound = f["tracks"][1]
+    expect((sound["channels"], sound["samples_per_second"], sound["title"]) == (2, 44100, "T\u00f6ne"), f"sound: {sound}")
+    expect((f["chapters"], f["attachments"], f["pixel_aspect"], f["interlaced"], f["varying_rate"]) == (2, 1, "4/3", False, False), f"{f}")
+    expect((f["matrix"], f["primaries"], f["transfer"], f["assumed"]) == ("bt2020nc", "bt2020", "smpte2084", []), f"tags: {f}")
+    pts = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries", "packet=pts", "-read_intervals", "%+#1", "-of", "csv=p=0",
+                          "all.mkv"], capture_output=True, text=True, check=True).stdout.strip().strip(",")
+    expect(f["first_pts"] == int(pts) and f["time_base"] == "1/1000", f"first pts: {f['first_pts']}, ffprobe {pts}")
+    light = {"display_min_luminance": 0.0001, "display_max_luminance": 1000, "red": [0.68, 0.32], "green": [0.265, 0.69], "blue": [0.15, 0.06],
+             "white": [0.3127, 0.329], "max_content_light": 1000, "max_frame_average_light": 400}
+    expect(f["hdr"] == light, f"light: {f['hdr']}")
+    text = run("info", "all.mkv")[1]
+    expect("kind audio, codec aac, language deu, title T\u00f6ne, channels 2" in text and "max content light 1000" in text, f"as text: {text}")
+    expect(told(sample("carphone_pristine.mp4"))["assumed"] == ["matrix of BT.601", "limited range"], "what is assumed")
+    expect(told(sample("newtonscradle_vfr.gif"))["varying_rate"] and told(sample("rot90.mov"))["rotation"] == 90, "rate and rotation")
+    expect(told(sample("interlaced_paff_tt.264"))["interlaced"] is True and told(sample("carphone_pristine.mp4"))["hdr"] == {}, "rows of two moments")
+    expect([t["read"] for t in told(sample("nasa_two_video_streams.mp4"))["tracks"]] == [True] + 5 * [False], "the film of two that is read")
+    expect([t["kind"] for t in told("in.y4m")["tracks"]] == ["video"], "a y4m")
+
+
+def all_of_it(rows):
+    del rows
+    network(3)
+    progress_says_frames()
+    status_says_frames()
+    joining_is_a_phase()
+    a_preview_shows_a_moment()
+    info_tells_all()
+
+
+if __name__ == "__main__":
+    sys.exit(in_folder(all_of_it, "ffmpeg", "ffprobe"))
