@@ -12,7 +12,7 @@ import sys
 ROOT = os.environ.get("TG_LINT_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = [os.path.join(ROOT, "engine", "verbs", n) for n in ("describe.c", "describe_film.c")]
 PAGE = os.path.join(ROOT, "docs", "reference", "json.md")
-CALL = r"\b(?:tgi_jw_(?:begin|bool|int|uint|num|str)|put_ints|put_ports|put_text|put_ratio)\(&?w, (\"\w+\"|[^,;)]+)"
+CALL = r"\b(?:tgi_jw_(?:begin|bool|int|uint|num|str)|put_ints|put_ports|put_text|put_ratio|put_point)\(&?w, (\"\w+\"|[^,;)]+)"
 NAMED = {"NULL": (),  # an element of an array
          "key": (),  # handed through by put_ints and the like
          "g->plain[i]->name": (),  # an operator of the model
@@ -23,7 +23,7 @@ ELSEWHERE = ("whole_image_only", "stages", "stage_cuts")  # tgi_stages_json writ
 def members(source):
     """(names, problems) of a file in C."""
     names, problems = set(ELSEWHERE), []
-    body = re.sub(r"static void put_(?:ints|ports|text|ratio)\([^)]*\)", "", source)
+    body = re.sub(r"static void put_(?:ints|ports|text|ratio|point)\([^)]*\)", "", source)
     for said in re.findall(CALL, body):
         if said.startswith('"'):
             names.add(said.strip('"'))
