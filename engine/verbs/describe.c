@@ -183,7 +183,8 @@ static void put_image(tgi_jw *w, const tgi_image_info *i)
 
 static tg_status describe_image(const char *path, tgi_jw *w, tgi_err *err)
 {
-    const tgi_open_opts opts = {.threads = 1};
+    const tgi_open_opts opts = {.threads = 1,
+                                .truncated = 1}; /* its note says what is missing */
     tgi_source *s = NULL;
     TGI_TRY(tgi_source_open(path, &opts, &s, err));
     put_image(w, s->ops->info(s));

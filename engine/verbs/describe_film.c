@@ -45,10 +45,10 @@ static void put_text(tgi_jw *w, const char *key, const char *text)
 }
 
 /* The words that a list has, with ", " between them. */
-static void put_list(tgi_jw *w, const char *key, const char *list)
+static void put_assumed(tgi_jw *w, const char *list)
 {
     char word[64];
-    tgi_jw_begin(w, key, '[');
+    tgi_jw_begin(w, "assumed", '[');
     while (*list) {
         const size_t n = strcspn(list, ",");
         snprintf(word, sizeof word, "%.*s", (int)n, list);
@@ -60,6 +60,8 @@ static void put_list(tgi_jw *w, const char *key, const char *list)
 
 static void put_point(tgi_jw *w, const char *key, const double at[2])
 {
+    if (!(at[1] > 0))
+        return;
     tgi_jw_begin(w, key, '[');
     tgi_jw_num(w, NULL, at[0]);
     tgi_jw_num(w, NULL, at[1]);
@@ -69,15 +71,15 @@ static void put_point(tgi_jw *w, const char *key, const double at[2])
 /* What it tells a display of its light. */
 static void put_light(tgi_jw *w, const tgi_av_light *l)
 {
-    static const char *const point[] = {"red", "green", "blue", "white"};
     tgi_jw_begin(w, "hdr", '{');
     if (l->most > 0) {
         tgi_jw_num(w, "display_min_luminance", l->least);
         tgi_jw_num(w, "display_max_luminance", l->most);
     }
-    for (int k = 0; k < 4; k++)
-        if (l->primaries[k][1] > 0)
-            put_point(w, point[k], l->primaries[k]);
+    put_point(w, "red", l->primaries[0]);
+    put_point(w, "green", l->primaries[1]);
+    put_point(w, "blue", l->primaries[2]);
+    put_point(w, "white", l->primaries[3]);
     if (l->content || l->average) {
         tgi_jw_int(w, "max_content_light", l->content);
         tgi_jw_int(w, "max_frame_average_light", l->average);
@@ -145,7 +147,7 @@ void tgi_describe_film(tgi_jw *w, const tgi_source *s)
     put_text(w, "primaries", i->form.primaries);
     put_text(w, "transfer", i->form.transfer);
     put_text(w, "chroma_place", i->form.chroma_place);
-    put_list(w, "assumed", tgi_film_source_assumed(s));
+    put_assumed(w, tgi_film_source_assumed(s));
     put_light(w, &i->hdr);
     put_tracks(w, s, i);
     tgi_jw_end(w, '}');

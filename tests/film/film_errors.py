@@ -102,6 +102,8 @@ def cut_films():
         expect(code == 0 and "it is cut" in err and n // 3 < there < n, f"{cut}: {code}: {there} of {n} frames: {err}")
         expect(name.endswith("mkv") or f"{there} of the {n} frames" in err, f"{cut}: {err}")
         expect(not os.path.exists("cut.mp4.errors.json"), f"{cut}: nothing is damaged")
+        code, text, err = run("info", cut, "--json")
+        expect(code == 0 and "it is cut" in json.loads(text)["note"], f"info {cut}: {code}: {err}")
         run("copy", cut, "-o", "some.npy", "-y", "--planes", "0-9", "--allow-truncated")
         expect(bytes_of("some.npy") == bytes_of("whole.npy"), f"{cut}: other pixels")
     whole = bytes_of(car)
