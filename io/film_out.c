@@ -379,6 +379,9 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         (wish->crf >= 0 && codecs[codec].alone))
         return tgi_fail(err, TG_E_ARG, "--crf %d: %s %s", wish->crf, name,
                         codecs[codec].alone ? "has no such setting" : "has 0 to 51");
+    if (wish->speed && codecs[codec].alone)
+        return tgi_fail(err, TG_E_ARG, "--preset-speed: %s has one speed alone", name);
+    o->coding.speed = wish->speed == TGI_AV_MEDIUM ? 0 : wish->speed;
     TGI_TRY(choose_form(o, of, wish, codecs[codec].lossless, containers[container].turns, err));
     if (!o->ops->holds(o->container, name))
         return tgi_fail(err, TG_E_ARG, "%s: a film of codec %s is no %s: write .mkv or .mov",

@@ -12,6 +12,7 @@ typedef struct tgi_film_wish {
     const char *codec; /* "h264", ... */
     const char *form;  /* "yuv420p", ... as ffmpeg spells it */
     int crf;           /* < 0: nothing */
+    int speed;         /* as in tgi_av_coding; 0: nothing */
     int drop_alpha;    /* 1: where the codec has none the film goes without */
 } tgi_film_wish;
 

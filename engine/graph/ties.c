@@ -61,6 +61,23 @@ static void move_last(tgi_port *p, int n, const unsigned char *last, int *moved)
             }
 }
 
+/* All inputs are named: the constant that follows the image's channels in its own input, the one that declares most of
+ * them; -1: none. */
+static int own_constant(const tgi_graph *g, const tgi_tie *tie, int n)
+{
+    int own = -1;
+    int64_t most = -1;
+    for (int k = 0; k < n; k++) {
+        const int i = tie[k].out[0] ? -1 : port_of(g->in, g->n_in, tie[k].in);
+        const int64_t c = i < 0 ? -1 : g->in[i].file_rank > 1 ? g->in[i].file_dim[1] : 0;
+        if (c > most) {
+            most = c;
+            own = k;
+        }
+    }
+    return own;
+}
+
 tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
 {
     unsigned char in_last[TGI_MAX_PORTS] = {0}, out_last[TGI_MAX_PORTS] = {0};
@@ -69,13 +86,13 @@ tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
     tgi_graph_priv *p = tgi_priv(g);
     if (!n)
         return TG_OK;
-    int own = -1; /* the constant that follows the image's channels, in its own input */
-    for (int k = 0; k < n && g->n_in == n && own < 0; k++)
-        own = tie[k].out[0] ? -1 : k;
+    const int own = g->n_in == n ? own_constant(g, tie, n) : -1;
     for (int k = 0; k < n; k++) {
         TGI_TRY(find_ports(g, &tie[k], &out[k], &in[k], err));
-        if (in_last[in[k]])
-            return tgi_fail(err, TG_E_ARG, "--state: input \"%s\" is named twice", tie[k].in);
+        for (int i = 0; i < k; i++)
+            if (in[i] == in[k])
+                return tgi_fail(err, TG_E_ARG,
+                                "--state, --constant: input \"%s\" is named twice", tie[k].in);
         if (k == own)
             continue;
         in_last[in[k]] = out[k] < 0 ? 1 : 2;

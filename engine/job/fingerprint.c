@@ -174,28 +174,38 @@ static void add_region(tgi_lines *t, const tgi_mapping *m)
     tgi_lines_add(t, "size", "%s %s %s", size[0], size[1], size[2]);
 }
 
-/* Which files they are. */
+#define WHOLE ((uint64_t)64 << 20) /* such files are hashed from end to end */
+
+/* What is in the files of a list, "IN=FILE,...". */
 static void add_files(tgi_lines *t, const char *key, const char *list)
 {
-    char path[3072];
-    tgi_stamp is;
+    char path[3072], one[128];
+    tgi_err none = {0};
+    uint64_t h = tgi_fnv(TGI_FNV_BEGIN, list, strlen(list) + 1);
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
         const char *file = strchr(at, '=');
+        tgi_held f = {.path = path, .fd = -1};
         if (!file)
-            return;
+            break;
         snprintf(path, sizeof path, "%.*s", (int)strcspn(file + 1, ","), file + 1);
-        if (tgi_stamp_path(path, &is) == 0)
-            tgi_lines_add(t, key, "%llu bytes, mtime %lld.%09lld", (unsigned long long)is.size,
-                          (long long)is.sec, (long long)is.nsec);
+        if (tgi_stamp_path(path, &f.was) == 0 &&
+            file_identity(&f, WHOLE, one, sizeof one, &none) == TG_OK)
+            h = tgi_fnv(h, one, strlen(one) + 1);
     }
+    tgi_lines_add(t, key, "%.200s, hash %016llx", list, (unsigned long long)h);
 }
 
 static void add_window(tgi_lines *t, const tg_job *job)
 {
+    char text[512];
+    size_t n = 0;
     if (job->set.window > 1)
         tgi_lines_add(t, "window", "%d edge=%d", job->set.window, (int)job->set.window_edge);
-    for (int i = 0; i < job->set.n_ties; i++)
-        tgi_lines_add(t, "state", "%s=%s", job->set.tie[i].out, job->set.tie[i].in);
+    for (int i = 0; i < job->set.n_ties && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s=%s", i ? "," : "",
+                              job->set.tie[i].out, job->set.tie[i].in);
+    if (job->set.n_ties)
+        tgi_lines_add(t, "state", "%s", text);
     if (job->set.state_init)
         add_files(t, "state_init", job->set.state_init);
     if (job->set.constant)
@@ -225,8 +235,9 @@ static void add_output(tgi_lines *t, const tg_job *job)
     if (job->film && job->film->out.pictures)
         tgi_lines_add(t, "film", "%s", job->film->out.text);
     else if (job->film)
-        tgi_lines_add(t, "film", "%s crf=%d rate=%lld/%lld, %s", job->film->out.text,
-                      job->film->out.coding.crf, (long long)job->film->out.coding.rate.num,
+        tgi_lines_add(t, "film", "%s crf=%d speed=%d rate=%lld/%lld, %s", job->film->out.text,
+                      job->film->out.coding.crf, job->film->out.coding.speed,
+                      (long long)job->film->out.coding.rate.num,
                       (long long)job->film->out.coding.rate.den, job->film->out.ops->version());
     if (job->set.writer)
         tgi_lines_add(t, "format", "%s", job->set.writer->name);

@@ -113,13 +113,14 @@ tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
     const tgi_graph *g = job->graph;
     const int asked =
         tgi_opts_given(job->opts, TGI_OPT_ON) && tgi_opts_choice(job->opts, TGI_OPT_ON) == 0;
-    if (asked && from && (g->n_in != 1 || tgi_job_frame_channels(job) != 1))
+    if (asked && from &&
+        ((g->n_in != 1 && !job->set.n_ties) || tgi_job_frame_channels(job) != 1))
         return tgi_fail(err, TG_E_ARG,
                         "--on luma: the network does not take one channel: leave "
                         "it out");
     const int frame_by_frame = job->set.window == 1;
-    if (!from || tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 || g->n_in != 1 ||
-        tgi_job_frame_channels(job) != 1 ||
+    if (!from || tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 ||
+        (g->n_in != 1 && !job->set.n_ties) || tgi_job_frame_channels(job) != 1 ||
         (frame_by_frame &&
          (!tgi_job_wants_film(job) || job->set.pictures || channels_of(&g->out[0]) > 1)))
         return TG_OK;
@@ -255,7 +256,10 @@ static tgi_film_wish wish_of(const tg_job *job)
     return (tgi_film_wish){.codec = codec && strcmp(codec, "auto") != 0 ? codec : NULL,
                            .drop_alpha = tgi_opts_flag(o, TGI_OPT_DROP_ALPHA),
                            .form = tgi_opts_str(o, TGI_OPT_PIX_FMT),
-                           .crf = (int)tgi_opts_int(o, TGI_OPT_CRF, -1)};
+                           .crf = (int)tgi_opts_int(o, TGI_OPT_CRF, -1),
+                           .speed = tgi_opts_given(o, TGI_OPT_PRESET_SPEED)
+                                        ? (int)tgi_opts_choice(o, TGI_OPT_PRESET_SPEED) + 1
+                                        : 0};
 }
 
 void tgi_job_film_free(tg_job *job)

@@ -406,12 +406,13 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     job->out_desc = shapes.desc[job->graph->out[0].value];
     warn_of_padding(job);
     type_integers(job);
-    tg_status st2 = type_labels(job, &shapes, err);
-    if (st2 == TG_OK)
-        st2 = tgi_job_state_bind(job, &shapes, err);
+    tg_status bound = type_labels(job, &shapes, err);
+    if (bound == TG_OK)
+        bound = tgi_job_state_bind(job, &shapes, err);
     tgi_shapes_free(&shapes);
-    TGI_TRY(st2);
-    return bind_output(job, err);
+    TGI_TRY(bound);
+    TGI_TRY(bind_output(job, err));
+    return tgi_job_state_check(job, err);
 }
 
 /* What the file says of its pixels, and the network is not told. */

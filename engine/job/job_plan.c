@@ -68,7 +68,7 @@ static size_t pass_beside(const tg_job *job)
 static size_t mapped_bytes(const tg_job *job)
 {
     const tgi_bytes *b = &job->plan.bytes;
-    return b->weights + b->receipt + b->rows + pass_beside(job);
+    return b->weights + b->receipt + b->rows + b->carried + pass_beside(job);
 }
 
 /* What a tiling may take of this machine's memory. */

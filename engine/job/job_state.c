@@ -73,72 +73,12 @@ tg_status tgi_job_state_pick(const tg_opts *o, tgi_settings *s, tgi_err *err)
     return pick_constants(s, err);
 }
 
-/* ---- Bind -------------------------------------------------------------------------------- */
-
-void tgi_job_state_shapes(const tg_job *job, tgi_desc in[TGI_MAX_PORTS])
-{
-    int64_t ext[3] = {1, 1, 1};
-    const int rank = job->in_desc.rank;
-    for (int a = 2; a < rank; a++)
-        ext[a - rank + 3] = job->in_desc.dim[a];
-    if (job->graph->n_in > 1)
-        tgi_graph_input_descs(job->graph, ext, in);
-    in[0] = job->in_desc;
-}
-
-/* Axes of the image along which frames do not follow each other, that are looped over all the same. */
-static int loops_elsewhere(const tgi_mapping *m)
-{
-    int many = 0;
-    for (int i = 0; i < m->n_loop; i++)
-        many += m->loop[i].size > 1;
-    return many > 1 || m->loops_samples;
-}
-
-static int carries(const tgi_graph *g)
-{
-    int n = 0;
-    for (int i = 0; i < g->n_in; i++)
-        n += tgi_graph_tied_to(g, i) >= 0;
-    return n > 0;
-}
-
-tg_status tgi_job_state_bind(tg_job *job, const tgi_shapes *shapes, tgi_err *err)
-{
-    const tgi_graph *g = job->graph;
-    const tgi_mapping *m = &job->map;
-    job->carried_bytes = tgi_carried_bytes(g, shapes, m);
-    if (!tgi_job_hands_on(job))
-        return TG_OK;
-    if (tgi_mapping_boxed(m))
-        return tgi_fail(
-            err, TG_E_UNSUPPORTED,
-            "--state: the network works in boxes, each of which would need a state of its own");
-    if (m->spatial == 3 && m->appended)
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "--constant: channels are appended to images, not to volumes");
-    if (carries(g) && loops_elsewhere(m))
-        return tgi_fail(err, TG_E_ARG,
-                        "--state: the network takes one plane at a time, and they are more "
-                        "than frames (axes "
-                        "%s%s): choose with --planes%s",
-                        job->info->axes, m->loops_samples ? ", each colour alone" : "",
-                        m->loops_samples ? ", or let it take luma (--on luma, into a film)"
-                                         : "");
-    for (int i = 0; i < g->n_in; i++)
-        if (tgi_carried_is(g, i) && !tgi_is_image(g, &shapes->desc[g->in[i].value]))
-            return tgi_fail(err, TG_E_UNSUPPORTED,
-                            "--state: \"%s\" is no image: one that counts pixels is carried",
-                            g->in[i].name);
-    return TG_OK;
-}
-
 /* ---- Files ------------------------------------------------------------------------------- */
 
-/* Where a file goes, and what it has to be. */
+/* Which input a file is for, and what it has to be. */
 typedef struct target {
     const char *option;
-    char *at;
+    int port;
     tgi_desc want;
 } target;
 
@@ -156,46 +96,36 @@ static int is_wanted(const tgi_desc *has, const tgi_desc *want)
     return more >= 0 || want->dim[0] == 1;
 }
 
-static tg_status read_file(const target *t, const char *path, tgi_err *err)
+static tg_status check_shape(const target *t, const char *path, const tgi_desc *has,
+                             tgi_err *err)
 {
     char a[96], b[96];
-    tgi_npy_in file = {.file.fd = -1};
-    TGI_TRY(tgi_npy_open(path, &file, err));
-    tg_status st = TG_OK;
-    size_t n = sizeof(float);
-    for (int k = 0; k < t->want.rank; k++)
-        n *= (size_t)t->want.dim[k];
-    if (!is_wanted(&file.head.desc, &t->want))
-        st = tgi_fail(err, TG_E_ARG, "%s %s: the network takes %s there, the file has %s",
-                      t->option, path, tgi_desc_text(&t->want, a, sizeof a),
-                      tgi_desc_text(&file.head.desc, b, sizeof b));
-    else
-        st = tgi_rfile_read(&file.file, file.head.data_off, t->at, n, err);
-    tgi_npy_close(&file);
-    return st;
+    if (is_wanted(has, &t->want))
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG, "%s %s: the network takes %s there, the file has %s",
+                    t->option, path, tgi_desc_text(&t->want, a, sizeof a),
+                    tgi_desc_text(has, b, sizeof b));
 }
 
-static tg_status target_of(const tgi_pass *p, const char *option, const char *name, target *t,
-                           tgi_err *err)
+/* The input that a name of a list stands for: its port; 0: channels behind the image's. */
+static tg_status target_of(const tg_job *job, const tgi_desc *desc, const char *option,
+                           const char *name, target *t, tgi_err *err)
 {
-    const tgi_graph *g = p->job->graph;
-    const tgi_mapping *m = &p->job->map;
-    const tgi_carried *c = &p->carried;
+    const tgi_graph *g = job->graph;
+    const tgi_mapping *m = &job->map;
     const int constant = strcmp(option, "--constant") == 0;
     *t = (target){.option = option};
     if (constant && m->appended && strcmp(g->in[0].name, name) == 0) {
-        t->at = (char *)c->appended;
         t->want = (tgi_desc){TG_DTYPE_F32, 3, {m->appended, m->extent[1], m->extent[2]}};
         return TG_OK;
     }
-    for (int k = 0; k < c->n; k++) {
-        const tgi_port *port = &g->in[c->value[k].in];
-        if (strcmp(port->name, name) != 0 || (c->value[k].out < 0) != constant)
+    for (int i = 1; i < g->n_in; i++) {
+        if (strcmp(g->in[i].name, name) != 0 || (tgi_graph_tied_to(g, i) < 0) != constant)
             continue;
-        t->at = c->value[k].now;
-        t->want = c->net->shapes.desc[c->net->in[c->value[k].in]];
+        t->port = i;
+        t->want = desc[g->in[i].value];
         for (int a = 0; a < t->want.rank; a++)
-            if (port->perm[a] != a)
+            if (g->in[i].perm[a] != a)
                 return tgi_fail(
                     err, TG_E_UNSUPPORTED,
                     "%s %s: the network has axes in another order, in which files are not read",
@@ -205,16 +135,98 @@ static tg_status target_of(const tgi_pass *p, const char *option, const char *na
     return tgi_fail(err, TG_E_ARG, "%s: \"%s\" is no input that --state names", option, name);
 }
 
-static tg_status read_files(tgi_pass *p, const char *option, const char *list, tgi_err *err)
+/* For each of a list: is the file what the network takes? */
+static tg_status look_at_files(const tg_job *job, const tgi_shapes *shapes, const char *option,
+                               const char *list, tgi_err *err)
 {
     char name[128], path[3072];
     target t;
     for (const char *at = list; at && *at;) {
+        tgi_npy_in file = {.file.fd = -1};
         if (!next_pair(&at, name, sizeof name, path, sizeof path))
             return tgi_fail(err, TG_E_ARG, not_files, option, list);
-        TGI_TRY(target_of(p, option, name, &t, err));
-        TGI_TRY(read_file(&t, path, err));
+        TGI_TRY(target_of(job, shapes->desc, option, name, &t, err));
+        TGI_TRY(tgi_npy_open(path, &file, err));
+        const tgi_desc has = file.head.desc;
+        tgi_npy_close(&file);
+        TGI_TRY(check_shape(&t, path, &has, err));
     }
+    return TG_OK;
+}
+
+/* ---- Bind -------------------------------------------------------------------------------- */
+
+void tgi_job_state_shapes(const tg_job *job, tgi_desc in[TGI_MAX_PORTS])
+{
+    int64_t ext[3] = {1, 1, 1};
+    const int rank = job->in_desc.rank;
+    for (int a = 2; a < rank; a++)
+        ext[a - rank + 3] = job->in_desc.dim[a];
+    if (job->graph->n_in > 1)
+        tgi_graph_input_descs(job->graph, ext, in);
+    in[0] = job->in_desc;
+}
+
+/* Frames do not follow each other along one axis. */
+static int loops_elsewhere(const tgi_mapping *m)
+{
+    int many = 0;
+    for (int i = 0; i < m->n_loop; i++)
+        many += m->loop[i].size > 1;
+    if (m->planes.n && !m->loops_samples)
+        return m->n_items > 1 && !m->chosen.letter;
+    return many > 1 || m->loops_samples;
+}
+
+static int carries(const tgi_graph *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->n_in; i++)
+        n += tgi_graph_tied_to(g, i) >= 0;
+    return n > 0;
+}
+
+tg_status tgi_job_state_bind(tg_job *job, const tgi_shapes *shapes, tgi_err *err)
+{
+    const tgi_graph *g = job->graph;
+    job->carried_bytes = tgi_carried_bytes(g, shapes, &job->map);
+    if (!tgi_job_hands_on(job))
+        return TG_OK;
+    if (job->set.labels && tgi_graph_is_carried(g, 0))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--state %s=...: with --labels that output is numbers of classes, which are not "
+            "what the network hands on",
+            g->out[0].name);
+    for (int i = 0; i < g->n_in; i++)
+        if (tgi_carried_is(g, i) && !tgi_is_image(g, &shapes->desc[g->in[i].value]))
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "--state: \"%s\" is no image: one that counts pixels is carried",
+                            g->in[i].name);
+    TGI_TRY(look_at_files(job, shapes, "--constant", job->set.constant, err));
+    return look_at_files(job, shapes, "--state-init", job->set.state_init, err);
+}
+
+tg_status tgi_job_state_check(const tg_job *job, tgi_err *err)
+{
+    const tgi_mapping *m = &job->map;
+    if (!tgi_job_hands_on(job))
+        return TG_OK;
+    if (tgi_mapping_boxed(m))
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "--state: the network works in boxes, each of which would need a state of its own");
+    if (m->spatial == 3 && m->appended)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "--constant: channels are appended to images, not to volumes");
+    if (carries(job->graph) && loops_elsewhere(m))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--state: the network takes one plane at a time, and they are more than frames "
+            "(axes %s%s): %s",
+            job->info->axes, m->loops_samples ? ", each colour alone" : "",
+            m->loops_samples ? "let it take luma (--on luma, into a film)"
+                             : "choose those along one axis with --planes");
     return TG_OK;
 }
 
@@ -243,6 +255,41 @@ tg_status tgi_job_state_append(tg_job *job, tgi_err *err)
             return tgi_fail(err, TG_E_ARG, not_files, "--constant", job->set.constant);
         if (strcmp(job->graph->in[0].name, name) == 0)
             TGI_TRY(channels_of(path, &job->set.appended, err));
+    }
+    return TG_OK;
+}
+
+static char *place_of(const tgi_carried *c, int port)
+{
+    for (int k = 0; k < c->n && port; k++)
+        if (c->value[k].in == port)
+            return c->value[k].now;
+    return (char *)c->appended;
+}
+
+static tg_status read_file(const target *t, const char *path, char *to, tgi_err *err)
+{
+    tgi_npy_in file = {.file.fd = -1};
+    size_t n = sizeof(float);
+    TGI_TRY(tgi_npy_open(path, &file, err));
+    for (int k = 0; k < t->want.rank; k++)
+        n *= (size_t)t->want.dim[k];
+    tg_status st = check_shape(t, path, &file.head.desc, err);
+    if (st == TG_OK)
+        st = tgi_rfile_read(&file.file, file.head.data_off, to, n, err);
+    tgi_npy_close(&file);
+    return st;
+}
+
+static tg_status read_files(tgi_pass *p, const char *option, const char *list, tgi_err *err)
+{
+    char name[128], path[3072];
+    target t;
+    for (const char *at = list; at && *at;) {
+        if (!next_pair(&at, name, sizeof name, path, sizeof path))
+            return tgi_fail(err, TG_E_ARG, not_files, option, list);
+        TGI_TRY(target_of(p->job, p->carried.net->shapes.desc, option, name, &t, err));
+        TGI_TRY(read_file(&t, path, place_of(&p->carried, t.port), err));
     }
     return TG_OK;
 }

@@ -14,6 +14,8 @@ int tgi_job_hands_on(const tg_job *job);
 tg_status tgi_job_state_append(tg_job *job, tgi_err *err);
 /* Before the network is planned for: refuse what carries nothing, in words. `shapes` of the job. */
 tg_status tgi_job_state_bind(tg_job *job, const tgi_shapes *shapes, tgi_err *err);
+/* And when the mapping is complete: frames have to follow each other along one axis. */
+tg_status tgi_job_state_check(const tg_job *job, tgi_err *err);
 /* Shapes of all inputs of a job with an image. */
 void tgi_job_state_shapes(const tg_job *job, tgi_desc in[TGI_MAX_PORTS]);
 /* Open the pass's memory, and fill it with what holds before the first frame: zeros, or files. */

@@ -373,6 +373,8 @@ static void count(tg_job *job)
         b->output_disk = (uint64_t)(2 * job->film->out.disk + job->film->out.copied);
     else if (b->picture) /* tiles and picture are both there at the end */
         b->output_disk = 2 * b->output_disk;
+    if (!is_piped(job)) /* OUT.stages, in two places */
+        b->output_disk = tgi_sat_add(b->output_disk, b->carried);
     b->output_packs = b->picture ? 0 : b->output_disk;
     b->output_sure =
         job->set.compress.kind == TGI_COMPRESS_NONE && !job->film ? b->output_disk : 0;

@@ -14,15 +14,34 @@ static tgi_range clip_to(const tgi_net *net, int v, int axis, tgi_range r)
     return tgi_range_clip(r, 0, tgi_net_dim(net, v, axis));
 }
 
+/* What is handed to the next frame is wanted where the image is padded, too: the first cell's share and the last one's reach
+ * as far as there are pixels. */
+static tgi_range carried_share(const tgi_stage *stage, int axis, tgi_range core,
+                               tgi_range share, int64_t d)
+{
+    const tgi_fit *f = &stage->fit[axis - TGI_STREAM_AXIS];
+    if (tgi_range_empty(core) || !f->out)
+        return share;
+    return (tgi_range){core.lo == f->crop ? 0 : share.lo,
+                       core.hi == f->crop + f->out ? d : share.hi};
+}
+
+static int is_carried(const tgi_stage *stage, int o)
+{
+    const int port = stage->out[o].port;
+    return port >= 0 && tgi_graph_is_carried(stage->net->g, port);
+}
+
 tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core)
 {
+    const tgi_range all = core;
     const int64_t d0 = tgi_stage_out_dim(stage, 0, axis);
     const int64_t d = tgi_stage_out_dim(stage, o, axis);
     if (d != d0)
         core = (tgi_range){core.lo * d / d0, core.hi * d / d0};
     if (stage->out[o].reduced && axis >= stage->net->rank - 2)
         return tgi_granule_share(core, d); /* x and y */
-    return core;
+    return is_carried(stage, o) ? carried_share(stage, axis, all, core, d) : core;
 }
 
 /* Rows of a value for each core that is asked about: those of value v from v * n on. */

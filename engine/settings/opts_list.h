@@ -84,9 +84,9 @@ TGI_OPT(STATE_INIT, "state-init", NULL, "IN=FILE.npy,...", NULL, "plan run prese
         0, 0, NULL, 2, "what such an input gets with the first frame")
 TGI_OPT(CONSTANT, "constant", NULL, "IN=FILE.npy,...", NULL, "plan run preset", RULE_TEXT, 0, 0,
         NULL, 2,
-        "float32 that the network's input IN gets with each frame, as it is; of the input that "
-        "gets "
-        "the frame, channels that follow the frame's: a mask, a map of noise")
+        "float32 that the network's input IN gets with each frame, as it is, of the size that the "
+        "network sees; of the input that gets the frame, channels of the frame's size that follow "
+        "its own: a mask, a map of noise")
 TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
@@ -145,6 +145,12 @@ TGI_OPT(
 TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset", RULE_INT, 0, 63, NULL, 1,
         "quality of a film's encoder, smaller is better (default: h264 18, hevc 20, vp9 28, "
         "av1 30)")
+TGI_OPT(PRESET_SPEED, "preset-speed", NULL, "ultrafast|...|veryslow", NULL, "plan run preset",
+        RULE_CHOICE, 0, 0,
+        "ultrafast|superfast|veryfast|faster|fast|medium|slow|slower|veryslow", 1,
+        "how long a film's encoder looks for fewer bytes, as ffmpeg's -preset; of av1 all "
+        "faster than "
+        "medium are medium (default: medium)")
 TGI_OPT(PIX_FMT, "pix-fmt", NULL, "NAME", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
         "how a film's pixels are stored, as ffmpeg spells it: yuv420p (default: as in the film "
         "that "

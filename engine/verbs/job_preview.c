@@ -18,6 +18,7 @@
 #include "engine/job/job_device.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_state.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/pass.h"
 #include "engine/job/stats_file.h"
@@ -642,6 +643,8 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);
+    if (tgi_job_hands_on(job))
+        tgi_job_warn(job, "--state: each frame is shown as a first one, with zeros handed to it");
     TGI_TRY(tgi_job_plan_processor(job, part, err));
     tg_status st = open_all(&v, err);
     if (st == TG_OK)

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 6u /* rises with any change of this header */
+#define TGI_AV_ABI 7u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -120,6 +120,10 @@ typedef struct tgi_av_open {
     int truncated; /* 1: a packet of which the file has the beginning alone is none */
 } tgi_av_open;
 
+/* How much an encoder tries, least first, as x264 names it. */
+#define TGI_AV_SPEEDS "ultrafast|superfast|veryfast|faster|fast|medium|slow|slower|veryslow"
+#define TGI_AV_MEDIUM 6
+
 /* What an encoder is asked for; what its packets hold depends on this, the frames and the version of
  * the libraries alone. */
 typedef struct tgi_av_coding {
@@ -130,6 +134,7 @@ typedef struct tgi_av_coding {
     int fields;  /* a frame has the rows of two moments, as in tgi_av_info; 0: of one */
     int crf;     /* of codecs that have it; < 0: the codec's usual one */
     int segment; /* frames for one encoder at most */
+    int speed;   /* TGI_AV_SPEEDS, from 1 on; 0: the codec's usual one */
 } tgi_av_coding;
 
 /* A frame that is to be filled: planes and pitches as in tgi_av_frame. */

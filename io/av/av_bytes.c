@@ -96,9 +96,14 @@ static const struct {
     const char *codec;
     double per_pixel, frames;
     size_t beside;
-} encoders[] = {{"h264", 95, 0, 5 * MIB}, {"hevc", 155, 0, 26 * MIB},
-                {"av1", 92, 0, 52 * MIB}, {"vp9", 92, 0, 24 * MIB},
-                {"ffv1", 0, 8, 3 * MIB},  {"prores", 0, 5, 2 * MIB}};
+    double slow
+        [3]; /* more for each pixel where it is slow, slower, veryslow: more frames to choose from */
+} encoders[] = {{"h264", 95, 0, 5 * MIB, {12, 40, 195}},
+                {"hevc", 155, 0, 26 * MIB, {10, 60, 60}},
+                {"av1", 92, 0, 52 * MIB, {40, 40, 40}},
+                {"vp9", 92, 0, 24 * MIB, {4, 4, 4}},
+                {"ffv1", 0, 8, 3 * MIB, {0}},
+                {"prores", 0, 5, 2 * MIB, {0}}};
 
 size_t tgi_av_encoder_bytes(const tgi_av_coding *c)
 {
@@ -106,7 +111,9 @@ size_t tgi_av_encoder_bytes(const tgi_av_coding *c)
     for (size_t i = 0; i < sizeof encoders / sizeof encoders[0]; i++) {
         if (strcmp(encoders[i].codec, c->codec) != 0)
             continue;
-        double each = encoders[i].per_pixel * (more > 0 ? 1 + 0.8 * more : 1) +
+        const int slow = c->speed - TGI_AV_MEDIUM - 1;
+        double each = (encoders[i].per_pixel + (slow >= 0 ? encoders[i].slow[slow] : 0)) *
+                          (more > 0 ? 1 + 0.8 * more : 1) +
                       encoders[i].frames * pixel;
         if (strcmp(c->codec, "ffv1") == 0 && !tgi_av_ffv1_is_lean())
             each += TGI_AV_FFV1_PER_PIXEL;

@@ -10,6 +10,7 @@
 #include <libavformat/avformat.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
+#include <stdio.h>
 #include <string.h>
 
 #define THREADS 2 /* x264 gives the bits of one, x265 those of three */
@@ -27,15 +28,21 @@ struct tgi_av_encoder {
 static const struct {
     const char *name, *encoder, *options;
     int crf; /* the usual one; -1: it has none */
+    const char *speed,
+        *speeds; /* the option, and its values by TGI_AV_SPEEDS; NULL: it has none */
 } codecs[] = {
-    {"h264", "libx264", "rc-lookahead=10 x264-params=sync-lookahead=0:bf=2", 18},
+    {"h264", "libx264", "rc-lookahead=10 x264-params=sync-lookahead=0:bf=2", 18, "preset",
+     TGI_AV_SPEEDS},
     {"hevc", "libx265",
-     "x265-params=log-level=none:frame-threads=1:pools=2:rc-lookahead=12:open-gop=0", 20},
-    {"av1", "libaom-av1", "b=0 cpu-used=6 row-mt=1 lag-in-frames=12", 30},
+     "x265-params=log-level=none:frame-threads=1:pools=2:rc-lookahead=12:open-gop=0", 20,
+     "preset", TGI_AV_SPEEDS},
+    {"av1", "libaom-av1", "b=0 cpu-used=6 row-mt=1 lag-in-frames=12", 30, "cpu-used",
+     "6|6|6|6|6|6|4|3|2"},
     {"vp9", "libvpx-vp9",
-     "b=0 deadline=good cpu-used=3 row-mt=1 lag-in-frames=8 auto-alt-ref=0", 28},
-    {"ffv1", "ffv1", "level=3 slices=4 slicecrc=1", -1},
-    {"prores", "prores_ks", "vendor=apl0", -1},
+     "b=0 deadline=good cpu-used=3 row-mt=1 lag-in-frames=8 auto-alt-ref=0", 28, "cpu-used",
+     "5|5|5|5|4|3|2|1|0"},
+    {"ffv1", "ffv1", "level=3 slices=4 slicecrc=1", -1, NULL, NULL},
+    {"prores", "prores_ks", "vendor=apl0", -1, NULL, NULL},
 };
 
 static int number_of(const char *codec)
@@ -107,6 +114,14 @@ static tg_status failed(int code, const char *what, tgi_err *err)
                     why);
 }
 
+/* The k-th of "a|b|c", from 1 on, into `to`. */
+static void pick_of(const char *list, int k, char *to, size_t cap)
+{
+    for (; k > 1 && strchr(list, '|'); k--)
+        list = strchr(list, '|') + 1;
+    snprintf(to, cap, "%.*s", (int)strcspn(list, "|"), list);
+}
+
 /* The options of the table, and those that were asked for. */
 static tg_status set_options(const tgi_av_encoder *e, int i, AVDictionary **o, tgi_err *err)
 {
@@ -114,6 +129,11 @@ static tg_status set_options(const tgi_av_encoder *e, int i, AVDictionary **o, t
     if (r >= 0 && e->c.fields == 2 && strcmp(codecs[i].encoder, "libx264") == 0)
         r = av_dict_set(o, "x264-params", ":bff=1",
                         AV_DICT_APPEND); /* it begins with the top one else */
+    char speed[24];
+    if (r >= 0 && e->c.speed && codecs[i].speed) {
+        pick_of(codecs[i].speeds, e->c.speed, speed, sizeof speed);
+        r = av_dict_set(o, codecs[i].speed, speed, 0);
+    }
     if (r >= 0 && codecs[i].crf >= 0)
         r = av_dict_set_int(o, "crf", e->c.crf >= 0 ? e->c.crf : codecs[i].crf, 0);
     return r < 0 ? failed(r, "an encoder's options", err) : TG_OK;

@@ -34,6 +34,8 @@ FILMS = {
 }
 ENCODERS = {"h264": ("yuv420p", "yuv420p10le", "yuv444p"), "hevc": ("yuv420p", "yuv420p10le"), "av1": ("yuv420p",), "vp9": ("yuv420p",),
             "ffv1": ("yuv420p", "gbrp16le"), "prores": ("yuv422p10le",)}
+NAMES = "ultrafast superfast veryfast faster fast medium slow slower veryslow".split()
+SPEEDS = {"h264": (1, 7, 8, 9), "hevc": (1, 7, 9), "av1": (7,), "vp9": (9,)}
 MIB, FRAMES = 1 << 20, 60
 
 
@@ -79,12 +81,12 @@ def decoders():
 def encoders():
     show("encoder", "frames of", "held", "the plan's", "share")
     for codec, forms in ENCODERS.items():
-        for form in forms:
+        for form, speed in [(f, 0) for f in forms] + [(forms[0], k) for k in SPEEDS.get(codec, ())]:
             for size in SIZES:
                 one = film("raw.mkv", size, FRAMES, ["-c:v", "ffv1", "-level", "3"], form)
-                held = peak(one, "encode", codec) - peak(one, "decode", "1")
-                line = line_of(one, "encoder", "--codec", codec, "--pix-fmt", form)
-                show(f"{codec} {form}", size, mib(held), mib(line), f"{held / line:.2f}")
+                held = peak(one, "encode", codec, str(speed)) - peak(one, "decode", "1")
+                line = line_of(one, "encoder", "--codec", codec, "--pix-fmt", form, *(("--preset-speed", NAMES[speed - 1]) if speed else ()))
+                show(f"{codec} {form}{' ' + NAMES[speed - 1] if speed else ''}", size, mib(held), mib(line), f"{held / line:.2f}")
                 expect(held <= line, f"{codec} {form} {size}: {mib(held)} of {mib(line)}")
 
 

@@ -168,11 +168,15 @@ static int encode_all(tgi_av_film *film, tgi_av_encoder *e, const tgi_av_coding 
     return st;
 }
 
-static int encode(tgi_av_film *film, const char *codec)
+static int encode(tgi_av_film *film, const char *codec, int speed)
 {
     const tgi_av_info *i = ops->info(film);
-    tgi_av_coding c = {
-        .width = i->width, .height = i->height, .rate = {25, 1}, .crf = -1, .segment = 48};
+    tgi_av_coding c = {.width = i->width,
+                       .height = i->height,
+                       .rate = {25, 1},
+                       .crf = -1,
+                       .segment = 48,
+                       .speed = speed};
     tgi_av_encoder *e = NULL;
     tgi_err err = {0};
     snprintf(c.codec, sizeof c.codec, "%s", codec);
@@ -226,7 +230,7 @@ int main(int argc, char **argv)
     else if (strcmp(argv[3], "decode") == 0)
         st = decode(film);
     else if (strcmp(argv[3], "encode") == 0 && argc > 4)
-        st = encode(film, argv[4]);
+        st = encode(film, argv[4], argc > 5 ? atoi(argv[5]) : 0);
     else
         st = argc > 4 ? some_frames(film, strtoull(argv[3], NULL, 10), atoi(argv[4]))
                       : all_frames(film);

@@ -159,6 +159,56 @@ def a_descriptor_says_it(was):
     expect(code == 0 and hashes("o.mov")[1:] == was[:-1], f"a descriptor: {code}: {err}")
 
 
+def what_is_padded_is_handed_on(lost=(22, 19)):
+    """Frames that the network takes no earlier than padded: what it hands on is computed under the padding, too. y = mean of eight neighbours
+    of what the frame before was, padded by mirroring to multiples of four."""
+    w, h = lost
+    pw, ph = (w + 3) // 4 * 4, (h + 3) // 4 * 4
+    ring = [0.125 if k != 4 else 0.0 for k in range(9)]
+    zeros = [0.0] * (3 * 3 * 16)
+    write_net("odd.onnx", [node("Conv", ["x", "z"], ["d"], kernel_shape=[4, 4], strides=[4, 4]), node("ConvTranspose", ["d", "z"], ["n"], kernel_shape=[4, 4], strides=[4, 4]),
+                           node("Conv", ["s", "r"], ["m"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]), node("Add", ["m", "n"], ["y"]), node("Add", ["x", "n"], ["t"])],
+              [tensor("z", [3, 3, 4, 4], zeros), tensor("r", [3, 3, 3, 3], [v * (i == c) for c in range(3) for i in range(3) for v in ring])],
+              [("x", ["N", 3, "H", "W"]), ("s", ["N", 3, "H", "W"])], [("y", ["N", 3, "H", "W"]), ("t", ["N", 3, "H", "W"])])
+    ffmpeg("-i", "film.mkv", "-frames:v", "4", "-vf", f"crop={w}:{h}:40:30", "-c:v", "ffv1", "odd.mkv")
+    expect(run("copy", "odd.mkv", "-o", "c.npy", "-y")[0] == 0, "the frames")
+    was = bytes_of("c.npy")[-4 * h * w * 3:]
+
+    def before(t, c, y, x):
+        if not (t >= 0 and 0 <= y < ph and 0 <= x < pw):
+            return 0
+        y, x = (k if k < n else 2 * (n - 1) - k for k, n in ((y, h), (x, w)))
+        return was[((t * h + y) * w + x) * 3 + c]
+    want = [sum(before(t - 1, c, y + a, x + b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b) / 8
+            for t in range(4) for y in range(h) for x in range(w) for c in range(3)]
+    for more in ((), ("--tile", "16x16"), ("--threads", "1")):
+        write("odd.onnx", "odd.mkv", "odd.tif", *more)
+        got = list(struct.unpack(f"<{len(want)}f", numbers("odd.tif")[-4 * len(want):]))
+        expect(got == want, f"under the padding {more}: {sum(a != b for a, b in zip(got, want))} of {len(want)} numbers differ")
+
+
+def several_states_go_on():
+    """Two of them, and a constant: a stopped run goes on; with another file it does not."""
+    write_net("two.onnx", [node("Add", ["x", "s"], ["a"]), node("Add", ["a", "u"], ["b"]), node("Mul", ["b", "h"], ["y"]), node("Identity", ["x"], ["t"]),
+                           node("Identity", ["s"], ["v"])], [tensor("h", [1], [.5])],
+              [(n, ["N", 3, "H", "W"]) for n in "xsu"], [(n, ["N", 3, "H", "W"]) for n in "ytv"])
+    npy("c.npy", [3, 144, 176], [1] * (3 * 144 * 176))
+    words = ("run", "-m", "two.onnx", "film.mkv", "--frames", "0:20", "--normalize", "none", "-o")
+    both = ("--state", "t=s,v=u", "--state-init", "s=start.npy,u=start.npy")
+    expect(run(*words, "two.tif", "-y", *both)[0] == 0, "two states")
+    expect(run(*words, "k2.tif", *both, TEGULA_FAIL_IO="60:kill", TEGULA_SYNC_TILES="1")[0] == -9, "a kill")
+    code, _, err = run(*words, "k2.tif", "--state", "t=s,v=u", "--state-init", "s=start.npy")
+    expect(code == 65 and "state_init" in err, f"without a file: {code}: {err}")
+    code, _, err = run(*words, "k2.tif", *both)
+    expect(code == 0 and bytes_of("k2.tif") == bytes_of("two.tif"), f"two states go on: {code}: {err}")
+    expect(run(*words, "k3.tif", "--state", "t=s", "--constant", "u=start.npy", TEGULA_FAIL_IO="60:kill", TEGULA_SYNC_TILES="1")[0] == -9, "a kill")
+    at = os.stat("start.npy")
+    npy("start.npy", [1, 3, 144, 176], [7] * (3 * 144 * 176))
+    os.utime("start.npy", ns=(at.st_atime_ns, at.st_mtime_ns))
+    code, _, err = run(*words, "k3.tif", "--state", "t=s", "--constant", "u=start.npy")
+    expect(code == 65 and "another constant" in err, f"another file of the same time: {code}: {err}")
+
+
 def the_same_for_each_frame():
     """A mask behind the colours, and a map as an input of its own: y = x + mask + map, in tiles and padded, too."""
     write_net("plus.onnx", [node("Conv", ["x", "w"], ["a"], kernel_shape=[1, 1]), node("Add", ["a", "m"], ["y"])],
@@ -178,7 +228,7 @@ def the_same_for_each_frame():
         was = bytes_of("c.npy")[-3 * h * w * 3:]
         want = [was[k] + mask[k // 3 % (h * w)] + chart[k // 3 % (h * w)] for k in range(len(was))]
         expect(list(got) == want, f"constants {more}: {list(got)[:6]} for {want[:6]}")
-    for what, code, says in (("x=mask.npy,q=map.npy", 64, "no input"), ("x=mask.npy", 64, "mask.npy"), ("x=map.npy,m=start.npy", 64, "[1,1,144,176]"), ("x=film.mkv,m=map.npy", 65, "film.mkv"),
+    for what, code, says in (("x=mask.npy,q=map.npy", 64, "no input"), ("x=mask.npy", 64, "mask.npy"), ("x=mask.npy,x=mask.npy", 64, "twice"), ("x=map.npy,m=start.npy", 64, "[1,1,144,176]"), ("x=film.mkv,m=map.npy", 65, "film.mkv"),
                              ("x", 64, "IN=FILE.npy")):
         got, _, err = run("run", "-m", "plus.onnx", "film.mkv", "-o", "p.tif", "-y", "--normalize", "none", "--constant", what)
         expect(got == code and says in err, f"{what}: {got}: {err}")
@@ -193,6 +243,10 @@ def what_is_refused():
                               (("--state", "t=s", "--on", "each"), 0, ""), ((), 65, "--state")):
         got, _, err = run("run", "-m", "delay.onnx", "film.mkv", *(() if "-o" in words else ("-o", "o.mov")), "-y", "--normalize", "none", *words)
         expect(got == code and says in err, f"{words}: {got}: {err}")
+    expect(not os.path.exists("o.mov.journal"), "a file that does not fit is noticed with the run begun")
+    write_net("one.onnx", [node("Add", ["x", "s"], ["y"])], [], [("x", ["N", 3, "H", "W"]), ("s", ["N", 3, "H", "W"])], [("y", ["N", 3, "H", "W"])])
+    got, _, err = run("run", "-m", "one.onnx", "film.mkv", "-o", "o.tif", "-y", "--state", "y=s", "--labels")
+    expect(got == 64 and "--labels" in err, f"labels that are handed on: {got}: {err}")
     npy("other.npy", [1, 3, 72, 88], [0] * (3 * 72 * 88))
     got, _, err = run("run", "-m", "delay.onnx", "film.mkv", "-o", "o.mov", "-y", "--normalize", "none", "--state", "t=s", "--state-init", "s=other.npy")
     expect(got == 64 and "[1,3,72,88]" in err, f"a file of another shape: {got}: {err}")
@@ -208,6 +262,8 @@ def all_of_it(_):
     a_pipe_has_the_same()
     stopped_runs_go_on()
     a_descriptor_says_it(was)
+    what_is_padded_is_handed_on()
+    several_states_go_on()
     the_same_for_each_frame()
     what_is_refused()
     killed_runs_go_on({"file": os.path.abspath("film.mkv")}, "k.mov", 4, "--codec", "ffv1", "--state", "t=s", net=smaller())

@@ -225,6 +225,23 @@ def pictures_hours_apart():
 # ---- Stops ---------------------------------------------------------------------------------------------------------------
 
 
+def a_speed_is_kept_to():
+    """--preset-speed: medium is the usual one; what has none refuses; another one is another file, and not another film."""
+    film = sample("carphone_pristine.mp4")
+    words = ("run", "-m", network(3), film, "--frames", "0:10", "--normalize", "none", "-y", "-o")
+    sizes = {}
+    for speed in ((), ("--preset-speed", "medium"), ("--preset-speed", "ultrafast"), ("--preset-speed", "veryslow")):
+        code, _, err = run(*words, "s.mp4", *speed)
+        expect(code == 0 and len(times("s.mp4")) == 10, f"{speed}: {code}: {err}")
+        with open("s.mp4", "rb") as f:
+            sizes[speed[-1:]] = f.read()
+    expect(sizes[()] == sizes[("medium",)], "medium is the usual speed")
+    expect(len(sizes[("ultrafast",)]) > len(sizes[()]) > len(sizes[("veryslow",)]), f"speeds: {[len(s) for s in sizes.values()]} bytes")
+    for out, more, says in (("s.mkv", ("--codec", "ffv1"), "one speed"), ("s.tif", (), "for films"), ("s.mp4", ("--preset-speed", "quick"), "veryslow")):
+        code, _, err = run(*words, out, "--preset-speed", "slow", *more)
+        expect(code == 64 and says in err, f"a speed of {out} {more}: {code}: {err}")
+
+
 def killed_runs_go_on(row, out, kills, *words, channels=3, net=None):
     film = sample(row["file"])
     args = ["run", "-m", net or network(channels), film, "--normalize", "none", *words]
@@ -355,7 +372,7 @@ def an_avi_may_hold_frames():
         data = f.read()
     with open("cut.avi", "wb") as f:
         f.write(data[:len(data) * 2 // 3])
-    code, _, err = run("info", "cut.avi")
+    code, _, err = run("plan", "-m", network(3), "cut.avi", "-o", "o.mkv", "--normalize", "none")
     expect(code == 65, f"an AVI that is cut: {code}: {err}")
 
 
@@ -428,6 +445,7 @@ def all_of_it(rows):
     chapters_are_no_track()
     an_avi_may_hold_frames()
     odd_sides_are_written()
+    a_speed_is_kept_to()
     damage_that_a_checksum_shows()
     alpha_is_kept_or_refused()
     more_colours_than_there_are()
