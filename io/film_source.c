@@ -556,9 +556,11 @@ static tg_status film_expect(tgi_source *base, int64_t planes, int64_t stride, t
     film *f = (film *)base;
     (void)stride;
     const int64_t n = planes + 1 + f->rest_ahead;
+    const int64_t all =
+        f->ops->info(f->film)->frames; /* a window sees frames around a part, too */
     return planes < KEEP || n <= f->kept.n
                ? TG_OK
-               : keep_frames(f, (int)tgi_min(n, f->info.n_planes + 1 + f->rest_ahead), err);
+               : keep_frames(f, (int)tgi_min(n, all + 1 + f->rest_ahead), err);
 }
 
 static const tgi_image_info *film_info(const tgi_source *s)

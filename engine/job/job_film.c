@@ -166,9 +166,10 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
     const tgi_mapping *m = &job->map;
     const int64_t n = m->out_channels * (m->loops_samples ? planes_of_frame(job) : 1);
     if (tgi_film_source_is_luma(job->source) && n != 1)
-        return tgi_fail(err, TG_E_ARG,
-                        "%s: the network makes %lld channels of luma: give --on each",
-                        job->set.output, (long long)n);
+        return tgi_fail(err, TG_E_ARG, "%s: the network makes %lld channels of luma%s",
+                        job->set.output, (long long)n,
+                        job->set.window > 1 ? ", and a film has one: write .tif"
+                                            : ": give --on each");
     if (n > 4 || ((n == 2 || n == 4) && !(job->info->meta.alpha && job->info->samples == n)))
         return tgi_fail(
             err, TG_E_ARG,

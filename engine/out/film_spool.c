@@ -49,6 +49,8 @@ tg_status tgi_film_spool_open(const char *output, int replace, tgi_film_spool *o
     }
     out->left = tgi_file_begins(partial, TGI_PART_MARK, TGI_PART_MARK_BYTES);
     tgi_free(partial);
+    if (!out->left && access(out->made, F_OK) == 0)
+        return tgi_file_in_the_way(out->made, err);
     const tgi_part_spec part = {
         .path = output, .ending = ".partial", .bytes = TGI_PART_GROWS, .replace = replace};
     TGI_TRY(tgi_part_create(&part, &out->part, err));

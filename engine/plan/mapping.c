@@ -115,6 +115,12 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
             "is not converted: make an RGB image of it first",
             (long long)m->channels, info->samples);
     const long long has = c >= 0 ? (long long)a[c].size : 1;
+    if (strcmp(info->format, "film") == 0 && info->samples == 1 && m->channels == 3)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "the network takes 3 channels, and frames of the film are grey: make colours of it "
+            "first, `ffmpeg -i IN -c:v ffv1 -pix_fmt gbrp -c:a copy OUT.mkv`%s",
+            info->n_planes > 2 ? ", or give --window 3, if it takes frames together" : "");
     const int seen = info->samples - (info->meta.alpha ? 1 : 0);
     if (find_axis(a, n, 'T') >= 0 && seen > 1 && m->channels % seen == 0)
         return tgi_fail(

@@ -82,11 +82,12 @@ TGI_OPT(
     "(default: the descriptor's)")
 TGI_OPT(STATE_INIT, "state-init", NULL, "IN=FILE.npy,...", NULL, "plan run preset", RULE_TEXT,
         0, 0, NULL, 2, "what such an input gets with the first frame")
-TGI_OPT(CONSTANT, "constant", NULL, "IN=FILE.npy,...", NULL, "plan run preset", RULE_TEXT, 0, 0,
-        NULL, 2,
-        "float32 that the network's input IN gets with each frame, as it is, of the size that the "
-        "network sees; of the input that gets the frame, channels of the frame's size that follow "
-        "its own: a mask, a map of noise")
+TGI_OPT(
+    CONSTANT, "constant", NULL, "IN=FILE.npy,...", NULL, "plan run preset", RULE_TEXT, 0, 0,
+    NULL, 2,
+    "float32 that the network's input IN gets with each frame, as it is, of the size that the "
+    "network sees; of the input that gets the frame, channels of the frame's size that follow "
+    "its own: a mask, a map of noise")
 TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")

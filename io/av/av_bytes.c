@@ -27,7 +27,8 @@ static int dpb_of(int level, int64_t pixels)
             return pixels <= most[i].pixels / 4       ? MOST_FRAMES
                    : pixels <= most[i].pixels / 2     ? 12
                    : pixels <= most[i].pixels * 3 / 4 ? 8
-                                                      : 6;
+                   : pixels <= most[i].pixels         ? 6
+                                                      : MOST_FRAMES; /* it lies */
     return MOST_FRAMES;
 }
 
@@ -50,11 +51,39 @@ static const struct {
     {AV_CODEC_ID_RAWVIDEO, {3, 0, 2 * MIB}},     {AV_CODEC_ID_DNXHD, {2, 0, 2 * MIB}},
 };
 
-static holding holding_of(const AVCodecContext *c)
+/* What is decoded, of which less may be shown. */
+static int wide(const AVCodecContext *c)
 {
-    const int64_t pixels = (int64_t)c->width * c->height;
+    return c->coded_width > c->width ? c->coded_width : c->width;
+}
+
+static int high(const AVCodecContext *c)
+{
+    return c->coded_height > c->height ? c->coded_height : c->height;
+}
+
+/* References that a level allows (H.264, table A-1: macroblocks of the decoded picture buffer). */
+static int refs_of_level(const AVCodecContext *c)
+{
+    static const struct {
+        int level, blocks;
+    } most[] = {{10, 396},   {12, 2376},   {20, 2376},   {21, 4752},
+                {30, 8100},  {31, 18000},  {32, 20480},  {41, 32768},
+                {42, 34816}, {50, 110400}, {52, 184320}, {62, 696320}};
+    const int blocks = ((wide(c) + 15) / 16) * ((high(c) + 15) / 16);
+    for (size_t i = 0; i < sizeof most / sizeof most[0]; i++)
+        if (c->level > 0 && c->level <= most[i].level)
+            return (int)tgi_clamp(most[i].blocks / blocks, 1, MOST_FRAMES);
+    return MOST_FRAMES;
+}
+
+static holding holding_of(const AVCodecContext *c, int changes)
+{
+    const int64_t pixels = (int64_t)wide(c) * high(c);
     if (c->codec_id == AV_CODEC_ID_H264) {
-        const int refs = (int)tgi_clamp(c->refs, 1, MOST_FRAMES);
+        int refs = (int)tgi_clamp(c->refs, 1, MOST_FRAMES);
+        if (changes && refs_of_level(c) > refs)
+            refs = refs_of_level(c);
         return (holding){refs + (int)tgi_clamp(c->has_b_frames, 2, MOST_FRAMES) + 1, 0.65,
                          4 * MIB};
     }
@@ -83,10 +112,14 @@ static size_t all_of(int width, int height, double per_pixel, size_t beside)
     return tgi_sat_add(beside, (size_t)(per_pixel * (double)pixels));
 }
 
-size_t tgi_av_decoder_bytes(const AVCodecContext *c, const tgi_av_form *f)
+size_t tgi_av_decoder_bytes(const AVCodecContext *c, const tgi_av_form *f, int changes,
+                            int *refs)
 {
-    const holding h = holding_of(c);
-    return all_of(c->width, c->height, h.frames * (pixel_of(f) + h.tables), h.beside);
+    const holding h = holding_of(c, changes);
+    *refs = c->codec_id != AV_CODEC_ID_H264 ? INT32_MAX
+            : changes                       ? (int)tgi_max(refs_of_level(c), c->refs)
+                                            : c->refs;
+    return all_of(wide(c), high(c), h.frames * (pixel_of(f) + h.tables), h.beside);
 }
 
 /* ---- Encoders ---------------------------------------------------------------------------- */
@@ -96,14 +129,14 @@ static const struct {
     const char *codec;
     double per_pixel, frames;
     size_t beside;
-    double slow
-        [3]; /* more for each pixel where it is slow, slower, veryslow: more frames to choose from */
-} encoders[] = {{"h264", 95, 0, 5 * MIB, {12, 40, 195}},
-                {"hevc", 155, 0, 26 * MIB, {10, 60, 60}},
-                {"av1", 92, 0, 52 * MIB, {40, 40, 40}},
-                {"vp9", 92, 0, 24 * MIB, {4, 4, 4}},
-                {"ffv1", 0, 8, 3 * MIB, {0}},
-                {"prores", 0, 5, 2 * MIB, {0}}};
+    double fields;  /* more for each pixel of frames of two moments; */
+    double slow[3]; /* where it is slow, slower, veryslow */
+} encoders[] = {{"h264", 95, 0, 5 * MIB, 45, {12, 40, 195}},
+                {"hevc", 155, 0, 26 * MIB, 0, {10, 60, 60}},
+                {"av1", 92, 0, 52 * MIB, 0, {40, 40, 40}},
+                {"vp9", 92, 0, 24 * MIB, 0, {4, 4, 4}},
+                {"ffv1", 0, 8, 3 * MIB, 0, {0}},
+                {"prores", 0, 5, 2 * MIB, 0, {0}}};
 
 size_t tgi_av_encoder_bytes(const tgi_av_coding *c)
 {
@@ -112,7 +145,8 @@ size_t tgi_av_encoder_bytes(const tgi_av_coding *c)
         if (strcmp(encoders[i].codec, c->codec) != 0)
             continue;
         const int slow = c->speed - TGI_AV_MEDIUM - 1;
-        double each = (encoders[i].per_pixel + (slow >= 0 ? encoders[i].slow[slow] : 0)) *
+        double each = (encoders[i].per_pixel + (slow >= 0 ? encoders[i].slow[slow] : 0) +
+                       (c->fields ? encoders[i].fields : 0)) *
                           (more > 0 ? 1 + 0.8 * more : 1) +
                       encoders[i].frames * pixel;
         if (strcmp(c->codec, "ffv1") == 0 && !tgi_av_ffv1_is_lean())

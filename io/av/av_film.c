@@ -50,6 +50,7 @@ struct tgi_av_film {
     int64_t refused;
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_info info;
+    int refs; /* that the plan counts on; 0: not known yet */
 };
 
 static void close_all(tgi_av_film *f)
@@ -185,6 +186,18 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
 
 /* What was made up goes on in the frames that are made of it, up to one that needs no other. One that was sent before
  * the packet that was refused, and is shown now, begins nothing anew. */
+/* A later header asks for more frames than memory was planned for. */
+static tg_status check_refs(const tgi_av_film *f, tgi_err *err)
+{
+    if (!f->refs || f->decoder->refs <= f->refs)
+        return TG_OK;
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "a header amid the film asks for %d frames to refer to, and its first one "
+                    "said %d, which "
+                    "memory is planned for: decode it to another file first (ffmpeg -c:v ffv1)",
+                    f->decoder->refs, f->refs);
+}
+
 static void note_damage(tgi_av_film *f)
 {
     const AVFrame *p = f->frame;
@@ -208,7 +221,7 @@ static tg_status decode(tgi_av_film *f, int *there, tgi_err *err)
         if (r == 0) {
             note_damage(f);
             *there = 1;
-            return TG_OK;
+            return check_refs(f, err);
         }
         if (r == AVERROR_EOF)
             return TG_OK;
@@ -483,7 +496,10 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
         f->info.fields = f->frame->top_field_first ? 1 : 2;
     }
     TGI_TRY(take_form(f, err));
-    f->info.decoder_bytes = tgi_av_decoder_bytes(f->decoder, &f->info.form);
+    const char *in = f->info.container; /* streams that one may put behind another */
+    f->info.decoder_bytes =
+        tgi_av_decoder_bytes(f->decoder, &f->info.form,
+                             strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0, &f->refs);
     f->info.index_bytes = index_bytes(f);
     return begin(f,
                  err); /* the form is that of all frames, but this one may be asked for again */

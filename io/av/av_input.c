@@ -51,7 +51,7 @@ static int open_no_other(AVFormatContext *c, AVIOContext **pb, const char *url, 
 
 int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p)
 {
-    return (p->flags & AV_PKT_FLAG_CORRUPT) && in->at >= in->size;
+    return (p->flags & AV_PKT_FLAG_CORRUPT) && p->pos >= 0 && p->pos + p->size >= in->size;
 }
 
 int tgi_av_input_cancelled(const tgi_av_input *in)

@@ -8,7 +8,9 @@
 struct AVCodecContext;
 
 /* av_bytes.c: what the decoder holds, once it has a frame. */
-size_t tgi_av_decoder_bytes(const struct AVCodecContext *c, const tgi_av_form *f);
+/* `changes`: later headers may ask for more references than the first one; *refs: what was counted on. */
+size_t tgi_av_decoder_bytes(const struct AVCodecContext *c, const tgi_av_form *f, int changes,
+                            int *refs);
 size_t tgi_av_encoder_bytes(const tgi_av_coding *c);
 /* av_encode.c: FFV1's encoder zeroes so many bytes for each pixel; 0: it does not do with less. */
 #define TGI_AV_FFV1_PER_PIXEL 148

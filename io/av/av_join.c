@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define WINDOW (64 << 10)
@@ -233,7 +234,10 @@ static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_er
         leave_out(w, from, "a part of it would begin amid frames that need others");
         return TG_OK;
     }
-    if (avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1 ||
+    const int file = from->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT &&
+                     strcmp(f->name, "matroska") == 0; /* of any kind: a font */
+    if ((!file &&
+         avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1) ||
         (cover && strcmp(f->name, "mp4") != 0) || !takes(w, from)) {
         snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
                  cover ? " as a cover" : "");
@@ -312,7 +316,7 @@ static int has_code(const char *key)
         "compilation",  "media_type",    "hd_video",         "location", "creation_time",
         "episode_sort", "season_number", "gapless_playback", "timecode"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i], key) == 0)
+        if (strcasecmp(known[i], key) == 0) /* as libavformat looks for them */
             return 1;
     return 0;
 }
