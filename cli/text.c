@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -212,7 +213,7 @@ const char *cli_opens_in(const char *path)
     if (strcmp(dot, ".frames") == 0)
         return "a list of the pictures beside it";
     for (size_t i = 0; i < sizeof films / sizeof films[0]; i++)
-        if (strcmp(dot, films[i]) == 0)
+        if (strcasecmp(dot, films[i]) == 0)
             return "play it with mpv, VLC or ffplay";
     return "open with any image viewer";
 }

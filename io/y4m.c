@@ -328,10 +328,16 @@ static tg_status find_frames(tgi_av_film *f, tgi_err *err)
             return tgi_fail(err, TG_E_FORMAT, "no FRAME at byte %llu, behind %lld frames",
                             (unsigned long long)at, (long long)k);
         at += n;
+        if (f->file.size - at < f->frame_bytes && f->how.truncated) {
+            f->info.declared_frames = k + 1; /* it has begun, so there was one */
+            break;
+        }
         if (f->file.size - at < f->frame_bytes)
-            return tgi_fail(err, TG_E_FORMAT,
-                            "frame %lld has %llu bytes of %zu: the film is cut", (long long)k,
-                            (unsigned long long)(f->file.size - at), f->frame_bytes);
+            return tgi_fail(
+                err, TG_E_FORMAT,
+                "frame %lld has %llu bytes of %zu: the film is cut; --allow-truncated takes "
+                "those before it",
+                (long long)k, (unsigned long long)(f->file.size - at), f->frame_bytes);
         TGI_TRY(note_place(f, k, at, n, err));
         at += f->frame_bytes;
     }
@@ -658,6 +664,11 @@ static size_t encoder_bytes(const tgi_av_coding *c)
                        tgi_y4m_frame_bytes(&c->form, c->width, c->height));
 }
 
+static void encoder_words(const tgi_av_coding *c, char *to, size_t cap)
+{
+    snprintf(to, cap, "-f yuv4mpegpipe -pix_fmt %s", c->form.name);
+}
+
 static tg_status blank(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err)
 {
     (void)err;
@@ -720,6 +731,7 @@ static const char *version(void)
 
 const tgi_av_ops tgi_y4m_ops = {.abi = TGI_AV_ABI,
                                 .encoder_bytes = encoder_bytes,
+                                .encoder_words = encoder_words,
                                 .version = version,
                                 .open = open_film,
                                 .info = info_of,

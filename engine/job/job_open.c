@@ -443,6 +443,20 @@ static void warn_of_precision(tg_job *job)
             tgi_opts_str(job->opts, TGI_OPT_PRECISION));
 }
 
+/* Films of 9 bits and more are numbers up to 65535 here, and a scale of 1/255 is of those that are not. */
+static void warn_of_scale(tg_job *job)
+{
+    const tgi_normalize_spec *n = &job->set.normalize;
+    if (strcmp(job->info->format, "film") != 0 || job->info->dtype != TG_DTYPE_U16 ||
+        n->kind != TGI_NORM_SCALE || n->a * 65535 + n->b < 16 || n->a * 255 + n->b > 16)
+        return;
+    tgi_job_warn(
+        job,
+        "%s: its frames have more than 8 bits, so numbers of 0 to 65535 here: --normalize %s "
+        "makes up to %.4g of them, and scale:1/65535,0 up to 1",
+        job->set.input, job->set.normalize_text, n->a * 65535 + n->b);
+}
+
 /* Where scratch goes. Of another machine the folder is looked up in its file. */
 static tg_status look_at_scratch(tg_job *job, tgi_err *err)
 {
@@ -511,6 +525,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         job->ends = &tgi_pipe_ends;
     TGI_TRY(tgi_job_film_check_stream(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
+    warn_of_scale(job);
     const int as_declared = job->graph->in[0].file_dtype == job->info->dtype;
     if (!tgi_dtype_is_float(job->info->dtype) && !job->set.normalize_given && !as_declared) {
         double lo, hi;

@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/fingerprint.h"
+#include "engine/job/job_film.h"
 #include "engine/job/methods.h"
 #include "engine/job/stats_file.h"
 #include "engine/out/fingerprint_text.h"
@@ -54,6 +55,26 @@ static void put_files(tgi_jw *w, const tgi_receipt_files *f)
     tgi_jw_str(w, "output_crc32c", crc);
 }
 
+/* How its frames are encoded, with a line of ffmpeg that says the same. */
+static void put_film(tgi_jw *w, const tg_job *job)
+{
+    char words[512], line[9216];
+    const tgi_film_out *o = job->film ? &job->film->out : NULL;
+    if (!o || o->pictures)
+        return;
+    o->ops->encoder_words(&o->coding, words, sizeof words);
+    snprintf(line, sizeof line,
+             "ffmpeg -i FRAMES -i %s -map 0:v -map 1:a? -map 1:s? -c copy %s %s",
+             job->set.input, words, job->set.output);
+    tgi_jw_begin(w, "film", '{');
+    tgi_jw_str(w, "container", o->container);
+    tgi_jw_str(w, "coding", o->text);
+    tgi_jw_str(w, "encoder", words);
+    tgi_jw_str(w, "libraries", o->ops->version());
+    tgi_jw_str(w, "ffmpeg", line);
+    tgi_jw_end(w, '}');
+}
+
 tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tgi_stats *sets,
                             const char *fingerprint, const tgi_receipt_files *files,
                             tgi_err *err)
@@ -93,6 +114,7 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     for (int i = 0; i < job->n_warnings; i++)
         tgi_jw_str(&w, NULL, job->warning[i]);
     tgi_jw_end(&w, ']');
+    put_film(&w, job);
     put_methods(&w, job, res);
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, &text, err));

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 7u /* rises with any change of this header */
+#define TGI_AV_ABI 8u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -208,6 +208,8 @@ typedef struct tgi_av_ops {
     int (*holds)(const char *container, const char *codec);
     tg_status (*encoder)(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err);
     size_t (*encoder_bytes)(const tgi_av_coding *c); /* that it holds at most */
+    /* What it is told, as ffmpeg spells it: "-c:v libx264 -crf 18 ...". */
+    void (*encoder_words)(const tgi_av_coding *c, char *to, size_t cap);
     /* The next frame, to be filled; then given, by its number, from 0 on in each segment; -1: there
      * is none any more. */
     tg_status (*blank)(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err);

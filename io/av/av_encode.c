@@ -140,6 +140,23 @@ static tg_status set_options(const tgi_av_encoder *e, int i, AVDictionary **o, t
     return r < 0 ? failed(r, "an encoder's options", err) : TG_OK;
 }
 
+void tgi_av_encoder_words(const tgi_av_coding *c, char *to, size_t cap)
+{
+    const tgi_av_encoder e = {.c = *c};
+    const int i = number_of(c->codec);
+    AVDictionary *options = NULL;
+    const AVDictionaryEntry *o = NULL;
+    tgi_err none = {0};
+    size_t n = (size_t)snprintf(to, cap, "-c:v %s -pix_fmt %s -g %d -flags +cgop",
+                                i < 0 ? c->codec : codecs[i].encoder, c->form.name, c->segment);
+    if (i >= 0 && set_options(&e, i, &options, &none) == TG_OK)
+        while ((o = av_dict_get(options, "", o, AV_DICT_IGNORE_SUFFIX)) != NULL && n < cap)
+            n += (size_t)snprintf(to + n, cap - n, " -%s %s", o->key, o->value);
+    if (c->fields && n < cap)
+        snprintf(to + n, cap - n, " -flags +ildct -top %d", c->fields == 1);
+    av_dict_free(&options);
+}
+
 /* Where the system's malloc has seen one large block go, it takes the next ones out of the heap of a thread, in whose holes
  * tens of megabytes stay (measured with VP9). Large blocks are the system's own again with a threshold that is set. */
 static void keep_large_blocks_apart(void)

@@ -640,8 +640,10 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
     if (!met) {
         if (!f->whole)
             f->next = -1;
-        return tgi_fail(err, TG_E_FORMAT, "frame %lld of %lld cannot be decoded", (long long)k,
-                        (long long)f->info.frames);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "frame %lld of %lld cannot be decoded; --on-bad-tile keep goes on "
+                        "without it, and lists it",
+                        (long long)k, (long long)f->info.frames);
     }
     const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(f->frame->format);
     if (f->frame->width != f->info.width || f->frame->height != f->info.height || !d ||

@@ -12,6 +12,7 @@ struct AVCodecContext;
 size_t tgi_av_decoder_bytes(const struct AVCodecContext *c, const tgi_av_form *f, int changes,
                             int *refs);
 size_t tgi_av_encoder_bytes(const tgi_av_coding *c);
+void tgi_av_encoder_words(const tgi_av_coding *c, char *to, size_t cap);
 /* av_encode.c: FFV1's encoder zeroes so many bytes for each pixel; 0: it does not do with less. */
 #define TGI_AV_FFV1_PER_PIXEL 148
 int tgi_av_ffv1_is_lean(void);

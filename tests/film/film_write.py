@@ -235,11 +235,21 @@ def a_speed_is_kept_to():
         expect(code == 0 and len(times("s.mp4")) == 10, f"{speed}: {code}: {err}")
         with open("s.mp4", "rb") as f:
             sizes[speed[-1:]] = f.read()
+    with open("s.mp4.tegula.json", encoding="utf-8") as f:
+        told = json.load(f)["film"]
+    expect("libx264" in told["encoder"] and "-preset veryslow" in told["ffmpeg"] and "libavcodec" in told["libraries"], f"the receipt: {told}")
     expect(sizes[()] == sizes[("medium",)], "medium is the usual speed")
     expect(len(sizes[("ultrafast",)]) > len(sizes[()]) > len(sizes[("veryslow",)]), f"speeds: {[len(s) for s in sizes.values()]} bytes")
     for out, more, says in (("s.mkv", ("--codec", "ffv1"), "one speed"), ("s.tif", (), "for films"), ("s.mp4", ("--preset-speed", "quick"), "veryslow")):
         code, _, err = run(*words, out, "--preset-speed", "slow", *more)
         expect(code == 64 and says in err, f"a speed of {out} {more}: {code}: {err}")
+
+
+def a_scale_of_eight_bits_is_told():
+    code, _, err = run("plan", "-m", network(3), sample("h264_10bit.mp4"), "-o", "o.mp4", "--normalize", "scale:1/255,0")
+    expect(code == 0 and "scale:1/65535,0" in err, f"10 bits and 1/255: {code}: {err}")
+    _, _, err = run("plan", "-m", network(3), sample("h264_10bit.mp4"), "-o", "o.mp4", "--normalize", "scale:1/65535,0")
+    expect("65535,0 up to" not in err, f"10 bits and 1/65535: {err}")
 
 
 def plans_hold():
@@ -470,6 +480,7 @@ def all_of_it(rows):
     odd_sides_are_written()
     a_speed_is_kept_to()
     plans_hold()
+    a_scale_of_eight_bits_is_told()
     fonts_and_words()
     damage_that_a_checksum_shows()
     alpha_is_kept_or_refused()

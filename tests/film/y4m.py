@@ -166,6 +166,10 @@ def damage():
         got, _, err = run("run", "bad.y4m", "-o", "bad.tif", "-m", network(3), "-y", **NO_PLUGIN)
         expect(got == code and says in err, f"{what}: {got}: {err}")
         expect(not os.path.exists("bad.tif"), f"{what}: an output")
+    with open("bad.y4m", "wb") as f:
+        f.write(data[:-100])
+    got, _, err = run("run", "bad.y4m", "-o", "o.y4m", "-m", network(3), "-y", "--normalize", "none", "--allow-truncated", **NO_PLUGIN)
+    expect(got == 0 and bytes_of("o.y4m").count(b"FRAME") == data.count(b"FRAME") - 1 and "it is cut" in err, f"a cut one that is taken: {got}: {err}")
     with open("slow.y4m", "wb") as f:
         f.write(data.replace(b" F30000:1001", b" F0:0", 1).replace(b" Ip", b" It", 1))
     got, _, err = run("run", "slow.y4m", "-o", "bad.tif", "-m", network(3), "-y")
