@@ -46,7 +46,10 @@ int tgi_film_probe(const uint8_t *head, size_t n, const char *path)
     return is_mp4(head, n) || begins(head, n, 0, "\x1a\x45\xdf\xa3", 4) ||
            (begins(head, n, 0, "RIFF", 4) && begins(head, n, 8, "AVI ", 4)) ||
            begins(head, n, 0, "GIF8", 4) || begins(head, n, 0, "OggS", 4) ||
-           begins(head, n, 0, "FLV\1", 4) ||
+           begins(head, n, 0, "FLV\1", 4) || begins(head, n, 0, "DKIF", 4) ||
+           begins(head, n, 0, "nut/multimedia", 14) ||
+           begins(head, n, 0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11", 8) || /* ASF: .wmv */
+           begins(head, n, 0, "\x06\x0e\x2b\x34\x02\x05\x01\x01", 8) || /* MXF */
            begins(head, n, 0, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)) ||
            (start && ends_in(path, raw)) ||
            ((start || (n && head[0] == 0x47)) && ends_in(path, streams));

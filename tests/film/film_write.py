@@ -252,6 +252,13 @@ def a_scale_of_eight_bits_is_told():
     expect("65535,0 up to" not in err, f"10 bits and 1/65535: {err}")
 
 
+def other_containers_are_films():
+    for name, codec in (("o.wmv", "wmv2"), ("o.nut", "ffv1"), ("o.ivf", "libvpx-vp9"), ("o.flv", "flv"), ("o.mxf", "mpeg2video")):
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=128x96:rate=25:duration=0.4", "-c:v", codec, name)
+        code, out, err = run("info", name, "--json")
+        expect(code == 0 and json.loads(out)["film"]["container"] and json.loads(out)["shape"][0] == 10, f"{name}: {code}: {err}")
+
+
 def plans_hold():
     """Encoders that held more than their line once: VP9, whose blocks stayed in the heaps of threads, and H.264 of two moments."""
     if SANITIZED:
@@ -479,6 +486,7 @@ def all_of_it(rows):
     an_avi_may_hold_frames()
     odd_sides_are_written()
     a_speed_is_kept_to()
+    other_containers_are_films()
     plans_hold()
     a_scale_of_eight_bits_is_told()
     fonts_and_words()
