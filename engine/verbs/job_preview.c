@@ -644,7 +644,8 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);
     if (tgi_job_hands_on(job))
-        tgi_job_warn(job, "--state: each frame is shown as a first one, with zeros handed to it");
+        tgi_job_warn(job,
+                     "--state: each frame is shown as a first one, with zeros handed to it");
     TGI_TRY(tgi_job_plan_processor(job, part, err));
     tg_status st = open_all(&v, err);
     if (st == TG_OK)

@@ -209,6 +209,9 @@ void tgi_av_encoder_close(tgi_av_encoder **pe)
     av_packet_free(&e->packet);
     tgi_free(e);
     *pe = NULL;
+#ifdef M_MMAP_THRESHOLD
+    malloc_trim(0); /* what is left in holes grows from segment to segment else */
+#endif
 }
 
 tg_status tgi_av_encoder_open(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err)
