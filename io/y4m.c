@@ -328,7 +328,7 @@ static tg_status find_frames(tgi_av_film *f, tgi_err *err)
             return tgi_fail(err, TG_E_FORMAT, "no FRAME at byte %llu, behind %lld frames",
                             (unsigned long long)at, (long long)k);
         at += n;
-        if (f->file.size - at < f->frame_bytes && f->how.truncated) {
+        if (f->file.size - at < f->frame_bytes && f->how.truncated && k) {
             f->info.declared_frames = k + 1; /* it has begun, so there was one */
             break;
         }
