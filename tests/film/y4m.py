@@ -569,11 +569,7 @@ def killed_pictures_go_on():
     print(f"  pictures: {stops} stops, {kept} kept", flush=True)
 
 
-def own(_):
-    words_of_frames()
-    damage()
-    frames_through_pipes()
-    frames_come_as_they_are_done()
+def pipes_and_pictures():
     what_needs_more_than_a_stream()
     luma_goes_through_pipes()
     memory_is_flat()
@@ -585,6 +581,14 @@ def own(_):
     pictures_that_are_there()
     no_input_is_replaced()
     killed_pictures_go_on()
+
+
+def own(_):
+    words_of_frames()
+    damage()
+    frames_through_pipes()
+    frames_come_as_they_are_done()
+    pipes_and_pictures()
 
 
 def all_of_it(rows):
@@ -601,17 +605,7 @@ def all_of_it(rows):
     a_network_of_films_in_a_pipeline()
     frames_come_as_they_are_done()
     any_film_goes_out()
-    what_needs_more_than_a_stream()
-    luma_goes_through_pipes()
-    memory_is_flat()
-    pipes_that_break()
-    a_pipe_becomes_a_file()
-    readers_that_leave()
-    a_file_for_each_frame()
-    a_tiff_for_each_frame()
-    pictures_that_are_there()
-    no_input_is_replaced()
-    killed_pictures_go_on()
+    pipes_and_pictures()
     killed_runs_go_on(by["carphone_pristine.mp4"], ".y4m", 6)
 
 
