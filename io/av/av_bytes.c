@@ -113,12 +113,10 @@ static size_t all_of(int width, int height, double per_pixel, size_t beside)
 }
 
 size_t tgi_av_decoder_bytes(const AVCodecContext *c, const tgi_av_form *f, int changes,
-                            int *refs)
+                            size_t *frames)
 {
     const holding h = holding_of(c, changes);
-    *refs = c->codec_id != AV_CODEC_ID_H264 ? INT32_MAX
-            : changes                       ? (int)tgi_max(refs_of_level(c), c->refs)
-                                            : c->refs;
+    *frames = all_of(wide(c), high(c), h.frames * pixel_of(f), 0);
     return all_of(wide(c), high(c), h.frames * (pixel_of(f) + h.tables), h.beside);
 }
 

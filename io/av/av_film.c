@@ -11,6 +11,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/av/av_form.h"
+#include "io/av/av_frames.h"
 #include "io/av/av_input.h"
 #include "io/av/av_inside.h"
 
@@ -50,12 +51,13 @@ struct tgi_av_film {
     int64_t refused;
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_info info;
-    int refs; /* that the plan counts on; 0: not known yet */
+    tgi_av_frames frames;
 };
 
 static void close_all(tgi_av_film *f)
 {
     avcodec_free_context(&f->decoder);
+    tgi_av_frames_end(&f->frames);
     tgi_av_input_end(&f->in);
 }
 
@@ -102,6 +104,7 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
     f->decoder->pkt_timebase = f->in.container->streams[f->stream]->time_base;
     use_threads(f);
     f->decoder->max_pixels = f->in.most_pixels;
+    tgi_av_frames_use(f->decoder, &f->frames);
     if (r >= 0)
         r = avcodec_open2(f->decoder, codec, NULL);
     return r < 0 ? tgi_av_failed(&f->in, r, "the film's decoder", err) : TG_OK;
@@ -153,6 +156,19 @@ static int is_cut_off(const tgi_av_film *f)
     return f->opts.truncated && tgi_av_input_ends_in(&f->in, f->packet);
 }
 
+/* Frames beyond those that memory is planned for: a later header asks for them. */
+static tg_status check_frames(const tgi_av_film *f, tgi_err *err)
+{
+    if (!f->frames.over)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_UNSUPPORTED,
+        "the decoder asks for more frames at once than its first header said, which "
+        "memory is planned for (%zu bytes of them): decode it to another file first "
+        "(ffmpeg -c:v ffv1)",
+        f->frames.most);
+}
+
 /* The next packet of the film into the decoder. 0: there was none. */
 static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
 {
@@ -174,6 +190,7 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
             f->broken = f->decoder->codec_id == AV_CODEC_ID_FFV1 && f->packet->size &&
                         has_broken_slice(f->packet);
         av_packet_unref(f->packet);
+        TGI_TRY(check_frames(f, err));
         if (r == AVERROR(ENOMEM))
             return tgi_av_failed(&f->in, r, "the film's decoder", err);
         f->refused += r < 0;
@@ -186,18 +203,6 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
 
 /* What was made up goes on in the frames that are made of it, up to one that needs no other. One that was sent before
  * the packet that was refused, and is shown now, begins nothing anew. */
-/* A later header asks for more frames than memory was planned for. */
-static tg_status check_refs(const tgi_av_film *f, tgi_err *err)
-{
-    if (!f->refs || f->decoder->refs <= f->refs)
-        return TG_OK;
-    return tgi_fail(err, TG_E_UNSUPPORTED,
-                    "a header amid the film asks for %d frames to refer to, and its first one "
-                    "said %d, which "
-                    "memory is planned for: decode it to another file first (ffmpeg -c:v ffv1)",
-                    f->decoder->refs, f->refs);
-}
-
 static void note_damage(tgi_av_film *f)
 {
     const AVFrame *p = f->frame;
@@ -218,10 +223,11 @@ static tg_status decode(tgi_av_film *f, int *there, tgi_err *err)
     for (;;) {
         const int r = avcodec_receive_frame(f->decoder, f->frame);
         int fed;
+        TGI_TRY(check_frames(f, err));
         if (r == 0) {
             note_damage(f);
             *there = 1;
-            return check_refs(f, err);
+            return TG_OK;
         }
         if (r == AVERROR_EOF)
             return TG_OK;
@@ -497,9 +503,9 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     }
     TGI_TRY(take_form(f, err));
     const char *in = f->info.container; /* streams that one may put behind another */
-    f->info.decoder_bytes =
-        tgi_av_decoder_bytes(f->decoder, &f->info.form,
-                             strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0, &f->refs);
+    f->info.decoder_bytes = tgi_av_decoder_bytes(
+        f->decoder, &f->info.form, strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0,
+        &f->frames.most);
     f->info.index_bytes = index_bytes(f);
     return begin(f,
                  err); /* the form is that of all frames, but this one may be asked for again */

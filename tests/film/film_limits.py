@@ -5,7 +5,8 @@
 
 A header of two kilobytes can name 2^32 samples in four ways; each is refused before memory is taken for them. 65 tracks are refused
 by their number, as is what comes to no pictures. Playlists and descriptions of streams are no films, for the plugin either, which
-is asked without the command. With ffmpeg: what was made of a damaged frame is damaged, and a Matroska that is cut is told so."""
+is asked without the command. With ffmpeg: a decoder gets no more frames than the plan counts, what was made of a damaged frame is
+damaged, and a Matroska that is cut is told so."""
 import os
 import resource
 import shutil
@@ -99,6 +100,22 @@ def large_frames_take_no_memory(gif):
     refused("large.gif", gif[:6] + struct.pack("<HH", 16000, 16000) + gif[10:], "large.gif")
 
 
+def frames_are_those_of_the_plan():
+    """H.264 of which a second header asks for sixteen frames to refer to, where the first one said one. ffmpeg decodes it."""
+    for name, refs in (("one.h264", 1), ("two.h264", 16)):
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=320x192:rate=25", "-frames:v", "25", "-c:v",
+                        "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-x264-params",
+                        f"ref={refs}:bframes=0:keyint=25:scenecut=0", name], check=True)
+    with open("one.h264", "rb") as one, open("two.h264", "rb") as two:
+        put("both.h264", one.read() + two.read())
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "h264", "-i", "both.h264", "-c", "copy", "both.mp4"], check=True)
+    code, _, err, _ = call(TEGULA, "copy", "both.mp4", "-o", "a.npy", "-y", "--planes", "0-24")
+    expect(code == 0, f"before the second header: exit {code}: {err}")
+    for name in ("both.mp4", "both.h264"):
+        code, _, err, _ = call(TEGULA, "copy", name, "-o", "a.npy", "-y", "--planes", "0-49")
+        expect(code == 65 and "more frames at once" in err, f"{name}, behind it: exit {code}: {err}")
+
+
 # ---- Another file --------------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +167,7 @@ def main():
         program = shutil.which("ffmpeg")
         if program:
             large_frames_take_no_memory(ffmpeg(program, folder, "gif"))
+            frames_are_those_of_the_plan()
             what_is_made_of_damage_is_damaged(ffmpeg(program, folder, "flv"))
         if os.path.exists(webm):
             a_cut_matroska_is_told(webm)

@@ -1,0 +1,23 @@
+/* av_frames.h - memory of the frames that a decoder holds: counted, and never more than was planned.
+ *
+ * The decoder asks for each frame; what was shown and is referred to no more is used again. Decoders that
+ * bring memory of their own (libdav1d, libvpx) do not ask: their line of the plan is all that is known. */
+#ifndef TGI_AV_FRAMES_H
+#define TGI_AV_FRAMES_H
+
+#include <libavcodec/avcodec.h>
+
+typedef struct tgi_av_frames {
+    AVBufferPool *pool[AV_NUM_DATA_POINTERS]; /* of a plane each */
+    size_t pool_bytes[AV_NUM_DATA_POINTERS];
+    size_t held, peak; /* bytes */
+    size_t most;       /* 0: not known yet */
+    int over;          /* more was asked for, and refused */
+} tgi_av_frames;
+
+/* For a context that is not open yet; *frames stays until all its frames are freed. */
+void tgi_av_frames_use(AVCodecContext *c, tgi_av_frames *frames);
+/* Idle ones are freed. */
+void tgi_av_frames_end(tgi_av_frames *frames);
+
+#endif
