@@ -614,6 +614,31 @@ static tg_status write_packets(joining *w, tgi_err *err)
     return TG_OK;
 }
 
+/* ---- The clock of an MP4 or MOV ---------------------------------------------------------- */
+
+/* Of its header: when tracks begin is said in its ticks, which are milliseconds if nobody asks. It takes those in which all
+ * tracks' times are whole, as far as 31 bits have room: the film's first, then sound, then others. */
+static int64_t with_ticks(int64_t all, int64_t of_one)
+{
+    const int64_t more = of_one > 0 ? of_one / av_gcd(all, of_one) : 1;
+    return more <= INT_MAX / all ? all * more : all;
+}
+
+static int64_t movie_ticks(const joining *w)
+{
+    static const enum AVMediaType order[] = {AVMEDIA_TYPE_VIDEO, AVMEDIA_TYPE_AUDIO,
+                                             AVMEDIA_TYPE_SUBTITLE, AVMEDIA_TYPE_DATA};
+    int64_t all = with_ticks(1000, w->film->time_base.den);
+    for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
+        for (unsigned i = 0; i < w->out->nb_streams; i++) {
+            const AVStream *s = w->out->streams[i];
+            if (s->codecpar->codec_type == order[k])
+                all = with_ticks(all, order[k] == AVMEDIA_TYPE_AUDIO ? s->codecpar->sample_rate
+                                                                     : s->time_base.den);
+        }
+    return all;
+}
+
 /* ---- All of it --------------------------------------------------------------------------- */
 
 static tg_status write_all(joining *w, tgi_err *err)
@@ -624,6 +649,8 @@ static tg_status write_all(joining *w, tgi_err *err)
     AVDictionary *how = NULL;
     if (w->free_words)
         av_dict_set(&how, "movflags", "use_metadata_tags", 0);
+    if (strcmp(w->j->container, "mp4") == 0 || strcmp(w->j->container, "mov") == 0)
+        av_dict_set_int(&how, "movie_timescale", movie_ticks(w), 0);
     int r = avformat_write_header(w->out, &how);
     av_dict_free(&how);
     if (r < 0)
