@@ -11,7 +11,6 @@ import json
 import os
 import random
 import re
-import signal
 import struct
 import subprocess
 import sys
@@ -282,36 +281,64 @@ def fonts_and_words():
         expect(out == "f.mp4" or bytes(200) in bytes_of(out), f"{out}: the font is another")
 
 
+def killed_at(args, out, at):
+    """Where the run was when it was killed at its operation `at` on files: "segments", "join"; None: it came to its end first."""
+    code, _, err = run(*args, "-o", out, TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")
+    expect(code in (0, -9, 73), f"{out} to operation {at}: {code}: {err}")
+    if code != -9:
+        return None
+    seen = json.loads(run("status", "--json", out)[1] or "{}")
+    return "join" if seen.get("frames") and seen["frames"] == seen["frames_in_all"] else "segments"
+
+
+def start_over(out):
+    for name in [n for n in os.listdir(".") if n.startswith(out)]:
+        os.unlink(name)
+
+
+def operations_of(args, out):
+    """How many a run does on files."""
+    lo, hi = 1, 64
+    while killed_at(args, out, hi):
+        lo, hi = hi, 2 * hi
+        start_over(out)
+    while hi - lo > 1:
+        start_over(out)
+        middle = (lo + hi) // 2
+        lo, hi = (middle, hi) if killed_at(args, out, middle) else (lo, middle)
+    start_over(out)
+    return lo
+
+
+def killed_in_time(args, out, seconds):
+    with subprocess.Popen([TEGULA, *args, "-o", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+        time.sleep(random.uniform(0.02, seconds))
+        p.kill()
+        return "any" if p.wait() == -9 else None
+
+
 def killed_runs_go_on(row, out, kills, *words, channels=3, net=None):
-    film = sample(row["file"])
-    args = ["run", "-m", net or network(channels), film, "--normalize", "none", *words]
-    began = time.monotonic()
+    """Three kills at a time: at an operation on files, from the first ones to those of the join, of which there are few; soon after that, while
+    what is there is looked at; and at any time. Then the run goes on to its end."""
+    args = ["run", "-m", net or network(channels), sample(row["file"]), "--normalize", "none", *words]
+    began, met = time.monotonic(), []
     expect(run(*args, "-o", "whole" + out, "-y")[0] == 0, "the undisturbed run")
-    seconds, done = time.monotonic() - began, 0
-    with open("whole" + out, "rb") as f:
-        whole = f.read()
-    for k in range(kills):
-        if os.path.exists("killed" + out):  # it came to its end: once more
-            with open("killed" + out, "rb") as f:
-                expect(f.read() == whole, f"{out}: other bytes after {done} stops")
-            os.unlink("killed" + out)
-        if k % 2:  # in the midst of a write
-            done += run(*args, "-o", "killed" + out, TEGULA_FAIL_IO=f"{random.randrange(20, 150)}:kill",
-                        TEGULA_SYNC_TILES="1")[0] == -9
-            continue
-        with subprocess.Popen([TEGULA, *args, "-o", "killed" + out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              env={**os.environ, "TEGULA_SYNC_TILES": "1"}) as p:
-            time.sleep(random.uniform(0.02, seconds))
-            p.send_signal(signal.SIGKILL if k % 3 else signal.SIGTERM)
-            done += p.wait() in (-9, 130)
-    code, _, err = run(*args, "-o", "killed" + out)
-    expect(code in (0, 73), f"{out}: the last run: {code}: {err}")
-    with open("killed" + out, "rb") as f:
-        expect(f.read() == whole, f"{out}: other bytes after {done} kills")
-    expect(not [n for n in os.listdir(".") if n.startswith("killed" + out + ".") and not n.endswith(".tegula.json")],
-           f"{out}: something is left: {os.listdir('.')}")
-    expect(done, f"{out}: nothing was stopped")
-    print(f"  {out}: {done} stops of {kills}", flush=True)
+    seconds, whole, out = time.monotonic() - began, bytes_of("whole" + out), "killed" + out
+    n, times_over = operations_of(args, out), -(-kills // 3)
+    for k in range(times_over):
+        at = n - random.randrange(6, 12) if k % 4 == 3 else 2 + k * (n - 8) // max(1, times_over - 1)
+        met += [killed_at(args, out, at), killed_at(args, out, random.randrange(1, 4)),
+                killed_in_time(args, out, seconds)]
+        expect(met[-3] and met[-2], f"{out}: of {n} operations, {k}: {met[-3:]}")
+        code, _, err = run(*args, "-o", out)
+        expect(code in (0, 73), f"{out}: the last run: {code}: {err}")
+        expect(bytes_of(out) == whole, f"{out}: other bytes after {met[-3:]}")
+        left = [f for f in os.listdir(".") if f.startswith(out + ".") and not f.endswith(".tegula.json")]
+        expect(not left, f"{out}: something is left: {left}")
+        start_over(out)
+    stops = {w: met.count(w) for w in ("segments", "join", "any")}
+    expect(stops["segments"] and stops["join"] and sum(stops.values()) >= kills / 2, f"{out}: {stops}")
+    print(f"  {out}: of {n} operations on files, kills: {stops}", flush=True)
 
 
 def any_moment_will_do(row):
@@ -498,4 +525,5 @@ def all_of_it(rows):
 
 
 if __name__ == "__main__":
+    random.seed(7)
     sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))
