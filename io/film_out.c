@@ -354,8 +354,9 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
 {
     tgi_film_out *o = out;
     const int container = container_of(path);
-    *o = (tgi_film_out){.samples = of->luma ? 1 : of->samples,
-                        .luma = of->luma,
+    const int seen = of->samples - (of->passing == TGI_FILM_PASSES_ALPHA);
+    *o = (tgi_film_out){.samples = of->passing == TGI_FILM_PASSES_BUT_LUMA ? 1 : seen,
+                        .passing = of->passing,
                         .frames = of->frames,
                         .pipe = strcmp(path, TGI_FILM_STDOUT) == 0,
                         .endless = of->endless};
@@ -399,15 +400,19 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     o->coding.crf = wish->crf;
     o->coding.segment = is_y4m(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
-    const char *luma = o->luma ? ", luma alone through the network" : "",
+    static const char *const passing[] = {[TGI_FILM_PASSES_NOTHING] = "",
+                                          [TGI_FILM_PASSES_ALPHA] = ", alpha past the network",
+                                          [TGI_FILM_PASSES_BUT_LUMA] =
+                                              ", luma alone through the network"};
+    const char *rest = passing[o->passing],
                *fields = o->coding.fields == 1   ? ", interlaced (top rows first)"
                          : o->coding.fields == 2 ? ", interlaced (bottom rows first)"
                                                  : "";
     if (is_y4m(o))
         snprintf(o->text, sizeof o->text, "%s in %s%s%s", o->coding.form.name, o->container,
-                 luma, fields);
+                 rest, fields);
     else
         snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames%s%s", name,
-                 o->coding.form.name, o->container, o->coding.segment, luma, fields);
+                 o->coding.form.name, o->container, o->coding.segment, rest, fields);
     return TG_OK;
 }
