@@ -165,6 +165,7 @@ static tg_status fill_info(film *f, tgi_err *err)
         held,
         f->pixels.assumed[0] ? "; what the film does not say is assumed: " : "",
         f->pixels.assumed,
+        a->no_alpha ? "; its alpha is not seen: libavcodec has no decoder libvpx here" : "",
         a->interlaced == 1 ? "; interlaced, so a frame has the rows of two moments" : "",
         a->has_times ? "" : "; frames have no times"};
     size_t n = 0;

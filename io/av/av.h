@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 8u /* rises with any change of this header */
+#define TGI_AV_ABI 9u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -75,6 +75,7 @@ typedef struct tgi_av_info {
     int fields; /* of an interlaced one, which rows are shown first: 1 the top one and each second, 2 the others;
                    0: nobody says */
     int64_t declared_frames; /* what the header says; 0: nothing */
+    int no_alpha;            /* 1: frames have alpha, which no decoder here gives */
     int light;      /* frames tell a display of their light (HDR); the container does not */
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
     int64_t

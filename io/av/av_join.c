@@ -362,6 +362,8 @@ static tg_status copy_film(joining *w, const AVStream *from, tgi_err *err)
 {
     if (av_dict_copy(&w->film->metadata, from->metadata, 0) < 0)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    av_dict_set(&w->film->metadata, "alpha_mode", NULL,
+                0); /* the muxer says it of what has alpha */
     for (int i = 0; i < from->nb_side_data; i++) {
         const AVPacketSideData *d = &from->side_data[i];
         if (d->type != AV_PKT_DATA_MASTERING_DISPLAY_METADATA &&

@@ -6,7 +6,9 @@ alpha passes. Seen by ffmpeg.
 
 Chroma and alpha of a film of the same size are the same numbers; of one twice as large they are within one of linear
 interpolation in doubles. Luma is within its range (16 to 235) the same. 77: no samples, or no ffprobe and ffmpeg."""
+import json
 import struct
+import subprocess
 import sys
 
 from film_help import alpha_film, expect, ffmpeg, in_folder, network, run, sample
@@ -153,6 +155,30 @@ def a_film_without_alpha_is_asked_for():
     expect(code == 0 and "alpha of the image is left out" in err, f"alpha that is turned, --drop-alpha: {code}: {err}")
 
 
+def encoders():
+    return subprocess.run(["ffmpeg", "-v", "error", "-encoders"], capture_output=True, text=True, check=True).stdout.split()
+
+
+def alpha_of_a_webm_is_seen():
+    """It lies beside the blocks, for libvpx alone."""
+    alpha_film("any.mkv", "yuva420p")
+    for codec in {"libvpx", "libvpx-vp9"} & set(encoders()):
+        ffmpeg("-i", "any.mkv", "-c:v", codec, "-auto-alt-ref", "0", "-pix_fmt", "yuva420p", "a.webm")
+        ffmpeg("-c:v", codec, "-i", "a.webm", "-c:v", "ffv1", "want.mkv")
+        code, out, err = run("info", "a.webm", "--json")
+        expect(code == 0 and json.loads(out.splitlines()[-1]).get("alpha") == "unassociated", f"info of {codec}: {code}: {out}{err}")
+        write("a.webm", "o.mkv", net=network(3))
+        was, got = (pixels(f, "yuva420p") for f in ("want.mkv", "o.mkv"))
+        size = 64 * 48 * 5 // 2
+        expect(len(got) == len(was) == 5 * size, f"{codec}: {len(got)} bytes of {len(was)}")
+        for at in range(0, len(was), size):
+            a = was[at + size - 64 * 48:at + size]
+            expect(max(a) - min(a) > 100 and got[at + size - 64 * 48:at + size] == a, f"{codec}: other alpha in frame {at // size}")
+        code, _, err = run("run", "-m", network(3), "a.webm", "-o", "o.webm", "-y", "--normalize", "none", "--drop-alpha")
+        tags = probe("o.webm", "-select_streams", "V:0", "-show_streams")["streams"][0].get("tags", {}) if code == 0 else {"": err}
+        expect(not {"", "alpha_mode"} & {k.lower() for k in tags}, f"{codec}: without alpha, and it is said: {tags}")
+
+
 def what_cannot_pass_by():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "bgr0", "rgb.mkv")
     for film, out, says in (("rgb.mkv", "o.mkv", "not stored as luma"), (sample("rot90.mov"), "o.mkv", "turned")):
@@ -221,6 +247,7 @@ def all_of_it(rows):
     alpha_passes_by_a_network_of_colours()
     alpha_becomes_as_large_as_the_colours()
     a_film_without_alpha_is_asked_for()
+    alpha_of_a_webm_is_seen()
     what_cannot_pass_by()
     grey_with_alpha_has_no_colour()
     of_a_part_it_is_that_part()
