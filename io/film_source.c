@@ -116,6 +116,8 @@ static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t ca
         snprintf(to, cap,
                  "%lld of the %lld frames that its header declares are there: it is cut",
                  (long long)there, (long long)a->declared_frames);
+    else if (a->lacks)
+        snprintf(to, cap, "its last fragment lacks %lld bytes: it is cut", (long long)a->lacks);
     else if (a->lost)
         snprintf(to, cap, "%lld packets are damaged, and their frames missing",
                  (long long)a->lost);

@@ -150,6 +150,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
 {
     const joining w = {.job = job};
     const tgi_av_join j = join_of(&w, -1);
+    job->film->left_out += job->film->out.lost;
     if (job->film->out.note[0])
         tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
     const tgi_av_info *from = tgi_film_source_info(job->source);

@@ -225,6 +225,19 @@ const char *tgi_on_bad_word(const tg_job *job)
     return tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 2 ? "keep" : "fill";
 }
 
+/* What of it nobody asked for, or the codec has not, is not there. */
+static void add_film(tgi_lines *t, const tgi_film_out *f)
+{
+    char crf[24] = "", speed[24] = "";
+    if (f->coding.crf >= 0)
+        snprintf(crf, sizeof crf, " crf=%d", f->coding.crf);
+    if (f->coding.speed > 0)
+        snprintf(speed, sizeof speed, " speed=%d", f->coding.speed);
+    tgi_lines_add(t, "film", "%s%s%s rate=%lld/%lld, %s", f->text, crf, speed,
+                  (long long)f->coding.rate.num, (long long)f->coding.rate.den,
+                  f->ops->version());
+}
+
 static void add_output(tgi_lines *t, const tg_job *job)
 {
     char codec[64], plan[TGI_DECIDED_TEXT];
@@ -235,10 +248,7 @@ static void add_output(tgi_lines *t, const tg_job *job)
     if (job->film && job->film->out.pictures)
         tgi_lines_add(t, "film", "%s", job->film->out.text);
     else if (job->film)
-        tgi_lines_add(t, "film", "%s crf=%d speed=%d rate=%lld/%lld, %s", job->film->out.text,
-                      job->film->out.coding.crf, job->film->out.coding.speed,
-                      (long long)job->film->out.coding.rate.num,
-                      (long long)job->film->out.coding.rate.den, job->film->out.ops->version());
+        add_film(t, &job->film->out);
     if (job->set.writer)
         tgi_lines_add(t, "format", "%s", job->set.writer->name);
     tgi_lines_add(t, "on_bad_tile", "%s", tgi_on_bad_word(job));

@@ -461,6 +461,7 @@ static void take_header(tgi_av_film *f)
         f->in.container->duration > 0)
         i->declared_end = f->in.container->duration +
                           tgi_clamp(f->in.container->start_time, -f->in.container->duration, 0);
+    i->lacks = f->in.lacks;
     i->n_streams = (int)f->in.container->nb_streams;
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
@@ -547,6 +548,11 @@ tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film *
     f->frame = av_frame_alloc();
     tg_status st = f->packet && f->frame ? tgi_av_input_file(&f->in, path, err)
                                          : tgi_fail(err, TG_E_NOMEM, "no memory for a frame");
+    if (st == TG_OK && f->in.lacks && !o->truncated)
+        st = tgi_fail(err, TG_E_FORMAT,
+                      "its last fragment lacks %lld bytes: the film is cut; --allow-truncated "
+                      "takes the frames that are there",
+                      (long long)f->in.lacks);
     if (st == TG_OK)
         st = look(f, err);
     if (st != TG_OK)

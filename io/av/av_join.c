@@ -79,8 +79,10 @@ static tg_status failed(const joining *w, int code, const char *what, tgi_err *e
             err, w->write_error == ENOSPC || w->write_error == EDQUOT ? TG_E_NO_SPACE : TG_E_IO,
             "the film cannot be written: %s", strerror(w->write_error));
     av_strerror(code, why, sizeof why);
-    return tgi_fail(err, code == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_UNSUPPORTED, "%s: %s",
-                    what, why);
+    const int any = strcmp(w->j->container, "matroska") == 0;
+    return tgi_fail(err, code == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_UNSUPPORTED,
+                    "%s: libavformat's writer of %s says: %s%s", what, w->j->container, why,
+                    any ? "" : "; .mkv takes most tracks");
 }
 
 static tg_status open_output(joining *w, tgi_err *err)
