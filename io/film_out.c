@@ -418,6 +418,7 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     choose_fields(o, container, codec, of->from);
     TGI_TRY(choose_rate(o, of, err));
     o->coding.crf = wish->crf;
+    o->has_crf = !codecs[codec].alone;
     o->coding.segment = is_y4m(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
     static const char *const passing[] = {[TGI_FILM_PASSES_NOTHING] = "",

@@ -34,6 +34,7 @@ typedef struct tgi_film_out {
     char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
     int pictures; /* 1: a file for each frame (frame_files.h): of the rest only numbers and text hold */
     int pipe;       /* 1: to standard output, as it comes */
+    int has_crf;    /* 1: the codec has such a setting */
     int endless;    /* 1: the frames come through a pipe, nobody knows how many */
     int lost;       /* things in `note` that the film will not have */
     char note[320]; /* what of the film that was read changes; "" nothing */

@@ -225,15 +225,15 @@ const char *tgi_on_bad_word(const tg_job *job)
     return tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 2 ? "keep" : "fill";
 }
 
-/* What of it nobody asked for, or the codec has not, is not there. */
+/* A codec that has no crf says none; what was not asked for is the codec's usual one. */
 static void add_film(tgi_lines *t, const tgi_film_out *f)
 {
-    char crf[24] = "", speed[24] = "";
+    char crf[24] = "";
     if (f->coding.crf >= 0)
         snprintf(crf, sizeof crf, " crf=%d", f->coding.crf);
-    if (f->coding.speed > 0)
-        snprintf(speed, sizeof speed, " speed=%d", f->coding.speed);
-    tgi_lines_add(t, "film", "%s%s%s rate=%lld/%lld, %s", f->text, crf, speed,
+    else if (f->has_crf)
+        snprintf(crf, sizeof crf, " crf=usual");
+    tgi_lines_add(t, "film", "%s%s speed=%d rate=%lld/%lld, %s", f->text, crf, f->coding.speed,
                   (long long)f->coding.rate.num, (long long)f->coding.rate.den,
                   f->ops->version());
 }
