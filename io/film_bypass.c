@@ -3,19 +3,29 @@
 
 #include <string.h>
 
-int tgi_film_bypass_is_there(const tgi_av_form *f)
+/* The first component that passes by; the others follow. */
+static int first_of(const tgi_av_form *f, tgi_film_passing what)
 {
-    return !f->is_rgb && f->n_components > 1;
+    return what == TGI_FILM_PASSES_BUT_LUMA                ? 1
+           : what == TGI_FILM_PASSES_ALPHA && f->has_alpha ? f->n_components - 1
+                                                           : f->n_components;
 }
 
-tg_status tgi_film_bypass_luma(const tgi_av_info *i, tgi_film_pixels *out, tgi_err *err)
+int tgi_film_bypass_is_there(const tgi_av_form *f, tgi_film_passing what)
 {
-    tgi_av_info luma = *i;
-    if (i->form.n_components > 2 && !luma.form.range[0]) /* what is assumed of colours */
-        memcpy(luma.form.range, "tv", 3);
-    luma.form.n_components = 1;
-    luma.form.has_alpha = 0;
-    return tgi_film_pixels_make(&luma, out, err);
+    return (what == TGI_FILM_PASSES_ALPHA || !f->is_rgb) && first_of(f, what) < f->n_components;
+}
+
+tg_status tgi_film_bypass_seen(const tgi_av_info *i, tgi_film_passing what,
+                               tgi_film_pixels *out, tgi_err *err)
+{
+    tgi_av_info seen = *i;
+    seen.form.n_components = first_of(&i->form, what);
+    seen.form.has_alpha = 0;
+    if (seen.form.n_components == 1 && i->form.n_components > 2 &&
+        !seen.form.range[0]) /* what is assumed of colours */
+        memcpy(seen.form.range, "tv", 3);
+    return tgi_film_pixels_make(&seen, out, err);
 }
 
 static size_t samples_of(const tgi_film_pixels *p, int c)
@@ -23,10 +33,10 @@ static size_t samples_of(const tgi_film_pixels *p, int c)
     return (size_t)(tgi_film_columns(p, c) * tgi_film_rows(p, c));
 }
 
-size_t tgi_film_bypass_bytes(const tgi_film_pixels *p)
+size_t tgi_film_bypass_bytes(const tgi_film_pixels *p, tgi_film_passing what)
 {
     size_t n = 0;
-    for (int c = 1; c < p->form.n_components; c++)
+    for (int c = first_of(&p->form, what); c < p->form.n_components; c++)
         n += samples_of(p, c) * sizeof(uint16_t);
     return n;
 }
@@ -72,10 +82,11 @@ static void put_row(const tgi_av_form *f, int c, const uint16_t *restrict from, 
     }
 }
 
-void tgi_film_bypass_take(const tgi_film_pixels *p, const tgi_av_frame *f, void *kept)
+void tgi_film_bypass_take(const tgi_film_pixels *p, tgi_film_passing what,
+                          const tgi_av_frame *f, void *kept)
 {
     uint16_t *to = kept;
-    for (int c = 1; c < p->form.n_components; c++) {
+    for (int c = first_of(&p->form, what); c < p->form.n_components; c++) {
         const tgi_av_component *k = &p->form.component[c];
         const int64_t n = tgi_film_columns(p, c);
         for (int64_t y = 0; y < tgi_film_rows(p, c); y++, to += n)
@@ -84,10 +95,10 @@ void tgi_film_bypass_take(const tgi_film_pixels *p, const tgi_av_frame *f, void 
     }
 }
 
-void tgi_film_bypass_nothing(const tgi_film_pixels *p, void *kept)
+void tgi_film_bypass_nothing(const tgi_film_pixels *p, tgi_film_passing what, void *kept)
 {
     uint16_t *to = kept;
-    for (int c = 1; c < p->form.n_components; c++)
+    for (int c = first_of(&p->form, what); c < p->form.n_components; c++)
         for (size_t i = samples_of(p, c); i > 0; i--)
             *to++ = (uint16_t)p->black[c];
 }
@@ -182,7 +193,7 @@ static int is_same(const tgi_film_bypass *how, int c, int d)
 void tgi_film_bypass_put(const tgi_film_bypass *how, const void *kept, const tgi_av_blank *to)
 {
     const uint16_t *from = kept;
-    for (int c = 1; c < how->from.form.n_components; c++) {
+    for (int c = first_of(&how->from.form, how->what); c < how->from.form.n_components; c++) {
         const int d = role_of(how, c);
         if (d >= 0 && is_same(how, c, d))
             copy(how, d, from, to);

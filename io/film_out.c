@@ -129,6 +129,17 @@ static int takes_alpha(const char *codec)
     return strcmp(codec, "ffv1") == 0 || strcmp(codec, "prores") == 0;
 }
 
+/* The codec has no such frames. */
+static tg_status refuse_form(const tgi_film_out *o, const char *form, const char *nearest,
+                             tgi_err *err)
+{
+    char all[600];
+    *err = (tgi_err){0};
+    o->ops->forms(o->coding.codec, all, sizeof all);
+    return tgi_fail(err, TG_E_ARG, "--pix-fmt %s: %s has no such frames%s%s; it takes %s", form,
+                    o->coding.codec, nearest[0] ? ", nearest is " : "", nearest, all);
+}
+
 static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
                              const tgi_film_wish *wish, int lossless, int turns, tgi_err *err)
 {
@@ -139,12 +150,9 @@ static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
         bare.samples--;
     const char *want = wish->form ? wish->form : like(&bare, lossless);
     const tg_status st = o->ops->form_for(o->coding.codec, want, f, err);
-    if (st != TG_OK)
-        return wish->form ? tgi_fail(err, TG_E_ARG, "--pix-fmt %s: no such frames", wish->form)
-                          : st;
-    if (wish->form && strcmp(f->name, wish->form) != 0)
-        return tgi_fail(err, TG_E_ARG, "--pix-fmt %s: %s has no such frames; %s is the nearest",
-                        wish->form, o->coding.codec, f->name);
+    if (wish->form && (st != TG_OK || strcmp(f->name, wish->form) != 0))
+        return refuse_form(o, wish->form, st == TG_OK ? f->name : "", err);
+    TGI_TRY(st);
     const int lies = of->from && turns && of->from->rotation % 180; /* stored on its side */
     if (!wish->form &&
         halves_odd(f, lies ? of->height : of->width, lies ? of->width : of->height)) {
@@ -201,9 +209,24 @@ static void choose_tags(tgi_av_form *f, const tgi_film_frames *of)
     set(f->chroma_place, sizeof f->chroma_place, chroma && f->log2_chroma_w ? "left" : "");
 }
 
-/* A MOV says nothing of the range, and of the matrix only beside primaries and transfer. Where the codec
- * says neither, what a reader would assume is what is written. */
-static void say_all(tgi_film_out *o)
+/* Nor does a MOV say the range, where its codec does not; of ProRes nobody says it. Then what a reader assumes is what is
+ * written: limited, of grey full. */
+static void say_range(tgi_film_out *o, int turns)
+{
+    tgi_av_form *f = &o->coding.form;
+    const char *assumed = f->n_components < 3 ? "pc" : "tv";
+    if (f->is_rgb || !f->range[0] || strcmp(f->range, assumed) == 0 ||
+        !(turns || strcmp(o->coding.codec, "prores") == 0))
+        return;
+    set(f->range, sizeof f->range, assumed);
+    note(o, "a %s of %s does not say that its range is %s: it is %s", o->container,
+         o->coding.codec, f->n_components < 3 ? "limited" : "full",
+         f->n_components < 3 ? "full" : "limited");
+    o->lost++;
+}
+
+/* A MOV says a matrix only beside primaries and transfer. */
+static void say_matrix(tgi_film_out *o)
 {
     static const struct {
         const char *matrix, *primaries, *transfer;
@@ -215,11 +238,6 @@ static void say_all(tgi_film_out *o)
     tgi_av_form *f = &o->coding.form;
     if (f->is_rgb || f->n_components < 3)
         return;
-    if (strcmp(f->range, "pc") == 0) {
-        set(f->range, sizeof f->range, "tv");
-        note(o, "a %s of %s does not say that its range is full: it is limited", o->container,
-             o->coding.codec);
-    }
     for (size_t i = 0; i < sizeof with / sizeof with[0]; i++)
         if (strcmp(with[i].matrix, f->matrix) == 0 && (!f->primaries[0] || !f->transfer[0])) {
             set(f->primaries, sizeof f->primaries, with[i].primaries);
@@ -354,8 +372,9 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
 {
     tgi_film_out *o = out;
     const int container = container_of(path);
-    *o = (tgi_film_out){.samples = of->luma ? 1 : of->samples,
-                        .luma = of->luma,
+    const int seen = of->samples - (of->passing == TGI_FILM_PASSES_ALPHA);
+    *o = (tgi_film_out){.samples = of->passing == TGI_FILM_PASSES_BUT_LUMA ? 1 : seen,
+                        .passing = of->passing,
                         .frames = of->frames,
                         .pipe = strcmp(path, TGI_FILM_STDOUT) == 0,
                         .endless = of->endless};
@@ -391,23 +410,30 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         set(o->coding.form.range, sizeof o->coding.form.range, "pc");
     if (is_y4m(o))
         say_y4m(o, of);
-    else if (containers[container].turns && !codecs[codec].says)
-        say_all(o);
+    else if (!codecs[codec].says)
+        say_range(o, containers[container].turns);
+    if (containers[container].turns && !codecs[codec].says)
+        say_matrix(o);
     TGI_TRY(choose_size(o, container, of, err));
     choose_fields(o, container, codec, of->from);
     TGI_TRY(choose_rate(o, of, err));
     o->coding.crf = wish->crf;
+    o->has_crf = !codecs[codec].alone;
     o->coding.segment = is_y4m(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
-    const char *luma = o->luma ? ", luma alone through the network" : "",
+    static const char *const passing[] = {[TGI_FILM_PASSES_NOTHING] = "",
+                                          [TGI_FILM_PASSES_ALPHA] = ", alpha past the network",
+                                          [TGI_FILM_PASSES_BUT_LUMA] =
+                                              ", luma alone through the network"};
+    const char *rest = passing[o->passing],
                *fields = o->coding.fields == 1   ? ", interlaced (top rows first)"
                          : o->coding.fields == 2 ? ", interlaced (bottom rows first)"
                                                  : "";
     if (is_y4m(o))
         snprintf(o->text, sizeof o->text, "%s in %s%s%s", o->coding.form.name, o->container,
-                 luma, fields);
+                 rest, fields);
     else
         snprintf(o->text, sizeof o->text, "%s (%s) in %s, segments of %d frames%s%s", name,
-                 o->coding.form.name, o->container, o->coding.segment, luma, fields);
+                 o->coding.form.name, o->container, o->coding.segment, rest, fields);
     return TG_OK;
 }

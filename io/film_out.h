@@ -18,11 +18,11 @@ typedef struct tgi_film_wish {
 
 typedef struct tgi_film_out {
     const tgi_av_ops *ops;
-    const char *container;  /* as ffmpeg spells it; static */
-    tgi_av_coding coding;   /* what its packets depend on */
-    tgi_film_pixels pixels; /* from the upright picture to what is stored */
-    int samples;            /* of the picture's pixels */
-    int luma;               /* 1: the picture is luma, and the rest passes by (film_bypass.h) */
+    const char *container;    /* as ffmpeg spells it; static */
+    tgi_av_coding coding;     /* what its packets depend on */
+    tgi_film_pixels pixels;   /* from the upright picture to what is stored */
+    int samples;              /* of the picture's pixels */
+    tgi_film_passing passing; /* what is put into frames beside the picture */
     int64_t frames;
     tgi_av_ratio time_base;
     size_t frame_bytes; /* of the picture */
@@ -34,7 +34,9 @@ typedef struct tgi_film_out {
     char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
     int pictures; /* 1: a file for each frame (frame_files.h): of the rest only numbers and text hold */
     int pipe;       /* 1: to standard output, as it comes */
+    int has_crf;    /* 1: the codec has such a setting */
     int endless;    /* 1: the frames come through a pipe, nobody knows how many */
+    int lost;       /* things in `note` that the film will not have */
     char note[320]; /* what of the film that was read changes; "" nothing */
 } tgi_film_out;
 
@@ -49,8 +51,8 @@ int tgi_film_says_turns(const char *path);
  * of films; TG_E_UNSUPPORTED, TG_E_DEVICE: libav does not do it here. */
 typedef struct tgi_film_frames {
     int64_t frames, height, width;
-    int samples;
-    int luma;    /* 1: the pictures are luma of `from`, of which the rest passes by */
+    int samples;              /* with what passes by */
+    tgi_film_passing passing; /* of `from` */
     int endless; /* 1: `frames` come through a pipe, and are only as many at most */
     tg_dtype dtype;
     const tgi_av_info *from;
@@ -68,11 +70,11 @@ int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
 int tgi_film_source_track(const tgi_source *s, int i, tgi_av_track *out);
 /* What the film does not say and is assumed, in words with ", " between them; "" nothing. */
 const char *tgi_film_source_assumed(const tgi_source *s);
-/* From now on its pixels are luma alone, and the rest of each frame is kept for `put`; before anything is read.
+/* From now on its pixels are without that, which is kept of each frame for `put`; before anything is read.
  * `ahead`: so many frames are read before one is put, at most; more are decoded again. TG_E_UNSUPPORTED: it has none. */
-tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err);
-int tgi_film_source_is_luma(const tgi_source *s);
-/* The rest of frame k into a frame that is written. `how`: its `from` is filled in here. */
+tg_status tgi_film_source_split(tgi_source *s, tgi_film_passing what, int ahead, tgi_err *err);
+tgi_film_passing tgi_film_source_passing(const tgi_source *s);
+/* The rest of frame k into a frame that is written. `how`: its `from` and `what` are filled in here. */
 tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
                               const tgi_av_blank *to, tgi_err *err);
 /* Of the tables of its packets; 0: it is no film. */

@@ -38,8 +38,9 @@ typedef struct film {
     tgi_av_info said; /* of the frames that are read */
     int64_t first;    /* of them, in the film */
     tgi_film_pixels pixels;
-    tgi_film_pixels stored; /* where `pixels` is luma: of all that a frame has */
-    int luma, rest_ahead;   /* and frames that are read before the rest of one is put */
+    tgi_film_pixels stored; /* where something passes by: of all that a frame has */
+    tgi_film_passing passing;
+    int rest_ahead; /* and frames that are read before the rest of one is put */
     tgi_image_info info;
     tgi_held held;
     int stream;           /* it comes through a pipe */
@@ -115,6 +116,8 @@ static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t ca
         snprintf(to, cap,
                  "%lld of the %lld frames that its header declares are there: it is cut",
                  (long long)there, (long long)a->declared_frames);
+    else if (a->lacks)
+        snprintf(to, cap, "its last fragment lacks %lld bytes: it is cut", (long long)a->lacks);
     else if (a->lost)
         snprintf(to, cap, "%lld packets are damaged, and their frames missing",
                  (long long)a->lost);
@@ -164,6 +167,7 @@ static tg_status fill_info(film *f, tgi_err *err)
         held,
         f->pixels.assumed[0] ? "; what the film does not say is assumed: " : "",
         f->pixels.assumed,
+        a->no_alpha ? "; its alpha is not seen: libavcodec has no decoder libvpx here" : "",
         a->interlaced == 1 ? "; interlaced, so a frame has the rows of two moments" : "",
         a->has_times ? "" : "; frames have no times"};
     size_t n = 0;
@@ -245,7 +249,7 @@ static void size_frames(film *f)
         tgi_align_size((size_t)f->pixels.wide * (size_t)f->pixels.high *
                            (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype),
                        2);
-    f->rest_bytes = f->luma ? tgi_film_bypass_bytes(&f->stored) : 0;
+    f->rest_bytes = f->passing ? tgi_film_bypass_bytes(&f->stored, f->passing) : 0;
 }
 
 /* What reads it. */
@@ -332,8 +336,8 @@ static tg_status note_bad(film *f, int64_t k, const char *reason, tgi_err *err)
 static void fill_frame(film *f, char *pixels)
 {
     memset(pixels, 0, f->frame_bytes);
-    if (f->luma)
-        tgi_film_bypass_nothing(&f->stored, pixels + f->frame_bytes);
+    if (f->passing)
+        tgi_film_bypass_nothing(&f->stored, f->passing, pixels + f->frame_bytes);
 }
 
 static tg_status note_concealed(film *f, int64_t k, int how, tgi_err *err)
@@ -378,8 +382,8 @@ static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err
     to->bad = got.concealed;
     if (got.concealed && !f->keep_bad)
         return TG_OK;
-    if (f->luma)
-        tgi_film_bypass_take(&f->stored, &got, to->bytes + f->frame_bytes);
+    if (f->passing)
+        tgi_film_bypass_take(&f->stored, f->passing, &got, to->bytes + f->frame_bytes);
     for (int64_t y = 0; y < f->pixels.height; y++)
         tgi_film_row(&f->pixels, &got, y, to->bytes, f->room);
     return TG_OK;
@@ -518,24 +522,24 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
     return TG_OK;
 }
 
-tg_status tgi_film_source_luma(tgi_source *s, int ahead, tgi_err *err)
+tg_status tgi_film_source_split(tgi_source *s, tgi_film_passing what, int ahead, tgi_err *err)
 {
     film *f = film_of(s);
-    if (!tgi_film_bypass_is_there(&f->said.form))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "frames of %s are not luma and chroma",
-                        f->said.form.name);
+    if (!tgi_film_bypass_is_there(&f->said.form, what))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "frames of %s have no %s", f->said.form.name,
+                        what == TGI_FILM_PASSES_ALPHA ? "alpha" : "luma and chroma");
     f->stored = f->pixels;
-    f->luma = 1;
-    TGI_TRY(tgi_film_bypass_luma(&f->said, &f->pixels, err));
+    f->passing = what;
+    TGI_TRY(tgi_film_bypass_seen(&f->said, what, &f->pixels, err));
     size_frames(f);
     TGI_TRY(fill_info(f, err));
     f->rest_ahead = ahead > 1 ? ahead : 1;
     return keep_frames(f, KEEP + f->rest_ahead, err);
 }
 
-int tgi_film_source_is_luma(const tgi_source *s)
+tgi_film_passing tgi_film_source_passing(const tgi_source *s)
 {
-    return film_of(s) && film_of(s)->luma;
+    return film_of(s) ? film_of(s)->passing : TGI_FILM_PASSES_NOTHING;
 }
 
 /* A frame that is not kept any more is decoded again. */
@@ -546,6 +550,7 @@ tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
     tgi_kept_frame *frame;
     TGI_TRY(hold(f, k, &frame, err));
     how->from = f->stored;
+    how->what = f->passing;
     tgi_film_bypass_put(how, frame->bytes + f->frame_bytes, to);
     tgi_film_kept_release(&f->kept, frame);
     return TG_OK;

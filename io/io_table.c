@@ -118,6 +118,14 @@ static tg_status open_pipe(const char *path, const tgi_open_opts *opts, tgi_sour
     return st;
 }
 
+/* "https://...", of whatever protocol. */
+static int is_address(const char *path)
+{
+    const size_t n =
+        strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    return n > 1 && strncmp(path + n, "://", 3) == 0;
+}
+
 tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err)
 {
@@ -139,7 +147,15 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
         return tgi_fail(err, TG_E_ARG,
                         "-: standard input is a film whose frames come once, for `run` into a "
                         "film (-o -, -o OUT.mkv) alone: write it to a file first");
-    TGI_TRY(tgi_rfile_open(path, &f, err));
+    const tg_status found = tgi_rfile_open(path, &f, err);
+    if (found == TG_E_NOT_FOUND && is_address(path)) {
+        *err = (tgi_err){0};
+        return tgi_fail(err, TG_E_NOT_FOUND,
+                        "%s: files alone are read, nothing is taken from the network: download "
+                        "it first, `curl -LO %s`, and give the file's name",
+                        path, path);
+    }
+    TGI_TRY(found);
     const size_t n = f.size < sizeof head ? (size_t)f.size : sizeof head;
     tg_status st = tgi_rfile_read(&f, 0, head, n, err);
     tgi_rfile_close(&f);

@@ -621,6 +621,20 @@ static tg_status form_for(const char *codec, const char *like, tgi_av_form *out,
     return TG_OK;
 }
 
+static void forms(const char *codec, char *to, size_t cap)
+{
+    size_t n = 0;
+    (void)codec;
+    to[0] = 0;
+    for (int k = 0; k < N_KINDS; k++)
+        for (int depth = 8; depth <= 16; depth++) {
+            tgi_av_form form;
+            make_form(k, depth, &form);
+            if ((depth == 8 || is_depth(depth)) && n < cap)
+                n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", form.name);
+        }
+}
+
 static int holds(const char *container, const char *codec)
 {
     return strcmp(container, TGI_Y4M_CONTAINER) == 0 && strcmp(codec, "rawvideo") == 0;
@@ -741,6 +755,7 @@ const tgi_av_ops tgi_y4m_ops = {.abi = TGI_AV_ABI,
                                 .refused = refused,
                                 .close = close_film,
                                 .form_for = form_for,
+                                .forms = forms,
                                 .holds = holds,
                                 .encoder = encoder,
                                 .blank = blank,

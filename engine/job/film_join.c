@@ -150,6 +150,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
 {
     const joining w = {.job = job};
     const tgi_av_join j = join_of(&w, -1);
+    job->film->left_out += job->film->out.lost;
     if (job->film->out.note[0])
         tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
     const tgi_av_info *from = tgi_film_source_info(job->source);
@@ -167,6 +168,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
             job, "%s: frames of %s have the rows of two moments, and this film does not say so",
             job->set.output, job->set.input);
     job->film->left_out += job->map.left_out != 0; /* alpha: told already */
+    job->film->left_out += from && from->no_alpha; /* and this, with the film */
     tell_of_y4m(job);
     TGI_TRY(job->film->out.ops->join_look(&j, err));
     if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || !job->film->left_out)

@@ -225,6 +225,19 @@ const char *tgi_on_bad_word(const tg_job *job)
     return tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 2 ? "keep" : "fill";
 }
 
+/* A codec that has no crf says none; what was not asked for is the codec's usual one. */
+static void add_film(tgi_lines *t, const tgi_film_out *f)
+{
+    char crf[24] = "";
+    if (f->coding.crf >= 0)
+        snprintf(crf, sizeof crf, " crf=%d", f->coding.crf);
+    else if (f->has_crf)
+        snprintf(crf, sizeof crf, " crf=usual");
+    tgi_lines_add(t, "film", "%s%s speed=%d rate=%lld/%lld, %s", f->text, crf, f->coding.speed,
+                  (long long)f->coding.rate.num, (long long)f->coding.rate.den,
+                  f->ops->version());
+}
+
 static void add_output(tgi_lines *t, const tg_job *job)
 {
     char codec[64], plan[TGI_DECIDED_TEXT];
@@ -235,10 +248,7 @@ static void add_output(tgi_lines *t, const tg_job *job)
     if (job->film && job->film->out.pictures)
         tgi_lines_add(t, "film", "%s", job->film->out.text);
     else if (job->film)
-        tgi_lines_add(t, "film", "%s crf=%d speed=%d rate=%lld/%lld, %s", job->film->out.text,
-                      job->film->out.coding.crf, job->film->out.coding.speed,
-                      (long long)job->film->out.coding.rate.num,
-                      (long long)job->film->out.coding.rate.den, job->film->out.ops->version());
+        add_film(t, &job->film->out);
     if (job->set.writer)
         tgi_lines_add(t, "format", "%s", job->set.writer->name);
     tgi_lines_add(t, "on_bad_tile", "%s", tgi_on_bad_word(job));

@@ -89,9 +89,9 @@ static int is_turned_out(const tg_job *job, const tgi_av_info *from)
 }
 
 /* Why the rest of a frame cannot pass by; NULL: it can. */
-static const char *why_not_luma(const tg_job *job, const tgi_av_info *from)
+static const char *why_not(const tg_job *job, const tgi_av_info *from, tgi_film_passing what)
 {
-    if (!tgi_film_bypass_is_there(&from->form))
+    if (!tgi_film_bypass_is_there(&from->form, what))
         return "the film is not stored as luma and chroma";
     if (is_turned_out(job, from))
         return "its frames are turned for viewing, which only .mp4 and .mov say";
@@ -104,32 +104,64 @@ static const char *why_not_luma(const tg_job *job, const tgi_av_info *from)
 }
 
 /* Frames between the one that is read and the one whose rest is put: one that is read ahead, one that is computed, and
- * those of which tiles wait for the writer (TGI_LUMA_FRAMES). */
-#define FRAMES_AHEAD (2 + TGI_LUMA_FRAMES)
+ * those of which tiles wait for the writer (TGI_REST_FRAMES). */
+#define FRAMES_AHEAD (2 + TGI_REST_FRAMES)
+
+/* The job is one of luma alone, if the film can be split so. */
+static int is_for_luma(const tg_job *job)
+{
+    const int frame_by_frame = job->set.window == 1;
+    return tgi_opts_choice(job->opts, TGI_OPT_ON) != 1 && tgi_job_frame_channels(job) == 1 &&
+           !(frame_by_frame && (!tgi_job_wants_film(job) || job->set.pictures ||
+                                channels_of(&job->graph->out[0]) > 1));
+}
+
+/* The network takes the film's colours, together or one by one, and its alpha would be lost. */
+static int is_for_colours(const tg_job *job, const tgi_av_info *from)
+{
+    const int64_t n = tgi_job_frame_channels(job);
+    return from->form.has_alpha && tgi_job_wants_film(job) && !job->set.pictures &&
+           (n == 1 || n == from->form.n_components - 1);
+}
+
+/* A film whose alpha can go nowhere. */
+static tg_status keep_alpha(tg_job *job, const tgi_av_info *from, tgi_err *err)
+{
+    const char *why = why_not(job, from, TGI_FILM_PASSES_ALPHA);
+    if (!why)
+        return tgi_film_source_split(job->source, TGI_FILM_PASSES_ALPHA, FRAMES_AHEAD, err);
+    if (tgi_opts_flag(job->opts, TGI_OPT_DROP_ALPHA))
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_UNSUPPORTED,
+        "%s: its alpha cannot pass by the network: %s: give --drop-alpha, and it is "
+        "left out",
+        job->set.input, why);
+}
 
 tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    const tgi_graph *g = job->graph;
+    const int one = job->graph->n_in == 1 || job->set.n_ties;
     const int asked =
         tgi_opts_given(job->opts, TGI_OPT_ON) && tgi_opts_choice(job->opts, TGI_OPT_ON) == 0;
-    if (asked && from &&
-        ((g->n_in != 1 && !job->set.n_ties) || tgi_job_frame_channels(job) != 1))
+    if (asked && from && (!one || tgi_job_frame_channels(job) != 1))
         return tgi_fail(err, TG_E_ARG,
                         "--on luma: the network does not take one channel: leave "
                         "it out");
-    const int frame_by_frame = job->set.window == 1;
-    if (!from || tgi_opts_choice(job->opts, TGI_OPT_ON) == 1 ||
-        (g->n_in != 1 && !job->set.n_ties) || tgi_job_frame_channels(job) != 1 ||
-        (frame_by_frame &&
-         (!tgi_job_wants_film(job) || job->set.pictures || channels_of(&g->out[0]) > 1)))
+    if (!from || !one)
         return TG_OK;
-    const char *why = why_not_luma(job, from);
-    if (!why)
-        return tgi_film_source_luma(job->source, FRAMES_AHEAD, err);
-    return !asked ? TG_OK
-                  : tgi_fail(err, TG_E_UNSUPPORTED,
-                             "--on luma: %s: --on each takes red, green and blue alone", why);
+    const char *why = NULL;
+    if (is_for_luma(job)) {
+        why = why_not(job, from, TGI_FILM_PASSES_BUT_LUMA);
+        if (!why)
+            return tgi_film_source_split(job->source, TGI_FILM_PASSES_BUT_LUMA, FRAMES_AHEAD,
+                                         err);
+    }
+    if (asked && why)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "--on luma: %s: --on each takes red, green and blue alone", why);
+    return is_for_colours(job, from) ? keep_alpha(job, from, err) : TG_OK;
 }
 
 /* "25", "29.97", "30000/1001". TG_E_ARG. */
@@ -165,7 +197,8 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
 {
     const tgi_mapping *m = &job->map;
     const int64_t n = m->out_channels * (m->loops_samples ? planes_of_frame(job) : 1);
-    if (tgi_film_source_is_luma(job->source) && n != 1)
+    const tgi_film_passing passing = tgi_film_source_passing(job->source);
+    if (passing == TGI_FILM_PASSES_BUT_LUMA && n != 1)
         return tgi_fail(err, TG_E_ARG, "%s: the network makes %lld channels of luma%s",
                         job->set.output, (long long)n,
                         job->set.window > 1 ? ", and a film has one: write .tif"
@@ -285,19 +318,20 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
     tgi_av_ratio asked;
     TGI_TRY(read_rate(tgi_opts_str(job->opts, TGI_OPT_FPS), &asked, err));
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    const int luma = tgi_film_source_is_luma(job->source);
-    const tgi_film_frames frames = {
-        .frames = frames_of(job),
-        .luma = luma,
-        .endless = tgi_film_source_is_stream(job->source),
-        .height = m->out_extent[1],
-        .width = m->out_extent[2],
-        .samples = luma ? from->form.n_components
-                        : planes_of_frame(job) * (m->out_samples ? (int)m->out_channels : 1),
-        .dtype = job->set.dtype,
-        .from = from,
-        .asked = asked,
-        .rate = every > 0 ? 1 / every : 0};
+    const tgi_film_passing passing = tgi_film_source_passing(job->source);
+    const int luma = passing == TGI_FILM_PASSES_BUT_LUMA;
+    const int seen = planes_of_frame(job) * (m->out_samples ? (int)m->out_channels : 1);
+    const tgi_film_frames frames = {.frames = frames_of(job),
+                                    .passing = passing,
+                                    .endless = tgi_film_source_is_stream(job->source),
+                                    .height = m->out_extent[1],
+                                    .width = m->out_extent[2],
+                                    .samples = luma ? from->form.n_components
+                                                    : seen + (passing == TGI_FILM_PASSES_ALPHA),
+                                    .dtype = job->set.dtype,
+                                    .from = from,
+                                    .asked = asked,
+                                    .rate = every > 0 ? 1 / every : 0};
     const tgi_film_wish wish = wish_of(job);
     TGI_TRY(job->set.pictures
                 ? tgi_job_film_files(job, &frames, err)

@@ -23,7 +23,8 @@ int tgi_job_wants_pipe(const tg_job *job);
 tg_status tgi_job_film_check_stream(const tg_job *job, tgi_err *err);
 /* TG_E_UNSUPPORTED: the film that is read is interlaced, and --interlaced does not say how to take it. */
 tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err);
-/* A network of one channel over a film of colours, into a film: the source gives luma, and the rest passes by. */
+/* Into a film, a network of one channel over a film of colours: the source gives luma, and the rest passes by. One of all
+ * channels but alpha: that passes by. */
 tg_status tgi_job_film_split(tg_job *job, tgi_err *err);
 /* The rest of frame k of the output into a frame that is written. */
 tg_status tgi_job_film_rest(void *job, int64_t k, const tgi_av_blank *to, tgi_err *err);
@@ -45,7 +46,7 @@ tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets,
 tg_status tgi_job_film_join_spool(tg_job *job, tgi_film_spool *packets, tgi_part *to,
                                   tgi_err *err);
 /* Frames whose tiles wait for the writer at most, where their rest passes by. */
-#define TGI_LUMA_FRAMES 3
+#define TGI_REST_FRAMES 3
 /* Frames of the film that is written, or of the film that is read where each becomes a plane; 0: none, or nobody knows. */
 int64_t tgi_job_frames(const tg_job *job);
 /* How many of them so many tiles are, of those that the plan counts. */

@@ -38,10 +38,10 @@ static int writer_window(const tg_job *job, int64_t group_tiles)
 {
     const tgi_sink_layout *l = job->plan.layout;
     int64_t ahead = tgi_max(group_tiles, job->set.threads + 2);
-    if (tgi_film_source_is_luma(job->source))
+    if (tgi_film_source_passing(job->source))
         ahead = tgi_max(
             group_tiles,
-            tgi_min(ahead, (TGI_LUMA_FRAMES - 1) * l->tiles_y * l->tiles_x - group_tiles));
+            tgi_min(ahead, (TGI_REST_FRAMES - 1) * l->tiles_y * l->tiles_x - group_tiles));
     return (int)tgi_min(group_tiles + ahead, INT32_MAX);
 }
 
@@ -389,7 +389,7 @@ static size_t widen(tg_job *job, size_t room)
 {
     tgi_plan_part *p = &job->plan;
     const tgi_sink_layout *l = p->layout;
-    if (!job->film || tgi_film_source_is_luma(job->source))
+    if (!job->film || tgi_film_source_passing(job->source))
         return 0;
     const int64_t group = tgi_store_group_tiles(&job->map, &p->choice.tiling, p->tile_h,
                                                 p->tile_w, is_volume(job));

@@ -360,7 +360,7 @@ static tg_status encode(tgi_film_tiles *f, tgi_err *err)
                         (long long)f->frame);
     TGI_TRY(film->ops->blank(f->encoder, &blank, err));
     tgi_film_planes(&film->pixels, film->samples, f->picture, &blank, f->room);
-    if (film->luma)
+    if (film->passing)
         TGI_TRY(f->rest.put(f->rest.user, f->frame, &blank, err));
     TGI_TRY(film->ops->give(f->encoder, k, err));
     f->given++;

@@ -19,7 +19,7 @@
 
 typedef struct tgi_film_tiles tgi_film_tiles;
 
-/* Where the pictures are luma: fills the rest of frame k. */
+/* Where something passes by the network (film_bypass.h): fills that of frame k. */
 typedef struct tgi_film_rest {
     void *user;
     tg_status (*put)(void *user, int64_t k, const tgi_av_blank *to, tgi_err *err);

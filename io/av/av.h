@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 8u /* rises with any change of this header */
+#define TGI_AV_ABI 9u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -74,7 +74,9 @@ typedef struct tgi_av_info {
     int interlaced; /* what header or first frame say: 1 interlaced, 0 progressive, -1 nothing */
     int fields; /* of an interlaced one, which rows are shown first: 1 the top one and each second, 2 the others;
                    0: nobody says */
+    int64_t lacks; /* bytes of its last fragment that the file has not, at least (MP4) */
     int64_t declared_frames; /* what the header says; 0: nothing */
+    int no_alpha;            /* 1: frames have alpha, which no decoder here gives */
     int light;      /* frames tell a display of their light (HDR); the container does not */
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
     int64_t
@@ -204,6 +206,8 @@ typedef struct tgi_av_ops {
     /* The form in which `codec` takes frames that are stored like `like` (ffmpeg's spelling), with the
      * least loss; its tags stay as they are. TG_E_UNSUPPORTED: libavcodec has no such encoder here. */
     tg_status (*form_for)(const char *codec, const char *like, tgi_av_form *out, tgi_err *err);
+    /* All forms that it takes, "yuv420p, yuv422p, ..."; "": there is no such encoder here. */
+    void (*forms)(const char *codec, char *to, size_t cap);
     /* 1: a file of this container can hold it. */
     int (*holds)(const char *container, const char *codec);
     tg_status (*encoder)(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err);

@@ -112,11 +112,25 @@ static size_t all_of(int width, int height, double per_pixel, size_t beside)
     return tgi_sat_add(beside, (size_t)(per_pixel * (double)pixels));
 }
 
+/* libvpx decodes colours and alpha each with a decoder of its own, both of them 4:2:0, into frames with a border, which
+ * become a frame of libavcodec's. */
+#define VPX_BORDER 320
+static size_t bytes_of_two(const AVCodecContext *c, const tgi_av_form *f)
+{
+    const double frames = c->codec_id == AV_CODEC_ID_VP8 ? 6 : 12;
+    const size_t each =
+        all_of(wide(c) + VPX_BORDER, high(c) + VPX_BORDER, frames * 1.8, 3 * MIB);
+    return tgi_sat_add(tgi_sat_mul(f->has_alpha ? 2 : 1, each),
+                       all_of(wide(c), high(c), 3 * pixel_of(f), 0));
+}
+
 size_t tgi_av_decoder_bytes(const AVCodecContext *c, const tgi_av_form *f, int changes,
                             size_t *frames)
 {
     const holding h = holding_of(c, changes);
     *frames = all_of(wide(c), high(c), h.frames * pixel_of(f), 0);
+    if (strncmp(c->codec->name, "libvpx", 6) == 0)
+        return bytes_of_two(c, f);
     return all_of(wide(c), high(c), h.frames * (pixel_of(f) + h.tables), h.beside);
 }
 

@@ -91,6 +91,20 @@ tg_status tgi_av_encoder_form(const char *codec, const char *like, tgi_av_form *
     return tgi_av_form_of(best, out, err);
 }
 
+void tgi_av_encoder_forms(const char *codec, char *to, size_t cap)
+{
+    tgi_err no = {0};
+    const AVCodec *c = find(codec, &no);
+    size_t n = 0;
+    to[0] = 0;
+    for (const enum AVPixelFormat *f = c ? c->pix_fmts : NULL; f && *f != AV_PIX_FMT_NONE;
+         f++) {
+        tgi_av_form form = {0};
+        if (tgi_av_form_of(*f, &form, &no) == TG_OK && n < cap)
+            n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", form.name);
+    }
+}
+
 int tgi_av_encoder_fits(const char *container, const char *codec)
 {
     tgi_err no = {0};
@@ -123,6 +137,12 @@ static void pick_of(const char *list, int k, char *to, size_t cap)
     snprintf(to, cap, "%.*s", (int)strcspn(list, "|"), list);
 }
 
+/* x264 says a limited range only beside something else about the picture: a matrix, or where it came from. */
+static int says_limited_alone(const tgi_av_form *f)
+{
+    return strcmp(f->range, "tv") == 0 && !f->matrix[0] && !f->primaries[0] && !f->transfer[0];
+}
+
 /* The options of the table, and those that were asked for. */
 static tg_status set_options(const tgi_av_encoder *e, int i, AVDictionary **o, tgi_err *err)
 {
@@ -130,6 +150,8 @@ static tg_status set_options(const tgi_av_encoder *e, int i, AVDictionary **o, t
     if (r >= 0 && e->c.fields == 2 && strcmp(codecs[i].encoder, "libx264") == 0)
         r = av_dict_set(o, "x264-params", ":bff=1",
                         AV_DICT_APPEND); /* it begins with the top one else */
+    if (r >= 0 && says_limited_alone(&e->c.form) && strcmp(codecs[i].encoder, "libx264") == 0)
+        r = av_dict_set(o, "x264-params", ":videoformat=component", AV_DICT_APPEND);
     char speed[24];
     if (r >= 0 && e->c.speed && codecs[i].speed) {
         pick_of(codecs[i].speeds, e->c.speed, speed, sizeof speed);

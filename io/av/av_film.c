@@ -41,6 +41,8 @@ struct tgi_av_film {
     int marred;        /* TGI_AV_MADE_UP, TGI_AV_REFUSED: and no later frame began anew */
     int64_t marred_at; /* when a packet that was refused is decoded */
     int broken;        /* the last packet's own checksum does not hold */
+    int sent_key;      /* it is a key packet */
+    int tells_no_keys; /* of the decoder's frames each is said to be a key frame; it holds none back */
     packet *packets;
     size_t n_packets, room;
     int64_t *shown; /* times of the frames, sorted; NULL: there are none */
@@ -88,11 +90,27 @@ static void use_threads(tgi_av_film *f)
             f->decoder->thread_count = (int)tgi_clamp(f->opts.threads, 1, MOST_THREADS);
 }
 
+/* VP8 and VP9 have their alpha as a second film, in additions to each block of a Matroska or WebM, which libavcodec's own
+ * decoders do not look at. Source: WebM's "Alpha channel in WebM video". */
+static const AVCodec *find_decoder(tgi_av_film *f, const AVStream *s)
+{
+    const enum AVCodecID id = s->codecpar->codec_id;
+    const AVDictionaryEntry *alpha = av_dict_get(s->metadata, "alpha_mode", NULL, 0);
+    const AVCodec *c = NULL;
+    const int has = alpha && strcmp(alpha->value, "1") == 0 &&
+                    (id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9);
+    if (has)
+        c = avcodec_find_decoder_by_name(id == AV_CODEC_ID_VP8 ? "libvpx" : "libvpx-vp9");
+    f->tells_no_keys = c != NULL;
+    f->info.no_alpha = has && !c;
+    return c ? c : avcodec_find_decoder(id);
+}
+
 static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 {
     TGI_TRY(check_pixels(f, err));
     const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
-    const AVCodec *codec = avcodec_find_decoder(p->codec_id);
+    const AVCodec *codec = find_decoder(f, f->in.container->streams[f->stream]);
     if (!codec)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "a film of codec %s, which libavcodec does not decode here",
@@ -187,6 +205,8 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
         if (r < 0)
             f->marred_at = f->packet->dts;
         if (ours)
+            f->sent_key = (f->packet->flags & AV_PKT_FLAG_KEY) != 0;
+        if (ours)
             f->broken = f->decoder->codec_id == AV_CODEC_ID_FFV1 && f->packet->size &&
                         has_broken_slice(f->packet);
         av_packet_unref(f->packet);
@@ -208,7 +228,9 @@ static void note_damage(tgi_av_film *f)
     const AVFrame *p = f->frame;
     const int before = f->marred_at != AV_NOPTS_VALUE && p->pkt_dts != AV_NOPTS_VALUE &&
                        p->pkt_dts < f->marred_at;
-    if ((p->key_frame || p->pict_type == AV_PICTURE_TYPE_I) && !before) {
+    const int alone =
+        f->tells_no_keys ? f->sent_key : p->key_frame || p->pict_type == AV_PICTURE_TYPE_I;
+    if (alone && !before) {
         f->marred = 0;
         f->marred_at = AV_NOPTS_VALUE;
     }
@@ -439,6 +461,7 @@ static void take_header(tgi_av_film *f)
         f->in.container->duration > 0)
         i->declared_end = f->in.container->duration +
                           tgi_clamp(f->in.container->start_time, -f->in.container->duration, 0);
+    i->lacks = f->in.lacks;
     i->n_streams = (int)f->in.container->nb_streams;
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
@@ -525,6 +548,11 @@ tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film *
     f->frame = av_frame_alloc();
     tg_status st = f->packet && f->frame ? tgi_av_input_file(&f->in, path, err)
                                          : tgi_fail(err, TG_E_NOMEM, "no memory for a frame");
+    if (st == TG_OK && f->in.lacks && !o->truncated)
+        st = tgi_fail(err, TG_E_FORMAT,
+                      "its last fragment lacks %lld bytes: the film is cut; --allow-truncated "
+                      "takes the frames that are there",
+                      (long long)f->in.lacks);
     if (st == TG_OK)
         st = look(f, err);
     if (st != TG_OK)

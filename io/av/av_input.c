@@ -18,7 +18,8 @@ static const char containers[] =
 static int read_bytes(void *user, uint8_t *to, int n)
 {
     tgi_av_input *in = user;
-    const ssize_t got = pread(in->fd, to, (size_t)n, in->at);
+    const int64_t there = in->size > in->at ? in->size - in->at : 0;
+    const ssize_t got = pread(in->fd, to, (size_t)(n < there ? n : there), in->at);
     if (got < 0) {
         in->read_error = errno;
         return AVERROR(errno);

@@ -15,11 +15,13 @@
 
 typedef struct tgi_av_input {
     int fd;
-    int64_t at, size; /* of the file */
+    int64_t at, size; /* of the file, up to a fragment's head that is cut */
     AVIOContext *io;
     AVFormatContext *container; /* NULL: closed */
     int read_error;             /* errno of the file */
     int (*cancelled)(void);     /* or NULL */
+    int64_t
+        lacks; /* bytes of its last fragment that the file has not, at least; 0: it is whole, or of another kind */
     int64_t most_pixels; /* of a frame that is decoded for the header; 0: as libav has it */
 } tgi_av_input;
 
@@ -35,8 +37,9 @@ int tgi_av_input_cancelled(const tgi_av_input *in);
 int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p);
 /* What libav's `code` means while `what` was read, with what our own calls know of it. */
 tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err);
-/* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK. */
-tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err);
+/* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK.
+ * Of one that is cut amid a fragment `lacks` is set. */
+tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err);
 /* av_tell.c. 0: there is no track i. */
 int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);

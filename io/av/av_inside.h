@@ -28,6 +28,7 @@ void tgi_av_film_close(tgi_av_film **f);
 
 tg_status tgi_av_encoder_form(const char *codec, const char *like, tgi_av_form *out,
                               tgi_err *err);
+void tgi_av_encoder_forms(const char *codec, char *to, size_t cap);
 int tgi_av_encoder_fits(const char *container, const char *codec);
 tg_status tgi_av_encoder_open(const tgi_av_coding *c, tgi_av_encoder **out, tgi_err *err);
 tg_status tgi_av_encoder_blank(tgi_av_encoder *e, tgi_av_blank *out, tgi_err *err);

@@ -79,8 +79,10 @@ static tg_status failed(const joining *w, int code, const char *what, tgi_err *e
             err, w->write_error == ENOSPC || w->write_error == EDQUOT ? TG_E_NO_SPACE : TG_E_IO,
             "the film cannot be written: %s", strerror(w->write_error));
     av_strerror(code, why, sizeof why);
-    return tgi_fail(err, code == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_UNSUPPORTED, "%s: %s",
-                    what, why);
+    const int any = strcmp(w->j->container, "matroska") == 0;
+    return tgi_fail(err, code == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_UNSUPPORTED,
+                    "%s: libavformat's writer of %s says: %s%s", what, w->j->container, why,
+                    any ? "" : "; .mkv takes most tracks");
 }
 
 static tg_status open_output(joining *w, tgi_err *err)
@@ -362,6 +364,8 @@ static tg_status copy_film(joining *w, const AVStream *from, tgi_err *err)
 {
     if (av_dict_copy(&w->film->metadata, from->metadata, 0) < 0)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    av_dict_set(&w->film->metadata, "alpha_mode", NULL,
+                0); /* the muxer says it of what has alpha */
     for (int i = 0; i < from->nb_side_data; i++) {
         const AVPacketSideData *d = &from->side_data[i];
         if (d->type != AV_PKT_DATA_MASTERING_DISPLAY_METADATA &&

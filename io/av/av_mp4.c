@@ -28,12 +28,16 @@ typedef struct mp4 {
     size_t entries, edited; /* of all tracks */
     int boxes;
     int has_index; /* a moov that is whole */
+    int in_fragments;
+    int64_t lacks, size; /* as in tgi_av_input */
 } mp4;
 
 typedef struct box {
     char name[4];
-    int64_t at, end; /* of its contents */
-    int is_cut;      /* the file ends in it */
+    int64_t at, end; /* of its contents, */
+    int64_t from;    /* and of its head */
+    int is_cut;      /* the file ends in it, */
+    int64_t lacks;   /* and has so many bytes of it not */
 } box;
 
 static int is(const box *b, const char *name)
@@ -63,8 +67,10 @@ static int box_at(mp4 *m, int64_t at, int64_t end, box *b)
         head = 16;
     }
     b->is_cut = n > (uint64_t)(end - at);
+    b->lacks = b->is_cut && n <= INT64_MAX ? (int64_t)n - (end - at) : 0;
     if (n == 0 || b->is_cut)
         n = (uint64_t)(end - at);
+    b->from = at;
     b->at = at + (int64_t)head;
     b->end = at + (int64_t)n;
     m->boxes++;
@@ -122,6 +128,16 @@ static int has_boxes(const box *b)
     return 0;
 }
 
+/* A box that is in no other. Source: ISO/IEC 14496-12:2015, section 8.8: a fragment is a moof, and the mdat behind it. */
+static void note_fragment(mp4 *m, const box *b)
+{
+    m->in_fragments |= is(b, "moof");
+    if (m->in_fragments && (is(b, "moof") || is(b, "mdat")))
+        m->lacks = b->lacks;
+    if (is(b, "moof") && b->lacks) /* a demuxer takes a head as a whole */
+        m->size = b->from;
+}
+
 /* Boxes in boxes. */
 static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
 {
@@ -138,6 +154,8 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
                             "a MOV whose header is compressed, which is not read");
         if (is(&b, "trak"))
             count_track(m);
+        if (depth == 0)
+            note_fragment(m, &b);
         m->has_index |= is(&b, "moov") && !b.is_cut;
         if (!has_boxes(&b)) {
             take_counts(m, &b);
@@ -153,9 +171,9 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
                : tgi_fail(err, TG_E_UNSUPPORTED, "a film of more than %d boxes", MOST_BOXES);
 }
 
-tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err)
+tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err)
 {
-    mp4 m = {.in = in};
+    mp4 m = {.in = in, .size = in->size};
     box b = {.at = 0};
     if (!box_at(&m, 0, in->size, &b) ||
         !(is(&b, "ftyp") || is(&b, "moov") || is(&b, "mdat") || is(&b, "wide")))
@@ -170,6 +188,8 @@ tg_status tgi_av_mp4_look(const tgi_av_input *in, tgi_err *err)
             err, TG_E_FORMAT,
             "the file's header names %zu samples, of which edits show %zu, in %zu bytes",
             m.entries, m.edited, bytes);
+    in->lacks = m.lacks;
+    in->size = m.size;
     if (m.has_index)
         return TG_OK;
     return tgi_fail(

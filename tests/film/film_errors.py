@@ -80,6 +80,29 @@ def a_frame_that_does_not_come_is_missing():
     expect(not any(frames_of("gone.npy", 40)[10]), "a missing frame is black")
 
 
+def cut_fragments():
+    """An MP4 of fragments that ends amid one: in its head, or in what follows it."""
+    ffmpeg("-i", sample("carphone_pristine.mp4"), "-frames:v", "40", "-c:v", "libx264", "-bf", "0", "-g", "8", "-an", "-movflags", "frag_keyframe+empty_moov",
+           "whole.mp4")
+    whole = bytes_of("whole.mp4")
+    at = [i for i in range(len(whole)) if whole.startswith(b"moof", i)]
+    expect(len(at) == 5, f"fragments: {at}")
+    run("copy", "whole.mp4", "-o", "whole.npy", "-y", "--planes", "0-15")
+    for end, least, most in ((at[2] + 60, 16, 16), (at[3] - 100, 20, 23)):
+        with open("cut.mp4", "wb") as f:
+            f.write(whole[:end])
+        code, _, err = run("run", *SAME, "cut.mp4", "-o", "cut.mkv", "--codec", "ffv1")
+        expect(code == 65 and "its last fragment lacks" in err and "--allow-truncated" in err and not os.path.exists("cut.mkv"), f"cut at {end}: {code}: {err}")
+        code, _, err = run("run", *SAME, "cut.mp4", "-o", "cut.mkv", "--codec", "ffv1", "--allow-truncated")
+        there = int(probed("cut.mkv", "stream=nb_read_packets")[0]) if code == 0 else 0
+        expect(code == 0 and "it is cut" in err and least <= there <= most, f"cut at {end}: {code}: {there} frames: {err}")
+        code, text, err = run("info", "cut.mp4", "--json")
+        expect(code == 0 and "it is cut" in json.loads(text)["note"], f"info of one cut at {end}: {code}: {err}")
+        run("copy", "cut.mp4", "-o", "some.npy", "-y", "--planes", "0-15", "--allow-truncated")
+        expect(bytes_of("some.npy") == bytes_of("whole.npy"), f"cut at {end}: other pixels")
+        os.remove("cut.mkv")
+
+
 def cut_films():
     """The index stands in front: the frames that are there, if one asks for them; else 65."""
     car = sample("running_car.mp4")
@@ -122,6 +145,7 @@ def all_of_it(rows):
     damaged_frames_are_listed()
     a_frame_that_does_not_come_is_missing()
     cut_films()
+    cut_fragments()
 
 
 if __name__ == "__main__":

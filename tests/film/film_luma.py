@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""A network of one channel over films of colours: luma goes through it, and the rest passes by. Seen by ffmpeg.
+"""A network of one channel over films of colours: luma goes through it, and the rest passes by. By one of three channels
+alpha passes. Seen by ffmpeg.
 
     film_luma.py TEGULA SOURCE VIDEOS
 
 Chroma and alpha of a film of the same size are the same numbers; of one twice as large they are within one of linear
 interpolation in doubles. Luma is within its range (16 to 235) the same. 77: no samples, or no ffprobe and ffmpeg."""
+import json
 import struct
+import subprocess
 import sys
 
 from film_help import alpha_film, expect, ffmpeg, in_folder, network, run, sample
@@ -13,13 +16,14 @@ from film_write import killed_runs_go_on, pixels, probe
 from seeds import blk, model, node, num, port  # noqa: E402
 
 
-def larger(name="twice.onnx"):
+def larger(channels=1, name="twice.onnx"):
     """Each pixel becomes four."""
-    tensor = b"".join(num(1, d) for d in (1, 1, 2, 2)) + num(2, 1) + blk(8, "w") + blk(9, struct.pack("<4f", 1, 1, 1, 1))
-    shape = ["N", 1, "H", "W"]
+    weights = struct.pack(f"<{channels ** 2 * 4}f", *(float(i == k) for i in range(channels) for k in range(channels) for _ in range(4)))
+    tensor = b"".join(num(1, d) for d in (channels, channels, 2, 2)) + num(2, 1) + blk(8, "w") + blk(9, weights)
+    shape = ["N", channels, "H", "W"]
     with open(name, "wb") as f:
         f.write(model([node("ConvTranspose", ["x", "w"], ["y"], kernel_shape=[2, 2], strides=[2, 2])], [tensor],
-                      [port("x", shape)], [port("y", ["N", 1, "H2", "W2"])]))
+                      [port("x", shape)], [port("y", ["N", channels, "H2", "W2"])]))
     return name
 
 
@@ -97,6 +101,84 @@ def alpha_passes_by_too():
     expect(code == 0 and stored("o.mp4")[0] == "yuv420p", f"--drop-alpha: {code}: {err}")
 
 
+def alpha_of(path, w, h):
+    """Of the first frame, 16 bits."""
+    ffmpeg("-i", path, "-vf", "format=yuva444p16le,alphaextract", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "gray16le", "alpha.raw")
+    with open("alpha.raw", "rb") as f:
+        return struct.unpack(f"<{w * h}H", f.read())
+
+
+# The alpha of a film of colours that no network changes: of these codecs, as they store it.
+ALPHA = (("ffv1", "bgra", "a.mov"), ("ffv1", "yuva420p", "a.mov"), ("ffv1", "yuva444p10le", "a.mkv"), ("png", "rgba", "a.mov"),
+         ("qtrle", "argb", "a.mov"), ("prores_ks", "yuva444p10le", "a.mov"))
+
+
+def alpha_passes_by_a_network_of_colours():
+    for codec, form, film in ALPHA:
+        alpha_film("any.mkv", form if codec == "ffv1" else "bgra")
+        ffmpeg("-i", "any.mkv", "-c:v", codec, "-pix_fmt", form, film)
+        told = write(film, "o.mov", net=network(3))
+        was, got = (alpha_of(f, 64, 48) for f in (film, "o.mov"))
+        expect("alpha" not in told and min(was) < max(was), f"{codec} {form}: {told}")
+        other = stored("o.mov")[0] != stored(film)[0]  # of 12 bits FFV1 makes 16: rounded, where ffmpeg fills up
+        off = max(abs(a - b) for a, b in zip(was, got))
+        expect(off <= other, f"{codec} {form}: alpha is off by {off} of 65535")
+        if form == "bgra":
+            expect(pixels("o.mov", "bgra") == pixels(film, "bgra"), "bgra: colours are not what they were")
+            write(film, "each.mov", "--on", "each")
+            expect(pixels("each.mov", "bgra") == pixels(film, "bgra"), "bgra --on each: other colours or alpha")
+
+
+def alpha_becomes_as_large_as_the_colours():
+    alpha_film("a.mov", "bgra")
+    write("a.mov", "big.mov", net=larger(3))
+    expect(stored("big.mov") == ("bgra", 128, 96), f"twice as large: {stored('big.mov')}")
+    was, got = (pixels(f, "rgba")[3::4] for f in ("a.mov", "big.mov"))
+    plane = (64, 48, was[:64 * 48])
+    off = max(abs(got[y * 128 + x] - sampled(plane, (x + 0.5) / 2 - 0.5, (y + 0.5) / 2 - 0.5)) for y in range(96) for x in range(128))
+    expect(off <= 0.51, f"twice as large: alpha is off by {off}")
+
+
+def a_film_without_alpha_is_asked_for():
+    alpha_film("a.mov", "bgra")
+    for out in ("o.mp4", "o.y4m"):
+        words = ("run", "-m", network(3), "a.mov", "-o", out, "-y", "--normalize", "none")
+        code, _, err = run(*words)
+        expect(code == 65 and "--drop-alpha" in err and "ffv1" in err, f"alpha into {out}: {code}: {err}")
+        code, _, err = run(*words, "--drop-alpha")
+        expect(code == 0 and "a" not in stored(out)[0], f"{out} --drop-alpha: {code}: {err}")
+    ffmpeg("-i", "a.mov", "-c:v", "copy", "-metadata:s:v", "rotate=90", "t.mov")
+    words = ("run", "-m", network(3), "t.mov", "-o", "t.mkv", "-y", "--normalize", "none", "--codec", "ffv1")
+    code, _, err = run(*words)
+    expect(code == 65 and "turned" in err and "--drop-alpha" in err, f"alpha that is turned: {code}: {err}")
+    code, _, err = run(*words, "--drop-alpha")
+    expect(code == 0 and "alpha of the image is left out" in err, f"alpha that is turned, --drop-alpha: {code}: {err}")
+
+
+def encoders():
+    return subprocess.run(["ffmpeg", "-v", "error", "-encoders"], capture_output=True, text=True, check=True).stdout.split()
+
+
+def alpha_of_a_webm_is_seen():
+    """It lies beside the blocks, for libvpx alone."""
+    alpha_film("any.mkv", "yuva420p")
+    for codec in {"libvpx", "libvpx-vp9"} & set(encoders()):
+        ffmpeg("-i", "any.mkv", "-c:v", codec, "-auto-alt-ref", "0", "-pix_fmt", "yuva420p", "a.webm")
+        ffmpeg("-c:v", codec, "-i", "a.webm", "-c:v", "ffv1", "want.mkv")
+        code, out, err = run("info", "a.webm", "--json")
+        expect(code == 0 and json.loads(out.splitlines()[-1]).get("alpha") == "unassociated", f"info of {codec}: {code}: {out}{err}")
+        write("a.webm", "o.mkv", net=network(3))
+        was, got = (pixels(f, "yuva420p") for f in ("want.mkv", "o.mkv"))
+        size = 64 * 48 * 5 // 2
+        expect(len(got) == len(was) == 5 * size, f"{codec}: {len(got)} bytes of {len(was)}")
+        for at in range(0, len(was), size):
+            a = was[at + size - 64 * 48:at + size]
+            expect(max(a) - min(a) > 100 and got[at + size - 64 * 48:at + size] == a, f"{codec}: other alpha in frame {at // size}")
+        code, _, err = run("run", "-m", network(3), "a.webm", "-o", "o.webm", "-y", "--normalize", "none", "--drop-alpha")
+        tags = probe("o.webm", "-select_streams", "V:0", "-show_streams")["streams"][0].get("tags", {}) if code == 0 else {"": err}
+        expect(not {"", "alpha_mode"} & {k.lower() for k in tags}, f"{codec}: without alpha, and it is said: {tags}")
+
+
 def what_cannot_pass_by():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "bgr0", "rgb.mkv")
     for film, out, says in (("rgb.mkv", "o.mkv", "not stored as luma"), (sample("rot90.mov"), "o.mkv", "turned")):
@@ -162,6 +244,10 @@ def all_of_it(rows):
         the_rest_is_the_same(sample(film), "o.mov")
     of_a_larger_film_it_is_linear(sample("carphone_pristine.mp4"))
     alpha_passes_by_too()
+    alpha_passes_by_a_network_of_colours()
+    alpha_becomes_as_large_as_the_colours()
+    a_film_without_alpha_is_asked_for()
+    alpha_of_a_webm_is_seen()
     what_cannot_pass_by()
     grey_with_alpha_has_no_colour()
     of_a_part_it_is_that_part()

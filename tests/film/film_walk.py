@@ -42,7 +42,7 @@ def what_another_film_differs_in():
     args = ["run", "-m", network(3), sample("carphone_pristine.mp4"), "--normalize", "none", "-o", "other.mp4"]
     got = run(*args, TEGULA_FAIL_IO="30:kill", TEGULA_SYNC_TILES="1")[0]
     expect(got == -9, f"{got}: not killed")
-    for words, says in ((("--crf", "30"), "(...crf=-1..., now ...crf=30...)"), (("--codec", "hevc"), "(h264..., now hevc...)")):
+    for words, says in ((("--crf", "30"), "(...crf=usual..., now ...crf=30...)"), (("--codec", "hevc"), "(h264..., now hevc...)")):
         code, _, err = run(*args, *words)
         expect(code == 65 and "another form of its film " + says in err, f"{words}: {code}: {err}")
 

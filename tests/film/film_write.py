@@ -390,18 +390,49 @@ def what_is_refused():
                                    ("o.mp4", ("--compress", "zstd"), 64, "TIFF"), ("o.mp4", ("--pix-fmt", "yuv411p"), 64, "--pix-fmt"),
                                    ("o.mp4", ("--ram", "12MiB"), 71, "--ram"),
                                    ("o.mp4", ("--crf", "60"), 64, "--crf"), ("o.mkv", ("--codec", "ffv1", "--crf", "3"), 64, "--crf"),
-                                   ("o.mp4", ("--pix-fmt", "nonsense"), 64, "nonsense"),
+                                   ("o.mp4", ("--pix-fmt", "nonsense"), 64, "nonsense: h264 has no such frames; it takes yuv420p, "),
+                                   ("o.mp4", ("--pix-fmt", "rgb48le"), 64, "nearest is yuv444p10le; it takes yuv420p, "),
+                                   ("o.y4m", ("--pix-fmt", "nv12"), 64, "yuv444p"), ("o.ogv", (), 64, ".mkv"),
                                    ("o.mkv", ("--fps", "5000"), 64, "milliseconds"), ("o.mp4", ("--format", "imagej"), 64, "is a film"),
                                    ("o.mp4", ("--fps", "25.5/2"), 64, "--fps")):
         got, _, err = run("run", "-m", same, film, "-o", out, "-y", "--normalize", "none", *words)
         expect(got == code and says in err, f"{words}: {got}: {err}")
     got, _, err = run("run", "-m", same, sample("interlaced_mbaff.264"), "-o", "o.mp4", "-y", "--normalize", "none")
     expect(got == 65 and "-vf bwdif" in err, f"interlaced: {got}: {err}")
+    got, _, err = run("run", "-m", same, "https://host.test/a.mp4", "-o", "o.mp4", "-y")
+    expect(got == 66 and "download it first" in err, f"an address: {got}: {err}")
+    got, _, err = run("run", "-m", same, film, "-o", "no.mkv", "-y", "--frames", "0:3", "--normalize", "none", "--codec", "ffv1")
+    told = bytes_of("no.mkv.tegula.json") if got == 0 else b"crf"
+    expect(b"crf" not in told, f"FFV1 has no crf: {got}: {err} {told}")
     for words in (("--codec", "h264"), ("--crf", "20"), ("--fps", "25"), ("--strict",)):
         got, _, err = run("run", "-m", same, film, "-o", "o.tif", "-y", "--normalize", "none", *words)
         expect(got == 64 and "is for films" in err, f"{words} of a TIFF: {got}: {err}")
     got, _, err = run("copy", film, "-o", "o.mp4", "-y")
     expect(got == 64 and "copy writes no films" in err, f"copy: {got}: {err}")
+
+
+def the_range_is_said():
+    """Of a film that says its range and no matrix: in the output as in the input, or it is told, and --strict refuses it."""
+    for form, network_of in (("yuv420p", 3), ("gray", 1)):
+        for wanted in ("pc", "tv"):
+            ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", form, "-color_range", wanted, "r.mkv")
+            for codec, out in RANGES if form == "yuv420p" else GREY:
+                words = ("run", "-m", network(network_of), "r.mkv", "-o", out, "-y", "--normalize", "none", "--codec", codec)
+                code, _, err = run(*words)
+                got = stream(out)[0].get("color_range", "pc" if form == "gray" else "tv") if code == 0 else None
+                told = "its range is" in err
+                expect(code == 0 and got == (wanted if not told else {"pc": "tv", "tv": "pc"}[wanted]), f"{form} {wanted} by {codec} in {out}: {got}: {err}")
+                expect(not told or codec in ("ffv1", "prores"), f"{form} {wanted} by {codec} in {out}: {err}")
+                code, _, err = run(*words, "--strict")
+                expect(code == (65 if told else 0), f"{form} {wanted} by {codec} in {out} --strict: {code}: {err}")
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "yuv420p", "-color_range", "tv", "r.mkv")
+    code, _, err = run("run", "-m", network(3), "r.mkv", "-o", "o.mp4", "-y", "--normalize", "none")
+    expect(stream("o.mp4")[0].get("color_range") == "tv", f"H.264 in MP4 says nothing of a limited range: {code}: {err}")
+
+
+RANGES = (("h264", "o.mp4"), ("h264", "o.mkv"), ("hevc", "o.mp4"), ("av1", "o.mp4"), ("vp9", "o.webm"), ("ffv1", "o.mov"), ("ffv1", "o.mkv"),
+          ("prores", "o.mov"), ("prores", "o.mkv"))
+GREY = (("h264", "o.mp4"), ("hevc", "o.mp4"), ("ffv1", "o.mov"), ("ffv1", "o.mkv"))  # others store grey as colours
 
 
 def alpha_is_kept_or_refused():
@@ -483,7 +514,8 @@ def nothing_less_when_strict():
     expect(code == 65 and "--strict" in err and "flac" in err, f"flac into webm: {code}: {err}")
     expect(not os.path.exists("strict.webm"), "--strict: there is an output")
     alpha_film("al.mkv", "bgra")
-    code, _, err = run("run", "-m", network(3), "al.mkv", "-y", "--normalize", "none", "--strict", "-o", "strict.mkv", "--codec", "ffv1")
+    ffmpeg("-i", "al.mkv", "-c:v", "copy", "-metadata:s:v", "rotate=90", "al.mov")
+    code, _, err = run("run", "-m", network(3), "al.mov", "-y", "--normalize", "none", "--strict", "-o", "strict.mkv", "--codec", "ffv1", "--drop-alpha")
     expect(code == 65 and "alpha" in err, f"alpha that a network leaves out: {code}: {err}")
     code, _, err = run(*words, "o.mkv", "--codec", "copy-like-input")
     expect(code == 0 and [c for c, _ in packets("o.mkv")] == ["flac"], f"flac into mkv: {code}: {err}")
@@ -518,6 +550,7 @@ def all_of_it(rows):
     a_scale_of_eight_bits_is_told()
     fonts_and_words()
     damage_that_a_checksum_shows()
+    the_range_is_said()
     alpha_is_kept_or_refused()
     more_colours_than_there_are()
     nothing_less_when_strict()

@@ -118,7 +118,7 @@ def pixels_that_are_asked_for():
         expect(code == 0 and f"C{kind}" in head_of("out.y4m"), f"{form}: {code}: {err}")
         run("run", "in.y4m", "-o", "out.mkv", *words, "--pix-fmt", form, "--codec", "ffv1")
         expect(frames_of("out.y4m") == pixels("out.mkv", form), f"{form}: other planes than in a .mkv")
-    for word, says in (("rgb24", "yuv444p is the nearest"), ("yuva420p", "yuv420p is the nearest")):
+    for word, says in (("rgb24", "nearest is yuv444p; it takes"), ("yuva420p", "nearest is yuv420p; it takes")):
         code, _, err = run("run", "in.y4m", "-o", "out.y4m", *words, "--pix-fmt", word)
         expect(code == 64 and says in err, f"{word}: {code}: {err}")
     code, _, err = run("run", "in.y4m", "-o", "out.y4m", *words, "--codec", "ffv1")
