@@ -450,8 +450,13 @@ def films(bench):
     yield from film.film(bench, free)
 
 
+def small_films(bench):
+    """Of the compact network: some 0.1 TFLOP."""
+    yield from film.film_small(bench, [(n, p) for n, p in every_network(bench) if n == "compact_x2_nomosuni"])
+
+
 FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,
-            "estimate": estimated, "pool": pool, "film": films}
+            "estimate": estimated, "pool": pool, "film": films, "film_small": small_films}
 
 if __name__ == "__main__":
     sys.exit("this is a part of run.py")

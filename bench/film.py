@@ -5,9 +5,14 @@ libx264 with the settings that tegula has. Two threads each: ours, and each of t
 is what its processes hold at most, added up; ours is the command's. Answers are compared by ffmpeg's PSNR of the films.
 
 The clip is a sample film, enlarged, where there is one, else a test picture. `encoding` in a row is the encoder alone, of frames
-that are there: the time that nothing but another encoder shortens."""
+that are there: the time that nothing but another encoder shortens. `floor`: what the run's seconds of processor would take on so many cores that
+are never idle, over the same longer part.
+
+`film_small`: as many pixels in frames of 96 x 64 and of 1280 x 720, YUV4MPEG2 to YUV4MPEG2: the rate at which small frames pass one by one, in
+shares of that of large ones."""
 import os
 import re
+import resource
 import shutil
 import subprocess
 
@@ -50,6 +55,12 @@ def count_frames(path):
     return int(r.stdout.strip().strip(","))
 
 
+def processor_seconds():
+    """Of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 class Film:
     """One network over one clip, by the command and by the script."""
 
@@ -59,6 +70,7 @@ class Film:
         self.clip = clip(bench, self.frames)
         self.ours_file, self.theirs_file = bench.file("ours" + end), bench.file("theirs" + end)
         self.runs = {"tegula": [], "peer": []}
+        self.processor = []  # seconds of it, of each run of ours
 
     def ours(self):
         ram = ["--ram", self.bench.args.ram] if self.bench.args.ram else []
@@ -71,7 +83,10 @@ class Film:
 
     def turn(self, who):
         lab.remove(self.ours_file if who == "tegula" else self.theirs_file)
+        before = processor_seconds()
         code, seconds, peak, out, err = lab.run_process(self.ours() if who == "tegula" else self.theirs())
+        if who == "tegula":
+            self.processor.append(processor_seconds() - before)
         if code != 0:
             raise lab.Failure(f"{self.name}, {who}: ended with {code}: {lab.last_words(err)}")
         self.runs[who].append((peak, lab.json_lines(out)[-1]))
@@ -135,7 +150,45 @@ def film(bench, networks):
         alone = encoding_alone(included, excluded.ours_file)
         longer = max(alone, first["tegula"]["seconds"]["median"])
         row["encoding_seconds"], row["over_longer"] = alone, row["tegula"]["seconds"]["median"] / longer
-        bench.say(f"{name}: {row['over_longer']:.2f} of the longer of decoding and network, "
+        row["floor"] = sorted(included.processor)[len(included.processor) // 2] / bench.args.threads / longer
+        bench.say(f"{name}: {row['over_longer']:.2f} (no idle core: {row['floor']:.2f}) of the longer of decoding and network, "
                   f"{first['tegula']['seconds']['median']:.2f} s, and of encoding alone, {alone:.2f} s")
         yield row
         lab.remove(excluded.ours_file, excluded.theirs_file, included.ours_file, included.theirs_file)
+
+
+# ---- Small frames ------------------------------------------------------------------------------------------------------
+
+SMALL = {"96x64": 300, "1280x720": 2}  # frames of as many pixels
+
+
+def film_small(bench, networks):
+    if not shutil.which("ffmpeg"):
+        raise lab.Failure("there is no ffmpeg here")
+    for name, path in networks:
+        if not bench.wanted(name):
+            continue
+        films = {size: bench.file(f"small{size}.y4m") for size in SMALL}
+        for size, frames in SMALL.items():
+            ffmpeg("-f", "lavfi", "-i", f"testsrc2=size={size}:rate=25", "-frames:v", str(frames), "-pix_fmt", "yuv420p", films[size])
+        out, used = bench.file("small.y4m"), {size: [] for size in SMALL}
+
+        def turn(size):
+            before = processor_seconds()
+            code, seconds, _, _, err = lab.run_process(
+                [bench.program("cli/tegula"), "run", "-q", "-y", "-m", path, films[size], "-o", out, *bench.common(), "--normalize",
+                 "scale:1/255"])
+            if code != 0:
+                raise lab.Failure(f"{name}, frames of {size}: ended with {code}: {lab.last_words(err)}")
+            used[size].append(processor_seconds() - before)
+            return seconds
+
+        seconds = lab.take_turns({size: (lambda size=size: turn(size)) for size in SMALL}, bench.few_rounds())
+        small, large = (seconds[size] for size in SMALL)
+        row = {"family": "film_small", "case": f"{name}, frames of 96x64", "config": bench.config(),
+               "tegula": {"seconds": lab.summary(small)}, "peer": {"name": "frames of 1280x720", "seconds": lab.summary(large)},
+               "processor_ratio": sorted(used["1280x720"])[len(large) // 2] / sorted(used["96x64"])[len(small) // 2]}
+        row.update(lab.ratios(large, small))
+        bench.say(f"{name}: small frames at {row['ratio']:.2f} of the rate of large ones, {row['processor_ratio']:.2f} by processor time")
+        yield row
+        lab.remove(out, *films.values())

@@ -20,7 +20,7 @@ from families import FAMILIES, Bench
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("family", nargs="*", help="ops, nets, process, stream, overlap, estimate, pool, film (all)")
+    p.add_argument("family", nargs="*", help="ops, nets, process, stream, overlap, estimate, pool, film, film_small (all)")
     p.add_argument("--build", default=os.path.join(lab.ROOT, "build-release"), help="folder with the programs")
     p.add_argument("--data", default=os.path.join(lab.ROOT, "..", "shared"), help="folder with data/models")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
