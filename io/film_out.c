@@ -19,6 +19,8 @@
 
 /* That a muxer of MP4 keeps of each packet, in a table that doubles; of others less. */
 #define PACKET_BYTES ((size_t)144)
+#define HEADER_COPIES                                                                          \
+    5 /* of tracks and attachments: three while the film is read again, two while they are written */
 
 static const struct {
     const char *suffix, *container;
@@ -352,8 +354,10 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
               (double)of->height * (o->endless ? 1 : (double)of->frames);
     o->seconds = codecs[codec].nanoseconds * 1e-9 * (double)of->width * (double)of->height *
                  (o->endless ? 1 : (double)of->frames);
-    if (of->from && !of->asked.num && o->ops != &tgi_y4m_ops)
-        o->copied = (double)of->from->other_bytes;
+    if (of->from && !of->asked.num && o->ops != &tgi_y4m_ops) {
+        o->copied = (double)of->from->other_bytes + (double)of->from->header_bytes;
+        o->tables = tgi_sat_add(o->tables, tgi_sat_mul(HEADER_COPIES, of->from->header_bytes));
+    }
 }
 
 static int is_y4m(const tgi_film_out *o)

@@ -27,11 +27,12 @@ typedef struct tgi_film_out {
     tgi_av_ratio time_base;
     size_t frame_bytes; /* of the picture */
     size_t bytes;       /* that encoding takes, the picture and libav's memory included */
-    size_t tables;      /* that grow with the film: of the container's packets */
-    double disk;        /* bytes of all frames; of what is lossless at most, else a guess */
-    double seconds;     /* of a processor, to encode them */
-    double copied;      /* bytes of the other tracks that go with it, at most */
-    char text[160];     /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
+    size_t
+        tables; /* that grow with the film: of the packets, headers and attachments of its container */
+    double disk;    /* bytes of all frames; of what is lossless at most, else a guess */
+    double seconds; /* of a processor, to encode them */
+    double copied;  /* bytes of the other tracks that go with it, at most */
+    char text[160]; /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
     int pictures; /* 1: a file for each frame (frame_files.h): of the rest only numbers and text hold */
     int pipe;       /* 1: to standard output, as it comes */
     int has_crf;    /* 1: the codec has such a setting */

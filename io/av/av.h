@@ -85,6 +85,7 @@ typedef struct tgi_av_info {
     int64_t declared_end, seen_end;
     int64_t other_packets; /* of the other tracks, */
     int64_t other_bytes;   /* and their bytes */
+    size_t header_bytes;   /* of all tracks' headers, attachments too */
     int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;         /* of all kinds */
     size_t decoder_bytes;  /* that the decoder holds at most, its frames included */

@@ -465,6 +465,7 @@ static void take_header(tgi_av_film *f)
     i->n_streams = (int)f->in.container->nb_streams;
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
+    i->header_bytes = tgi_av_header_bytes(f->in.container);
     take_rotation(f);
 }
 

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #define WINDOW (64 << 10)
-#define OPEN_STREAMS 1024 /* where a demuxer stops with an error that says nothing */
+#define OPEN_STREAMS 1024     /* where a demuxer stops with an error that says nothing */
+#define PROBE_BYTES (5 << 20) /* looked at before it is known what it is */
+#define MOST_HEADERS ((size_t)256 << 20)
 
 /* Containers that are one file. (Playlists and lists of files would name others.) */
 static const char containers[] =
@@ -113,6 +115,25 @@ static tg_status count_streams(const tgi_av_input *in, tgi_err *err)
                           in->container->nb_streams, TGI_AV_STREAMS);
 }
 
+size_t tgi_av_header_bytes(const AVFormatContext *c)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < c->nb_streams; i++)
+        n += (size_t)c->streams[i]->codecpar->extradata_size;
+    return n;
+}
+
+static tg_status weigh_headers(const tgi_av_input *in, tgi_err *err)
+{
+    const size_t n = tgi_av_header_bytes(in->container);
+    return n <= MOST_HEADERS
+               ? TG_OK
+               : tgi_fail(err, TG_E_UNSUPPORTED,
+                          "headers and attachments of its tracks have %zu MiB: %zu are read at "
+                          "most",
+                          n >> 20, MOST_HEADERS >> 20);
+}
+
 /* Headers of some codecs lie in the frames, so libav decodes some. */
 static tg_status know_streams(const tgi_av_input *in, tgi_err *err)
 {
@@ -145,11 +166,13 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
     in->container->io_open = open_no_other;
     in->container->interrupt_callback = (AVIOInterruptCB){is_cancelled, in};
     in->container->max_streams = OPEN_STREAMS;
+    in->container->probesize = PROBE_BYTES;
     in->container->format_whitelist = av_strdup(containers);
     const int r = avformat_open_input(&in->container, NULL, NULL, NULL);
     if (r < 0) /* and the container is freed */
         return tgi_av_failed(in, r, "not a film that is read", err);
     TGI_TRY(count_streams(in, err));
+    TGI_TRY(weigh_headers(in, err));
     TGI_TRY(know_streams(in, err));
     return count_streams(in, err); /* some demuxers find streams while they read */
 }

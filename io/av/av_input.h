@@ -40,6 +40,8 @@ tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_
 /* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK.
  * Of one that is cut amid a fragment `lacks` is set. */
 tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err);
+/* Of all its tracks, attachments too. */
+size_t tgi_av_header_bytes(const AVFormatContext *c);
 /* av_tell.c. 0: there is no track i. */
 int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);

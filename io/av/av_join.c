@@ -224,7 +224,7 @@ static int is_part(const joining *w)
     return w->j->begin != w->j->until;
 }
 
-static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_err *err)
+static tg_status copy_track(joining *w, AVStream *from, int *index, tgi_err *err)
 {
     char why[120];
     const AVOutputFormat *f = w->out->oformat;
@@ -240,7 +240,7 @@ static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_er
                      strcmp(f->name, "matroska") == 0; /* of any kind: a font */
     if ((!file &&
          avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1) ||
-        (cover && strcmp(f->name, "mp4") != 0) || !takes(w, from)) {
+        (cover && strcmp(f->name, "mp4") != 0) || (!file && !takes(w, from))) {
         snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
                  cover ? " as a cover" : "");
         leave_out(w, from, why);
@@ -250,6 +250,10 @@ static tg_status copy_track(joining *w, const AVStream *from, int *index, tgi_er
     if (!s || avcodec_parameters_copy(s->codecpar, from->codecpar) < 0 ||
         av_dict_copy(&s->metadata, from->metadata, 0) < 0)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    if (file) { /* it is large, and no packet needs it */
+        av_freep(&from->codecpar->extradata);
+        from->codecpar->extradata_size = 0;
+    }
     s->codecpar->codec_tag = tag_for(f, from->codecpar);
     s->time_base = from->time_base;
     s->avg_frame_rate = from->avg_frame_rate;
