@@ -10,6 +10,7 @@
  * a demuxer answers to a seek is never believed, only the times of frames. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/size.h"
 #include "io/av/av_form.h"
 #include "io/av/av_frames.h"
 #include "io/av/av_input.h"
@@ -179,12 +180,13 @@ static tg_status check_frames(const tgi_av_film *f, tgi_err *err)
 {
     if (!f->frames.over)
         return TG_OK;
+    char most[TG_SIZE_TEXT];
     return tgi_fail(
         err, TG_E_UNSUPPORTED,
         "the decoder asks for more frames at once than its first header said, which "
-        "memory is planned for (%zu bytes of them): decode it to another file first "
-        "(ffmpeg -c:v ffv1)",
-        f->frames.most);
+        "memory is planned for (%s): decode it to another file first (ffmpeg -c:v "
+        "ffv1)",
+        tgi_size_text(f->frames.most, most, sizeof most));
 }
 
 /* The next packet of the film into the decoder. 0: there was none. */

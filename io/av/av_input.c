@@ -1,6 +1,8 @@
 /* av_input.c - see av_input.h. */
 #include "io/av/av_input.h"
 
+#include "engine/base/size.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -125,13 +127,14 @@ size_t tgi_av_header_bytes(const AVFormatContext *c)
 
 static tg_status weigh_headers(const tgi_av_input *in, tgi_err *err)
 {
+    char there[TG_SIZE_TEXT], most[TG_SIZE_TEXT];
     const size_t n = tgi_av_header_bytes(in->container);
     return n <= MOST_HEADERS
                ? TG_OK
                : tgi_fail(err, TG_E_UNSUPPORTED,
-                          "headers and attachments of its tracks have %zu MiB: %zu are read at "
-                          "most",
-                          n >> 20, MOST_HEADERS >> 20);
+                          "headers and attachments of its tracks have %s: %s are read at most",
+                          tgi_size_text(n, there, sizeof there),
+                          tgi_size_text(MOST_HEADERS, most, sizeof most));
 }
 
 /* Headers of some codecs lie in the frames, so libav decodes some. */
