@@ -180,7 +180,7 @@ static tg_status check_frames(const tgi_av_film *f, tgi_err *err)
 {
     if (!f->frames.over)
         return TG_OK;
-    char most[TG_SIZE_TEXT];
+    char most[32];
     return tgi_fail(
         err, TG_E_UNSUPPORTED,
         "the decoder asks for more frames at once than its first header said, which "

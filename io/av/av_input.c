@@ -127,7 +127,7 @@ size_t tgi_av_header_bytes(const AVFormatContext *c)
 
 static tg_status weigh_headers(const tgi_av_input *in, tgi_err *err)
 {
-    char there[TG_SIZE_TEXT], most[TG_SIZE_TEXT];
+    char there[32], most[32];
     const size_t n = tgi_av_header_bytes(in->container);
     return n <= MOST_HEADERS
                ? TG_OK
