@@ -386,6 +386,25 @@ def a_damaged_packet_is_made_again(row):
         expect(code == 0 and a.read() == b.read() and "damaged" in err, f"a damaged packet: {code}: {err}")
 
 
+def what_is_told_to_run_runs():
+    """The command that takes interlaced frames apart, and the receipt's, with frames of ours."""
+    film = sample("interlaced_mbaff.264")
+    _, _, err = run("run", "-m", network(3), film, "-o", "o.mp4", "-y", "--normalize", "none")
+    told = re.search(r"`(ffmpeg [^`]*)`", err)
+    expect(told, f"no command: {err}")
+    if told:
+        subprocess.run([*told[1].replace("OUT.mkv", "apart.mkv").split(), "-v", "error", "-y"], check=True)
+        code, _, err = run("run", "-m", network(3), "apart.mkv", "-o", "o.mp4", "-y", "--normalize", "none")
+        expect(code == 0 and len(times("o.mp4")) == len(times("apart.mkv")), f"frames that were taken apart: {code}: {err}")
+    film = sample("carphone_pristine.mp4")
+    expect(run("run", "-m", network(3), film, "-o", "o.mp4", "-y", "--normalize", "none")[0] == 0, "a receipt")
+    with open("o.mp4.tegula.json", encoding="utf-8") as f:
+        words = json.load(f)["film"]["ffmpeg"].split()
+    ours = stream("o.mp4"), len(times("o.mp4"))
+    subprocess.run([film if w == "FRAMES" else "again.mp4" if w == "o.mp4" else w for w in words] + ["-v", "error", "-y"], check=True)
+    expect((stream("again.mp4"), len(times("again.mp4"))) == ours, f"the receipt's command: {stream('again.mp4')}, {ours}")
+
+
 def what_is_refused():
     film = sample("realshort.mp4")
     same = network(3)
@@ -558,6 +577,7 @@ def all_of_it(rows):
     alpha_is_kept_or_refused()
     more_colours_than_there_are()
     nothing_less_when_strict()
+    what_is_told_to_run_runs()
     what_is_refused()
 
 
