@@ -7,6 +7,8 @@
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -79,6 +81,45 @@ def status_says_frames():
     expect(code == 130 and 0 < s["frames"] < 120 and s["frames_in_all"] == 120, f"{code}: {err}: {s}")
     text = run("status", "killed.mkv")[1]
     expect(f"frames   {s['frames']} of 120" in text and "tiles" not in text, f"as text: {text}")
+
+
+def both_count_frames_alike():
+    """Frames done are those that the encoder has, of the line and of status; safe are those of whole segments on the disk."""
+    ffmpeg("-stream_loop", "1", "-i", sample("carphone_pristine.mp4"), "-c", "copy", "twice.mp4")
+    words = ["run", *SLOW, "twice.mp4", "-o", "halfway.mkv", "--codec", "h264", "--on", "each", "--threads", "1", "--json"]
+    with subprocess.Popen([TEGULA, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          env={**os.environ, "TEGULA_SYNC_TILES": "1"}) as p:
+        told = 0
+        for line in p.stdout:
+            e = json.loads(line)
+            told = e["frames_done"] if e["event"] == "progress" and e["phase"] == "run" else told
+            if told:
+                p.send_signal(signal.SIGSTOP)
+                break
+        code, text, err = run("status", "halfway.mkv", "--json")
+        s = json.loads(text)
+        expect(code == 0 and told and told <= s["frames"] <= 240 and s["frames_safe"] <= s["frames"], f"{told} frames done, and status: {code}: {err}: {s}")
+        expect(abs(s["fraction"] - s["frames"] / 240) < 1e-9 and s["frames_per_second"] > 0, f"its share: {s}")
+        p.kill()
+    code, text, err = run("status", "halfway.mkv", "--json")
+    s = json.loads(text)
+    expect(code == 130 and s["frames"] == s["frames_safe"], f"what a stop leaves: {code}: {err}: {s}")
+    code, text, err = run(*[w for w in words if w != "-y"], "--quiet")
+    last = events_of(text, "done")[-1]
+    expect(code == 0 and last["frames_resumed"] == s["frames_safe"] and last["frames"] == 240 - s["frames_safe"], f"{s}, then {code}: {err}: {last}")
+
+
+def the_last_line_counts_frames():
+    words = ["run", *SAME, sample("carphone_pristine.mp4"), "-o", "lines.mkv", "--codec", "ffv1", "--on", "each"]
+    code, _, err = run(*words, "-q", TEGULA_FAIL_IO="120:kill", TEGULA_SYNC_TILES="1")
+    expect(code == -9, f"it is killed: {code}: {err}")
+    code, text, err = run(*words)
+    found = re.search(r"done in .*, (\d+) frames, [0-9.]+ fps, .*, (\d+) of 120 frames were done before", text)
+    expect(code == 0 and found and int(found[1]) + int(found[2]) == 120 and "tiles" not in text, f"the last line: {code}: {err}: {text}")
+    ffmpeg("-i", sample("carphone_pristine.mp4"), "-frames:v", "7", "-f", "yuv4mpegpipe", "seven.y4m")
+    with open("seven.y4m", "rb") as f:
+        r = subprocess.run([TEGULA, "run", *SAME, "-", "-o", "seven.mkv", "-y"], stdin=f, capture_output=True, text=True, check=False)
+    expect(r.returncode == 0 and ", 7 frames, " in r.stdout, f"of a pipe: {r.returncode}: {r.stderr}: {r.stdout}")
 
 
 def rows_of_png(path):
@@ -172,6 +213,8 @@ def all_of_it(rows):
     network(3)
     progress_says_frames()
     status_says_frames()
+    both_count_frames_alike()
+    the_last_line_counts_frames()
     joining_is_a_phase()
     a_preview_shows_a_moment()
     info_tells_all()
