@@ -192,7 +192,8 @@ static void result(const tgi_run *all, tg_run_result *res)
     res->bad_regions = tgi_bad_tiles_count(all->job->bad);
 }
 
-/* The receipt comes before the name, as of any output. Nobody has the input's bytes any more. */
+/* The receipt comes before the name, as of any output; and what an output that is replaced had of damage goes. Nobody
+ * has the input's bytes any more. */
 static tg_status name_it(run *r, tg_run_result *res, tgi_err *err)
 {
     const tg_job *job = r->all.job;
@@ -204,6 +205,8 @@ static tg_status name_it(run *r, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_fingerprint_make(job, &fingerprint, err));
     tg_status st = tgi_receipt_write(job, res, r->all.pass.sets, fingerprint, &files, err);
     tgi_free(fingerprint);
+    if (st == TG_OK)
+        st = tgi_bad_tiles_begin_output(NULL, job->set.output, err);
     return st == TG_OK ? tgi_part_name(&r->made, err) : st;
 }
 
