@@ -16,7 +16,7 @@ import threading
 from film_help import SANITIZED, SOURCE, TEGULA, expect, ffmpeg, in_folder, network, run, sample
 
 SLOW = ["-m", os.path.join(SOURCE, "models", "tegula_denoise.onnx"), "--normalize", "none", "-y"]
-MANY = 24 if SANITIZED else 120  # frames for the network that takes its time; a sanitizer makes it twenty times slower
+MANY = 6 if SANITIZED else 120  # frames for the network that takes its time; the thread sanitizer takes seconds for one
 SAME = ["-m", "same.onnx", "--normalize", "none"]
 
 
