@@ -50,12 +50,36 @@ static void announce(const tg_plan_info *p)
     }
 }
 
+/* "done in 5.0 s, 120 frames, 24.1 fps, 7.3 Mpx/s"; of an image there are pixels alone. */
+static void put_speed(FILE *to, const tg_run_result *r)
+{
+    char t[CLI_TEXT];
+    fprintf(to, ": done in %s", cli_seconds(r->seconds, t));
+    if (r->frames > 0)
+        fprintf(to, ", %" PRId64 " frame%s", r->frames, r->frames == 1 ? "" : "s");
+    if (r->frames > 0 && r->seconds > 0)
+        fprintf(to, ", %.1f fps", (double)r->frames / r->seconds);
+    fprintf(to, ", %.1f Mpx/s", r->megapixels_per_second);
+}
+
+/* Of a film frames, of an image tiles. */
+static void put_resumed(const tg_run_result *r)
+{
+    const int film = r->frames > 0 || r->frames_resumed > 0;
+    const int64_t before = film ? r->frames_resumed : r->tiles_resumed,
+                  now = film ? r->frames : r->tiles;
+    if (before > 0)
+        printf(", %" PRId64 " of %" PRId64 " %s were done before", before, before + now,
+               film ? "frames" : "tiles");
+}
+
 static void close_piped(const tg_run_result *r)
 {
-    char a[CLI_TEXT], b[CLI_TEXT], t[CLI_TEXT];
-    fprintf(stderr, "standard output: done in %s, %.1f Mpx/s, peak %s of %s\n",
-            cli_seconds(r->seconds, t), r->megapixels_per_second,
-            cli_size(r->measured_peak_bytes, a), cli_size(r->budget_bytes, b));
+    char a[CLI_TEXT], b[CLI_TEXT];
+    fputs("standard output", stderr);
+    put_speed(stderr, r);
+    fprintf(stderr, ", peak %s of %s\n", cli_size(r->measured_peak_bytes, a),
+            cli_size(r->budget_bytes, b));
 }
 
 static void close_text(const tg_run_result *r)
@@ -66,7 +90,7 @@ static void close_text(const tg_run_result *r)
         printf(": was complete already; %s\n", cli_opens_in(r->output));
         return;
     }
-    printf(": done in %s, %.1f Mpx/s", cli_seconds(r->seconds, t), r->megapixels_per_second);
+    put_speed(stdout, r);
     printf(", peak %s of %s", cli_size(r->measured_peak_bytes, a),
            cli_size(r->budget_bytes, b));
     printf(" (planned %s)", cli_size(r->predicted_peak_bytes, a));
@@ -74,9 +98,7 @@ static void close_text(const tg_run_result *r)
         printf(", on %s %s of %s (planned %s)", r->device,
                cli_size(r->device_measured_bytes, a), cli_size(r->device_budget_bytes, b),
                cli_size(r->device_predicted_bytes, t));
-    if (r->tiles_resumed > 0)
-        printf(", %" PRId64 " of %" PRId64 " tiles were done before", r->tiles_resumed,
-               r->tiles_resumed + r->tiles);
+    put_resumed(r);
     printf("; %s\n", cli_opens_in(r->output));
 }
 
@@ -109,6 +131,10 @@ static void close_event(const tg_run_result *r)
     cli_json_int(stdout, "bands", r->bands);
     cli_json_int(stdout, "tiles_resumed", r->tiles_resumed);
     cli_json_int(stdout, "tiles_begun", r->tiles_begun);
+    if (r->frames > 0 || r->frames_resumed > 0) {
+        cli_json_int(stdout, "frames", r->frames);
+        cli_json_int(stdout, "frames_resumed", r->frames_resumed);
+    }
     cli_json_int(stdout, "bad_regions", r->bad_regions);
     cli_json_int(stdout, "nonfinite", r->nonfinite);
     cli_json_real(stdout, "recomputed_fraction", r->recomputed_fraction);

@@ -65,6 +65,7 @@ static void print_event(const char *output, const tg_output_status *s)
                   s->tiles_per_second > 0 ? s->tiles_per_second : (double)NAN);
     if (s->frames_in_all) {
         cli_json_int(stdout, "frames", s->frames);
+        cli_json_int(stdout, "frames_safe", s->frames_safe);
         cli_json_int(stdout, "frames_in_all", s->frames_in_all);
         cli_json_real(stdout, "frames_per_second",
                       s->frames_per_second > 0 ? s->frames_per_second : (double)NAN);
@@ -138,6 +139,8 @@ static void print_text(const char *output, const tg_output_status *s)
         printf("  frames   %" PRId64 " of %" PRId64, s->frames, s->frames_in_all);
     else
         printf("  tiles    %" PRId64, s->tiles);
+    if (s->frames_in_all && s->frames_safe != s->frames)
+        printf(", %" PRId64 " of them safe", s->frames_safe);
     if (s->tiles_in_all && !s->frames_in_all)
         printf(" of %" PRId64, s->tiles_in_all);
     if (s->fraction >= 0)

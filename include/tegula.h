@@ -168,8 +168,9 @@ typedef struct tg_progress {
     int64_t tiles_resumed; /* of those done: found in the journal, from earlier runs */
     int64_t stage, stages; /* of a run in stages: the one that is computed, from 1; else 0 */
     int64_t stage_resumed; /* the stage where an earlier run was stopped; 0: none */
-    /* Of a film, read or written: the same as of tiles. 0 in all: none; 0 of total alone: it comes
-     * through a pipe, and nobody knows how many. */
+    /* Of a film, read or written: the same as of tiles; one of a film that is written is done when
+     * the encoder has it. 0 in all: none; 0 of total alone: it comes through a pipe, and nobody
+     * knows how many. */
     int64_t frames_done, frames_total, frames_resumed;
 } tg_progress;
 
@@ -369,6 +370,8 @@ typedef struct tg_run_result {
     /* Seconds of the GPU's uploads, kernels (summed where cells run side by side) and
      * downloads. 0 unless TEGULA_CUDA_TIMES=1 has them measured. */
     double device_upload_seconds, device_kernel_seconds, device_download_seconds;
+    /* Of a film, read or written: frames that this call made, and those that it found. 0: none. */
+    int64_t frames, frames_resumed;
 } tg_run_result;
 
 /**
@@ -515,9 +518,12 @@ typedef struct tg_output_status {
     double seconds;          /* that the run which works on it took so far; negative: unknown */
     double seconds_left;     /* at its speed so far; negative: unknown */
     double tiles_per_second; /* of that run; 0: unknown */
-    /* Of a film: frames whose packets are safe on the disk. 0 in all: it is none. */
+    /* Of a film: frames that are done, as tg_progress counts them (given to the encoder), while a
+     * process works on it; else those that are safe. 0 in all: it is none. */
     int64_t frames, frames_in_all;
     double frames_per_second; /* of that run; 0: unknown */
+    /* Frames whose segments are complete on the disk: no run makes them again. */
+    int64_t frames_safe;
 } tg_output_status;
 
 /**

@@ -91,6 +91,8 @@ int tgi_film_source_has_last(const tgi_source *s);
 int tgi_film_source_is_stream(const tgi_source *s);
 /* Frames that came when it ended; -1: it did not, or is none such. */
 int64_t tgi_film_source_ended(const tgi_source *s);
+/* Seconds of a processor to decode all frames once; of one that comes through a pipe, a frame. 0: it is no film. */
+double tgi_film_source_decoding(const tgi_source *s);
 
 #define TGI_FILM_STDOUT "-" /* as an output: a YUV4MPEG2 through standard output */
 

@@ -188,7 +188,7 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
     if (st != TG_OK)
         return tgi_fail(err, st, "%s", why.text);
     tgi_journal_watch_bad(j, c->bad);
-    tgi_journal_introduce(j, c->input, NULL);
+    tgi_journal_introduce(j, c->input, NULL, 0);
     return TG_OK;
 }
 

@@ -369,10 +369,18 @@ int64_t tgi_job_frames(const tg_job *job)
     return tgi_film_source_is_stream(job->source) ? 0 : all_frames(job);
 }
 
+/* Tiles of the levels of a pyramid come when all frames are there. */
+static int64_t tiles_of_frames(const tgi_sink_layout *l)
+{
+    return !l ? 0 : l->n_levels > 1 ? l->level_of[1].first : l->n_tiles;
+}
+
 int64_t tgi_job_frames_of(const tg_job *job, int64_t tiles)
 {
-    const int64_t all = all_frames(job), n = job->plan.layout ? job->plan.layout->n_tiles : 0;
-    return all > 0 && n > 0 ? (int64_t)((double)tiles / ((double)n / (double)all)) : 0;
+    const int64_t all = all_frames(job), n = tiles_of_frames(job->plan.layout);
+    if (all <= 0 || n <= 0)
+        return 0;
+    return (int64_t)((double)tgi_min(tiles, n) * (double)all / (double)n);
 }
 
 size_t tgi_job_film_bytes(const tg_job *job)

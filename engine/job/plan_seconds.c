@@ -16,8 +16,12 @@
 
 #include <string.h>
 
-static tgi_codec_speed codec_of_input(const tgi_image_info *i)
+/* A film's decoder is counted by its frames. */
+static tgi_codec_speed codec_of_input(const tg_job *job)
 {
+    const tgi_image_info *i = job->info;
+    if (tgi_film_source_info(job->source))
+        return TGI_CODEC_NONE;
     static const char *const plain[] = {"none", "packbits", NULL};
     for (int k = 0; plain[k]; k++)
         if (!i->compression || strcmp(i->compression, plain[k]) == 0)
@@ -135,6 +139,29 @@ static tgi_traffic traffic_of(const tg_job *job)
     return t;
 }
 
+static double encoding_seconds(const tg_job *job)
+{
+    const double frames = job->film ? (double)job->film->out.frames : 0;
+    return frames <= 0 ? 0
+                       : job->film->out.seconds *
+                             (tgi_film_source_is_stream(job->source) ? 1 / frames : 1);
+}
+
+/* What films add: frames are decoded once, and once more for statistics; a film's encoder has two threads at most. */
+static void add_films(const tg_job *job, double passes, tgi_speed_io *io)
+{
+    const tgi_mapping *m = &job->map;
+    const int read = tgi_film_source_info(job->source) != NULL;
+    if (!read && !job->film)
+        return;
+    io->decoding =
+        (passes + (io->samples_statistics > 0)) * tgi_film_source_decoding(job->source);
+    io->encoding = encoding_seconds(job);
+    io->encoders = job->set.threads > 1 ? 2 : 1;
+    io->rows = items_of(job) * (double)m->out_extent[0] * (double)m->out_extent[1];
+    io->is_film = job->film != NULL;
+}
+
 static tgi_speed_io work_beside(const tg_job *job)
 {
     const tgi_plan_part *p = &job->plan;
@@ -142,7 +169,7 @@ static tgi_speed_io work_beside(const tg_job *job)
     const double passes = p->scratch.passes > 1 && !p->scratch.used ? p->scratch.passes : 1;
     /* Scratch is made of pages too, and copied into them. */
     const double scratch = p->scratch.used ? 2 * (double)p->scratch.bytes : 0;
-    return (tgi_speed_io){
+    tgi_speed_io io = {
         .samples_in = t.samples_in * times_loaded_by_all(job),
         .samples_out = t.samples_out,
         .bytes_in = t.bytes_in * passes,
@@ -152,8 +179,10 @@ static tgi_speed_io work_beside(const tg_job *job)
         .arena_bytes = (double)(p->choice.staged ? p->choice.staged->arena_bytes
                                                  : p->choice.tiling.arena_bytes) +
                        (double)p->bytes.weights + (double)p->bytes.kept + scratch,
-        .in = job->source ? codec_of_input(job->info) : TGI_CODEC_NONE,
+        .in = job->source ? codec_of_input(job) : TGI_CODEC_NONE,
         .out = job->ends->output_codec(job)};
+    add_films(job, passes, &io);
+    return io;
 }
 
 /* Speeds of the machine that is planned for: its own, and a usual one's where it has none. */
@@ -184,7 +213,8 @@ double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads
     memset(s.decode, 0, sizeof s.decode);
     memset(s.encode, 0, sizeof s.encode);
     s.fixed *= job->ends->fixed_share;
-    const tgi_speed_io io = work_beside(job);
+    tgi_speed_io io = work_beside(job);
+    io.decoding = io.encoding = io.rows = 0;
     return tgi_speed_job(&s, kernels * items, &io, threads);
 }
 
@@ -197,16 +227,6 @@ static double seconds_on_device(const tg_job *job)
                                       all.bytes_in * times_loaded(t) + all.bytes_out);
 }
 
-/* A film's encoder has two threads at most, which share the processors with all else. */
-static double encoding_seconds(const tg_job *job)
-{
-    const double frames = job->film ? (double)job->film->out.frames : 0;
-    if (frames <= 0)
-        return 0;
-    return job->film->out.seconds * (tgi_film_source_is_stream(job->source) ? 1 / frames : 1) /
-           (job->set.threads > 1 ? 2 : 1);
-}
-
 /* Seconds that the job takes beside `kernels`, of all items. */
 static double beside(const tg_job *job, tgi_speeds *s, double kernels)
 {
@@ -215,7 +235,7 @@ static double beside(const tg_job *job, tgi_speeds *s, double kernels)
     s->fixed *= job->ends->fixed_share;
     const double seconds = tgi_speed_job(s, kernels, &io, job->set.threads) - kernels;
     s->fixed = fixed;
-    return seconds + encoding_seconds(job);
+    return seconds;
 }
 
 /* All that is not kernels; what passes between stages is much of it where there are any. */
@@ -226,7 +246,9 @@ static double rest_of(const tg_job *job, tgi_speeds *s, double kernels)
 
 static const char *rest_key(const tg_job *job)
 {
-    return job->plan.choice.staged ? TGI_LESSON_STAGES : TGI_LESSON_BESIDE;
+    return job->film || tgi_film_source_info(job->source) ? TGI_LESSON_FILMS
+           : job->plan.choice.staged                      ? TGI_LESSON_STAGES
+                                                          : TGI_LESSON_BESIDE;
 }
 
 /* Lessons of finished runs; NULL where they are not wanted. */

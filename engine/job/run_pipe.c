@@ -176,15 +176,24 @@ static tg_status settle(tgi_run *all, tg_status st, tgi_err *err)
     return tgi_film_tiles_end(r->film, err);
 }
 
+/* Of a film that came through a pipe its end says how many. */
+static int64_t frames_made(const tg_job *job, int64_t tiles)
+{
+    const int64_t ended = tgi_film_source_ended(job->source);
+    return ended >= 0 ? ended : tgi_job_frames_of(job, tiles);
+}
+
 static void result(const tgi_run *all, tg_run_result *res)
 {
     const run *r = (const run *)all;
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
+    res->frames = frames_made(all->job, res->tiles);
     res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;
     res->bad_regions = tgi_bad_tiles_count(all->job->bad);
 }
 
-/* The receipt comes before the name, as of any output. Nobody has the input's bytes any more. */
+/* The receipt comes before the name, as of any output; and what an output that is replaced had of damage goes. Nobody
+ * has the input's bytes any more. */
 static tg_status name_it(run *r, tg_run_result *res, tgi_err *err)
 {
     const tg_job *job = r->all.job;
@@ -196,6 +205,8 @@ static tg_status name_it(run *r, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_fingerprint_make(job, &fingerprint, err));
     tg_status st = tgi_receipt_write(job, res, r->all.pass.sets, fingerprint, &files, err);
     tgi_free(fingerprint);
+    if (st == TG_OK)
+        st = tgi_bad_tiles_begin_output(NULL, job->set.output, err);
     return st == TG_OK ? tgi_part_name(&r->made, err) : st;
 }
 

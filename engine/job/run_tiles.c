@@ -449,7 +449,8 @@ static tg_status begin_journal(run *r, tgi_err *err)
     TGI_TRY(open_tiles(r, err));
     r->found = tgi_journal_appended(r->journal);
     r->tiles_before = r->tiles.appended(r->tiles.user);
-    tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model);
+    tgi_journal_introduce(r->journal, r->all.job->set.input, r->all.job->set.model,
+                          r->all.job->film ? r->all.job->film->out.coding.segment : 0);
     return TG_OK;
 }
 
@@ -537,6 +538,8 @@ static void result(const tgi_run *all, tg_run_result *res)
     const run *r = (const run *)all;
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
     res->tiles_resumed = r->tiles_before - r->repairs;
+    res->frames = tgi_job_frames_of(all->job, res->tiles);
+    res->frames_resumed = tgi_job_frames_of(all->job, res->tiles_resumed);
     res->tiles_begun = r->journal ? tgi_journal_begun(r->journal) : 0;
     res->bad_regions =
         r->settled ? tgi_journal_bad(r->journal)->regions : tgi_bad_tiles_count(all->job->bad);

@@ -28,6 +28,7 @@ struct tgi_film_tiles {
     atomic_uchar *done; /* segments whose packets are all there */
     char *picture;      /* the frame that is being put together */
     int64_t frame, got; /* its number, and tiles of it; -1: none */
+    int64_t made;       /* frames of complete segments, and those that the encoder got since */
     tgi_av_encoder *encoder;
     int64_t segment, given, taken; /* of the encoder; frames and packets */
     void *room;                    /* to convert a row */
@@ -71,6 +72,14 @@ static int has_file(const tgi_film_tiles *f, int64_t k)
            n == sizeof record && tgi_frame_is_there(f->files, k, record);
 }
 
+/* For those who look at the journal meanwhile. */
+static void say_made(tgi_film_tiles *f, int64_t n)
+{
+    f->made = n;
+    if (f->packets)
+        tgi_journal_say_frames(f->packets, n);
+}
+
 /* Which segments the journal has. Returns tiles of the others. */
 static int64_t look(tgi_film_tiles *f)
 {
@@ -83,6 +92,7 @@ static int64_t look(tgi_film_tiles *f)
         atomic_store(&f->done[s], (unsigned char)all);
         missing += all ? 0 : frames_of(f, s) * f->tiles;
     }
+    say_made(f, f->film->frames - missing / f->tiles);
     return missing;
 }
 
@@ -340,6 +350,7 @@ static tg_status write_file(tgi_film_tiles *f, tgi_err *err)
                 ? tgi_journal_same_tile(f->packets, k, f->packet, TGI_FRAME_RECORD, err)
                 : tgi_journal_append(f->packets, k, f->packet, TGI_FRAME_RECORD, err));
     atomic_store(&f->done[k], 1);
+    say_made(f, f->made + 1);
     return TG_OK;
 }
 
@@ -364,6 +375,7 @@ static tg_status encode(tgi_film_tiles *f, tgi_err *err)
         TGI_TRY(f->rest.put(f->rest.user, f->frame, &blank, err));
     TGI_TRY(film->ops->give(f->encoder, k, err));
     f->given++;
+    say_made(f, f->made + 1);
     if (f->spool)
         atomic_fetch_add(&f->sent, 1);
     TGI_TRY(take_packets(f, err));

@@ -755,13 +755,20 @@ int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id)
            j->offset[tile_id] != 0 && !tgi_journal_is_damaged(j, tile_id);
 }
 
-void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model)
+void tgi_journal_say_frames(const tgi_journal *j, int64_t n)
+{
+    tgi_journal_file_set_frames(&j->file, n);
+}
+
+void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model,
+                           int segment)
 {
     tgi_journal_about a = {.process = getpid(),
                            .tiles_before = j->appended,
                            /* of a finished one nobody asks */
                            .tiles_in_all = j->layout ? j->layout->n_tiles : j->appended,
-                           .began = tgi_day_seconds()};
+                           .began = tgi_day_seconds(),
+                           .segment = (uint32_t)segment};
     snprintf(a.input, sizeof a.input, "%s", input ? input : "");
     snprintf(a.model, sizeof a.model, "%s", model ? model : "");
     tgi_journal_file_set_about(&j->file, &a);

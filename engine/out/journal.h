@@ -187,8 +187,12 @@ int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id);
 /* What the writer gives its tiles to. A view of the journal. */
 tgi_tiles tgi_journal_tiles(tgi_journal *j);
 
-/* Once begun or resumed: say who works on it (journal_file.h), for tegula status. */
-void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model);
+/* Once begun or resumed: say who works on it (journal_file.h), for tegula status. `segment`: of a film,
+ * whose tiles are packets; else 0. */
+void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model,
+                           int segment);
+/* The same: how many frames of the film are done. */
+void tgi_journal_say_frames(const tgi_journal *j, int64_t n);
 
 /* Of a journal's tables, for each tile: where it lies, and its length. */
 #define TGI_JOURNAL_TILE_BYTES (sizeof(uint64_t) + sizeof(uint32_t))

@@ -14,6 +14,7 @@
 
 #define HEAD_BYTES 8
 #define BEGUN_AT 8
+#define FRAMES_AT 24
 #define ABOUT_AT 64
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
 #define SLOT_MAGIC 0x746f6c732d6a6774ull
@@ -177,22 +178,41 @@ tg_status tgi_journal_file_text(const tgi_journal_file *f, const void *text, siz
     return n ? tgi_file_pwrite(f->fd, f->name, text, n, at, err) : TG_OK;
 }
 
-/* ---- The count --------------------------------------------------------------------------- */
+/* ---- The counts -------------------------------------------------------------------------- */
+
+static int64_t read_count(const tgi_journal_file *f, off_t at)
+{
+    int64_t n[2] = {0};
+    return pread(f->fd, n, sizeof n, at) == sizeof n && n[0] > 0 && n[1] == ~n[0] ? n[0] : 0;
+}
+
+/* Not through file_ops.h: it is no operation that durability depends on, and one count comes from the
+ * computing thread, whose place among the committer's operations is chance. */
+static void write_count(const tgi_journal_file *f, off_t at, int64_t n)
+{
+    const int64_t both[2] = {n, ~n};
+    if (pwrite(f->fd, both, sizeof both, at) != sizeof both)
+        return; /* a number less in a report */
+}
 
 int64_t tgi_journal_file_begun(const tgi_journal_file *f)
 {
-    int64_t n[2] = {0};
-    return pread(f->fd, n, sizeof n, BEGUN_AT) == sizeof n && n[0] > 0 && n[1] == ~n[0] ? n[0]
-                                                                                        : 0;
+    return read_count(f, BEGUN_AT);
 }
 
-/* Not through file_ops.h: it is no operation that durability depends on, and it comes from the
- * computing thread, whose place among the committer's operations is chance. */
 void tgi_journal_file_set_begun(const tgi_journal_file *f, int64_t n)
 {
-    const int64_t both[2] = {n, ~n};
-    if (pwrite(f->fd, both, sizeof both, BEGUN_AT) != sizeof both)
-        return; /* a number less in a report */
+    write_count(f, BEGUN_AT, n);
+}
+
+int64_t tgi_journal_file_frames(const tgi_journal_file *f)
+{
+    return read_count(f, FRAMES_AT);
+}
+
+void tgi_journal_file_set_frames(const tgi_journal_file *f, int64_t n)
+{
+    write_count(f, FRAMES_AT, n);
 }
 
 /* ---- About ------------------------------------------------------------------------------- */

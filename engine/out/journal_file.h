@@ -5,6 +5,7 @@
  *                                                    format (TGI_JOURNAL_FORMAT) from others
  *     8      tiles begun, 8 bytes and the same inverted: a running count, not part of any
  *            promise (see below)
+ *     24     frames of a film that are done, in the same way: with the encoder, maybe lost by a stop
  *     4096   slot 0 \  {sequence, tiles, file length, places of the texts, checksums};
  *     8192   slot 1 /  written in turn, the valid one with the higher sequence counts
  *     12288  job text, statistics text, then one record per tile:
@@ -61,7 +62,8 @@ typedef struct tgi_journal_about {
     int64_t process, tiles_before, tiles_in_all;
     double began;                  /* by the clock of the day */
     char input[1024], model[1024]; /* as the command named them, cut where they are longer */
-    uint32_t pad, check;           /* of all above */
+    uint32_t segment; /* of a film: frames that are made again together; 0: no film */
+    uint32_t check;   /* of all above */
 } tgi_journal_about;
 _Static_assert(sizeof(tgi_journal_about) <= 4096 - 64, "it ends before the first slot");
 
@@ -103,9 +105,10 @@ tg_status tgi_journal_file_text(const tgi_journal_file *f, const void *text, siz
 /* Where record i of a slot stands. */
 uint64_t tgi_journal_record_at(const tgi_journal_slot *s, int64_t i);
 
-/* The running count. Neither fails: what cannot be read is 0, what cannot be written is lost.
- */
+/* The running counts. None fails: what cannot be read is 0, what cannot be written is lost. */
 int64_t tgi_journal_file_begun(const tgi_journal_file *f);
 void tgi_journal_file_set_begun(const tgi_journal_file *f, int64_t n);
+int64_t tgi_journal_file_frames(const tgi_journal_file *f);
+void tgi_journal_file_set_frames(const tgi_journal_file *f, int64_t n);
 
 #endif

@@ -33,7 +33,8 @@ void tgi_lessons_add(tgi_lessons *l, const char *key, double took, double said)
 /* Operators without a tuned kernel are slow for reasons of their own. */
 static int kind_of(const char *key)
 {
-    return strcmp(key, TGI_LESSON_STAGES) == 0   ? 3
+    return strcmp(key, TGI_LESSON_FILMS) == 0    ? 4
+           : strcmp(key, TGI_LESSON_STAGES) == 0 ? 3
            : strcmp(key, TGI_LESSON_BESIDE) == 0 ? 2
            : tgi_speed_key_untuned(key)          ? 1
                                                  : 0;

@@ -16,6 +16,7 @@
 #define TGI_MAX_LESSONS 160
 #define TGI_LESSON_BESIDE "beside" /* what a run takes beside its kernels */
 #define TGI_LESSON_STAGES "stages" /* the same of one in stages */
+#define TGI_LESSON_FILMS "films"   /* and of one that reads or writes a film */
 
 typedef struct tgi_lesson {
     char key[40];

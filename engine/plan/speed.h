@@ -60,6 +60,11 @@ typedef struct tgi_speed_io {
     double samples_statistics;      /* 0: no first pass */
     double arena_bytes;
     tgi_codec_speed in, out;
+    /* Of films: processor seconds of their decoder and encoder, which are threads beside the one that
+     * converts; threads of the encoder; and rows that are written, each of which is handed on. */
+    double decoding, encoding, rows;
+    int encoders;
+    int is_film; /* frames are written: what is left at the end are packets */
 } tgi_speed_io;
 
 /* The key of a node in the table of speeds: set and kernel, as in "avx512 conv_direct/16". A node

@@ -5,7 +5,6 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/job/stage_state.h"
-#include "engine/out/fingerprint_text.h"
 #include "engine/out/frame_files.h"
 #include "engine/out/journal_file.h"
 #include "engine/out/stage_log.h"
@@ -28,6 +27,7 @@ typedef struct looking {
     tgi_journal_about about;
     int introduced; /* `about` holds */
     int held;       /* a process has the lock */
+    int64_t frames; /* of a film, done */
     double written; /* when the journal changed */
 } looking;
 
@@ -154,17 +154,30 @@ static void tell_tiles(const looking *l, tg_output_status *out)
     out->seconds_left = (double)tgi_max(0, left) / out->tiles_per_second;
 }
 
-/* The tiles of a film's journal are packets, a frame each. */
+/* Of so many packets, those of complete segments. */
+static int64_t whole_segments(const looking *l, int64_t packets)
+{
+    const int64_t all = l->about.tiles_in_all;
+    return packets >= all ? all : packets - packets % l->about.segment;
+}
+
+/* The tiles of a film's journal are packets, a frame each. While a run works its own count holds; what is
+ * not safe it loses when it stops. */
 static void tell_frames(const looking *l, tg_output_status *out)
 {
-    char film[512];
-    const void *job = l->found.found ? l->found.job : NULL;
-    if (!job || !out->tiles_in_all ||
-        !tgi_fingerprint_get(job, l->found.slot.job.bytes, "film", film, sizeof film))
+    if (!l->introduced || !l->about.segment || out->tiles_in_all <= 0)
         return;
-    out->frames = out->tiles;
-    out->frames_in_all = out->tiles_in_all;
-    out->frames_per_second = out->tiles_per_second;
+    const int64_t all = out->tiles_in_all, before = whole_segments(l, l->about.tiles_before);
+    out->frames_in_all = all;
+    out->frames_safe = whole_segments(l, out->tiles);
+    out->frames =
+        l->held ? tgi_min(all, tgi_max(l->frames, out->frames_safe)) : out->frames_safe;
+    out->fraction = (double)out->frames / (double)all;
+    out->seconds_left = -1;
+    if (out->frames <= before || out->seconds <= 0)
+        return;
+    out->frames_per_second = (double)(out->frames - before) / out->seconds;
+    out->seconds_left = (double)(all - out->frames) / out->frames_per_second;
 }
 
 /* Its checksum tells of damage, not of who wrote it. */
@@ -220,6 +233,7 @@ static tg_status look_inside(looking *l, tg_output_status *out, tgi_err *err)
     l->introduced =
         st == TG_OK && !l->found.format && tgi_journal_file_about(&l->file, &l->about);
     l->held = is_held(l);
+    l->frames = tgi_journal_file_frames(&l->file);
     if (st != TG_OK && st != TG_E_FORMAT)
         return tgi_fail(err, st, "%s", why.text);
     settle_state(l, st, out);

@@ -78,6 +78,7 @@ typedef struct tgi_av_info {
     int64_t declared_frames; /* what the header says; 0: nothing */
     int no_alpha;            /* 1: frames have alpha, which no decoder here gives */
     int light;      /* frames tell a display of their light (HDR); the container does not */
+    int64_t cut;    /* packets that the file ends in: not whole; with `truncated` no frames */
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
     int64_t
         lost; /* packets that the decoder refused while it counted, of a film without times */

@@ -169,7 +169,7 @@ static int has_broken_slice(const AVPacket *p)
     return end == 0 && broken;
 }
 
-/* To be read as if the file ended before it. */
+/* The file ends in the packet, and is to be read as if it ended before. */
 static int is_cut_off(const tgi_av_film *f)
 {
     return f->opts.truncated && tgi_av_input_ends_in(&f->in, f->packet);
@@ -286,6 +286,7 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
         f->info.hidden++;
         return TG_OK;
     }
+    f->info.cut += tgi_av_input_ends_in(&f->in, p) != 0;
     if (is_cut_off(f))
         return TG_OK;
     if (p->pts != AV_NOPTS_VALUE && (f->n_packets == 0 || p->pts >= f->last)) {

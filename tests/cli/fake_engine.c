@@ -138,7 +138,8 @@ tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)
                               .seconds = 10,
                               .seconds_left = 30};
     if (strstr(output, "film"))
-        out->frames = 40, out->frames_in_all = 150, out->frames_per_second = 4;
+        out->frames = 40, out->frames_safe = 32, out->frames_in_all = 150,
+        out->frames_per_second = 4;
     for (int i = 0; i < 4; i++)
         if (strstr(output, word[i]))
             out->state = (tg_output_state)i;
@@ -310,6 +311,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
     const tg_status st = progress(job, strncmp(job->input, "slow.", 5) == 0);
     if (st != TG_OK)
         return st;
+    const int64_t before = strncmp(job->input, "film.resumed.", 13) == 0 ? 30 : 0;
     *out = (tg_run_result){.size = sizeof *out,
                            .predicted_peak_bytes = 412u << 20,
                            .measured_peak_bytes = 405u << 20,
@@ -327,7 +329,9 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
                            .tiles_resumed = strncmp(job->input, "resumed.", 8) == 0 ? 2 : 0,
                            .tiles_begun = 12,
                            .recomputed_fraction = 0.0512,
-                           .output = job->output};
+                           .output = job->output,
+                           .frames = strncmp(job->input, "film.", 5) == 0 ? 120 - before : 0,
+                           .frames_resumed = before};
     return TG_OK;
 }
 

@@ -6,10 +6,11 @@
 With ffmpeg and ffprobe; 77 without them or the sample films."""
 import json
 import os
+import re
 import subprocess
 import sys
 
-from film_help import bytes_of, expect, ffmpeg, in_folder, network, run, sample
+from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 
 SAME = ["-m", "same.onnx", "--normalize", "none", "-y", "-q"]
 
@@ -118,12 +119,13 @@ def cut_films():
         if name.endswith("mp4"):
             expect(code == 65 and f"declares {n} frames" in err and "--allow-truncated" in err and not os.path.exists("cut.mp4"),
                    f"{cut}: {code}: {err}")
+            said = int(re.search(r"frames, (\d+) are there", err)[1])
         else: # nothing but its duration says that it is cut
             expect(code == 0 and "it is cut" in err, f"{cut}: {code}: {err}")
         code, _, err = run("run", *SAME, cut, "-o", "cut.mp4", "--allow-truncated")
         there = int(probed("cut.mp4", "stream=nb_read_packets")[0]) if code == 0 else 0
         expect(code == 0 and "it is cut" in err and n // 3 < there < n, f"{cut}: {code}: {there} of {n} frames: {err}")
-        expect(name.endswith("mkv") or f"{there} of the {n} frames" in err, f"{cut}: {err}")
+        expect(name.endswith("mkv") or (f"{there} of the {n} frames" in err and said == there), f"{cut}: {said}, {there}: {err}")
         expect(not os.path.exists("cut.mp4.errors.json"), f"{cut}: nothing is damaged")
         code, text, err = run("info", cut, "--json")
         expect(code == 0 and "it is cut" in json.loads(text)["note"], f"info {cut}: {code}: {err}")
@@ -139,6 +141,49 @@ def cut_films():
                    f"cut {what}: {code}: {err}")
 
 
+def cut_amid_a_frame():
+    """Whatever its header declares, info and a run that takes what is there count the same frames, whole ones, and both say that it is
+    cut: an MP4 of fragments, and one whose index stands in front."""
+    ffmpeg("-i", sample("carphone_pristine.mp4"), "-frames:v", "40", "-an", "-c", "copy", "-movflags", "+faststart", "front.mp4")
+    for name in (sample("fragmented.mp4"), "front.mp4"):
+        whole, end, n = bytes_of(name), "part" + os.path.splitext(name)[1], 0
+        for part in range(40, 97, 8):
+            with open(end, "wb") as f:
+                f.write(whole[:len(whole) * part // 100])
+            code, text, err = run("info", end, "--json")
+            told = json.loads(text) if code == 0 else {"shape": [0], "note": ""}
+            code, _, err = run("copy", end, "-o", "strict.npy", "-y")
+            there = re.search(r"its file ends amid a frame, behind (\d+) whole ones: it is cut; --allow-truncated", err)
+            there = there or re.search(r"header declares \d+ frames, (\d+) are there: it is cut; --allow-truncated", err)
+            there = there or re.search(r"its last fragment lacks \d+ bytes: the film is cut; --allow-truncated", err)
+            expect(code == (65 if there else 0), f"{end}, {part} %: {code}: {err}")
+            n += there is not None
+            same = not there or not there.groups() or int(there[1]) == told["shape"][0]
+            expect(same and (not there or "it is cut" in told.get("note", "")), f"{end}, {part} %: {err}: {told}")
+            code, _, err = run("copy", end, "-o", "part.npy", "-y", "--allow-truncated")
+            expect(code == 0 and bytes_of("part.npy")[:128].count(b"(%d, " % told["shape"][0]) == 1,
+                   f"{end}, {part} %, taken: {code}: {err}: {told['shape']}")
+        expect(n > 3, f"{end}: {n} of them end amid a frame")
+
+
+def a_new_film_has_no_old_list():
+    """What was damaged in the film that a pipe's frames replace is no damage of theirs; a strange file of that name stays without -y."""
+    code, _, err = run("run", *SAME, "bad.mp4", "-o", "piped.mkv", "-y", "--on-bad-tile", "keep")
+    expect(code == 65 and os.path.exists("piped.mkv.errors.json"), f"a list: {code}: {err}")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "yuv4mpegpipe", "-pix_fmt", "yuv420p", "good.y4m")
+    words = [TEGULA, "run", *SAME, "-", "-o", "piped.mkv"]
+    with open("good.y4m", "rb") as f:
+        r = subprocess.run(words, stdin=f, capture_output=True, text=True, check=False)
+    expect(r.returncode == 0 and not os.path.exists("piped.mkv.errors.json"), f"{r.returncode}: {r.stderr}: the list stays")
+    os.remove("piped.mkv")
+    with open("piped.mkv.errors.json", "w", encoding="ascii") as f:
+        f.write("my notes")
+    with open("good.y4m", "rb") as f:
+        r = subprocess.run([w for w in words if w != "-y"], stdin=f, capture_output=True, text=True, check=False)
+    expect(r.returncode == 73 and bytes_of("piped.mkv.errors.json") == b"my notes", f"{r.returncode}: {r.stderr}: a strange file")
+    os.remove("piped.mkv.errors.json")
+
+
 def all_of_it(rows):
     del rows
     network(3)
@@ -146,6 +191,8 @@ def all_of_it(rows):
     a_frame_that_does_not_come_is_missing()
     cut_films()
     cut_fragments()
+    cut_amid_a_frame()
+    a_new_film_has_no_old_list()
 
 
 if __name__ == "__main__":

@@ -7,13 +7,16 @@
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
 import sys
 import threading
 
-from film_help import SOURCE, TEGULA, expect, ffmpeg, in_folder, network, run, sample
+from film_help import SANITIZED, SOURCE, TEGULA, expect, ffmpeg, in_folder, network, run, sample
 
 SLOW = ["-m", os.path.join(SOURCE, "models", "tegula_denoise.onnx"), "--normalize", "none", "-y"]
+MANY = 6 if SANITIZED else 120  # frames for the network that takes its time; the thread sanitizer takes seconds for one
 SAME = ["-m", "same.onnx", "--normalize", "none"]
 
 
@@ -44,13 +47,14 @@ def drawn(words, stdin):
 
 
 def progress_says_frames():
-    film = sample("carphone_pristine.mp4")
+    film = "some.mp4"
+    ffmpeg("-i", sample("carphone_pristine.mp4"), "-frames:v", str(MANY), "-c", "copy", film)
     for out in ("slow.mkv", "slow.tif"):
         code, text, err = run("run", *SLOW, film, "-o", out, "--json", "--threads", "1", *(["--codec", "ffv1", "--on", "each"] if out.endswith("mkv") else []))
         seen = [e for e in events_of(text, "progress") if e["phase"] == "run"]
-        expect(code == 0 and seen and all(e["frames_total"] == 120 for e in seen), f"{out}: {code}: {err}: {seen}")
+        expect(code == 0 and seen and all(e["frames_total"] == MANY for e in seen), f"{out}: {code}: {err}: {seen}")
         expect(all(0 <= e["frames_done"] <= 120 for e in seen) and any(e["frames_done"] > 0 for e in seen), f"{out}: frames done: {seen}")
-        expect(all(abs(e["frames_done"] / 120 - e["fraction"]) <= 1 / 120 for e in seen), f"{out}: the share is that of frames")
+        expect(all(abs(e["frames_done"] / MANY - e["fraction"]) <= 1 / MANY for e in seen), f"{out}: the share is that of frames")
     ffmpeg("-i", film, "-f", "yuv4mpegpipe", "in.y4m")
     lines = [x for x in drawn(["run", *SLOW, "-", "-o", "-", "--on", "each", "--threads", "1"], "in.y4m") if x.startswith("run")]
     expect(any(" frames" in x and " fps" in x for x in lines), f"a pipe: {lines}")
@@ -79,6 +83,64 @@ def status_says_frames():
     expect(code == 130 and 0 < s["frames"] < 120 and s["frames_in_all"] == 120, f"{code}: {err}: {s}")
     text = run("status", "killed.mkv")[1]
     expect(f"frames   {s['frames']} of 120" in text and "tiles" not in text, f"as text: {text}")
+
+
+def both_count_frames_alike():
+    """Frames done are those that the encoder has, of the line and of status; safe are those of whole segments on the disk."""
+    ffmpeg("-stream_loop", "1", "-i", sample("carphone_pristine.mp4"), "-frames:v", str(2 * MANY), "-c", "copy", "twice.mp4")
+    words = ["run", *SLOW, "twice.mp4", "-o", "halfway.mkv", "--codec", "h264", "--on", "each", "--threads", "1", "--json"]
+    with subprocess.Popen([TEGULA, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          env={**os.environ, "TEGULA_SYNC_TILES": "1"}) as p:
+        told = 0
+        for line in p.stdout:
+            e = json.loads(line)
+            told = e["frames_done"] if e["event"] == "progress" and e["phase"] == "run" else told
+            if told:
+                p.send_signal(signal.SIGSTOP)
+                break
+        code, text, err = run("status", "halfway.mkv", "--json")
+        s = json.loads(text)
+        expect(code == 0 and told and told <= s["frames"] <= 2 * MANY and s["frames_safe"] <= s["frames"], f"{told} frames done, and status: {code}: {err}: {s}")
+        expect(abs(s["fraction"] - s["frames"] / (2 * MANY)) < 1e-9 and s["frames_per_second"] > 0, f"its share: {s}")
+        p.kill()
+    code, text, err = run("status", "halfway.mkv", "--json")
+    s = json.loads(text)
+    expect(code == 130 and s["frames"] == s["frames_safe"], f"what a stop leaves: {code}: {err}: {s}")
+    code, text, err = run(*[w for w in words if w != "-y"], "--quiet")
+    last = events_of(text, "done")[-1]
+    expect(code == 0 and last["frames_resumed"] == s["frames_safe"] and last["frames"] == 2 * MANY - s["frames_safe"], f"{s}, then {code}: {err}: {last}")
+
+
+def the_last_line_counts_frames():
+    words = ["run", *SAME, sample("carphone_pristine.mp4"), "-o", "lines.mkv", "--codec", "ffv1", "--on", "each"]
+    code, _, err = run(*words, "-q", TEGULA_FAIL_IO="120:kill", TEGULA_SYNC_TILES="1")
+    expect(code == -9, f"it is killed: {code}: {err}")
+    code, text, err = run(*words)
+    found = re.search(r"done in .*, (\d+) frames, [0-9.]+ fps, .*, (\d+) of 120 frames were done before", text)
+    expect(code == 0 and found and int(found[1]) + int(found[2]) == 120 and "tiles" not in text, f"the last line: {code}: {err}: {text}")
+    ffmpeg("-i", sample("carphone_pristine.mp4"), "-frames:v", "7", "-f", "yuv4mpegpipe", "seven.y4m")
+    with open("seven.y4m", "rb") as f:
+        r = subprocess.run([TEGULA, "run", *SAME, "-", "-o", "seven.mkv", "-y"], stdin=f, capture_output=True, text=True, check=False)
+    expect(r.returncode == 0 and ", 7 frames, " in r.stdout, f"of a pipe: {r.returncode}: {r.stderr}: {r.stdout}")
+
+
+def the_estimate_counts_films():
+    """Of a machine that measured nothing and learned nothing: more frames, more pixels and slower codecs take longer."""
+    film = sample("carphone_pristine.mp4")
+    ffmpeg("-i", film, "-frames:v", "60", "-vf", "scale=704:576", "-c:v", "ffv1", "large.mkv")
+    ffmpeg("-i", film, "-frames:v", "60", "-c:v", "ffv1", "small.mkv")
+
+    def said(*words):
+        code, text, err = run("plan", *SAME, *words, "-o", "said.mkv", "-y", "--json", "--threads", "1", TEGULA_LEARN="no", TEGULA_CACHE=os.getcwd())
+        expect(code == 0, f"{words}: {code}: {err}")
+        return events_of(text, "plan")[0]["seconds_estimate"] if code == 0 else 0
+
+    codecs = [said("small.mkv", "--codec", c) for c in ("ffv1", "h264", "hevc", "av1")]
+    expect(codecs == sorted(set(codecs)), f"codecs: {codecs}")
+    base = said("small.mkv", "--codec", "av1", "--frames", "0:1")
+    few, all_of = said("small.mkv", "--codec", "av1", "--frames", "0:20") - base, said("small.mkv", "--codec", "av1") - base
+    expect(few > 0 and abs(all_of / few - 59 / 19) < 0.1, f"frames: {base}, {few}, {all_of} seconds")
+    expect(said("large.mkv", "--codec", "h264") > 4 * (said("small.mkv", "--codec", "h264") - base), "pixels")
 
 
 def rows_of_png(path):
@@ -172,6 +234,9 @@ def all_of_it(rows):
     network(3)
     progress_says_frames()
     status_says_frames()
+    both_count_frames_alike()
+    the_last_line_counts_frames()
+    the_estimate_counts_films()
     joining_is_a_phase()
     a_preview_shows_a_moment()
     info_tells_all()

@@ -49,6 +49,24 @@ static void what_is_beside_the_kernels_hides_on_processors_that_they_leave(void)
     CHECK_NEAR(tgi_speed_job(&s, 4, &work, 2), 2 + 1 + 4 + (4 + 2.5) + 3, 1e-9); /* too many */
 }
 
+static void a_film_takes_what_its_slowest_thread_takes_or_what_all_take(void)
+{
+    const tgi_speeds s = figures();
+    tgi_speed_io film = {.samples_in = 1e9, .samples_out = 1e9, .encoders = 1, .is_film = 1};
+    film.decoding = 3;
+    film.encoding = 9;
+    CHECK_NEAR(tgi_speed_job(&s, 1, &film, 1), 2.1 + 9, 1e-9);
+    film.encoders =
+        2; /* 1 + 2 + 3 + 9 s on four processors; the encoder's two threads take 4.5 s */
+    CHECK_NEAR(tgi_speed_job(&s, 1, &film, 1), 2.1 + 4.5, 1e-9);
+    CHECK_NEAR(tgi_speed_job(&s, 8, &film, 4), 2.1 + (4 * 8 + 14) / 4.0, 1e-9);
+    film.encoders = 1;
+    film.encoding *= 2;
+    CHECK_NEAR(tgi_speed_job(&s, 1, &film, 1), 2.1 + 18, 1e-9); /* twice the frames */
+    film.rows = 4e6; /* 32 s, half of them and of 2 s of samples by the thread of the kernels */
+    CHECK_NEAR(tgi_speed_job(&s, 20, &film, 1), 2.1 + 20 + 17, 1e-9);
+}
+
 static void a_first_pass_and_codecs_cost_only_where_they_are(void)
 {
     const tgi_speeds s = figures();
@@ -229,6 +247,7 @@ int main(void)
 {
     RUN(what_is_beside_the_kernels_shares_all_processors_with_them);
     RUN(what_is_beside_the_kernels_hides_on_processors_that_they_leave);
+    RUN(a_film_takes_what_its_slowest_thread_takes_or_what_all_take);
     RUN(a_first_pass_and_codecs_cost_only_where_they_are);
     RUN(the_last_figure_of_a_key_counts_and_the_table_has_an_end);
     RUN(a_convolution_takes_time_for_full_vectors_and_for_its_bytes);
