@@ -403,6 +403,8 @@ static void take_rotation(tgi_av_film *f)
     if (!data || n < sizeof m)
         return;
     memcpy(m, data, sizeof m);
+    memcpy(f->info.turn, m, sizeof m);
+    f->info.has_turn = 1;
     const double det = (double)m[0] * m[4] - (double)m[1] * m[3];
     f->info.flipped = det < 0;
     if (f->info.flipped)
@@ -492,11 +494,6 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     f->info.height = f->frame->height;
     const AVStream *s = f->in.container->streams[f->stream];
     tgi_av_tell_light(s, f->frame, &f->info.hdr);
-    f->info.light =
-        (av_frame_get_side_data(f->frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA) &&
-         !av_stream_get_side_data(s, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, NULL)) ||
-        (av_frame_get_side_data(f->frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL) &&
-         !av_stream_get_side_data(s, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, NULL));
     if (f->frame->interlaced_frame) { /* a raw stream has no header that says it */
         f->info.interlaced = 1;
         f->info.fields = f->frame->top_field_first ? 1 : 2;
