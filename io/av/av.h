@@ -72,7 +72,7 @@ typedef struct tgi_av_info {
     /* Nine numbers, that rotation and flipped are taken from; rows of a matrix. Columns 0 and 1 count 65536ths (in
      * row 2 of a pixel), column 2 counts 2^-30. */
     int32_t turn[9];
-    int has_turn; /* 0: the container does not say them */
+    int has_turn; /* 0: nobody says them */
     int64_t frames;
     int has_times; /* 0: packets say no times; frames can only be read from the first on */
     tgi_av_ratio time_base; /* seconds of a tick */

@@ -393,13 +393,18 @@ static tg_status take_form(tgi_av_film *f, tgi_err *err)
     return TG_OK;
 }
 
-/* How it is turned for viewing: mirrored first, then turned clockwise. */
+/* How it is turned for viewing: mirrored first, then turned clockwise. The container says it, else the first frame. */
 static void take_rotation(tgi_av_film *f)
 {
     const AVStream *s = f->in.container->streams[f->stream];
     size_t n = 0;
     const uint8_t *data = av_stream_get_side_data(s, AV_PKT_DATA_DISPLAYMATRIX, &n);
+    const AVFrameSideData *d = av_frame_get_side_data(f->frame, AV_FRAME_DATA_DISPLAYMATRIX);
     int32_t m[9];
+    if (!data && d) {
+        data = d->data;
+        n = d->size;
+    }
     if (!data || n < sizeof m)
         return;
     memcpy(m, data, sizeof m);
@@ -444,7 +449,6 @@ static void take_header(tgi_av_film *f)
     i->n_streams = (int)f->in.container->nb_streams;
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
-    take_rotation(f);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */
@@ -492,6 +496,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
                         (long long)f->in.most_pixels);
     f->info.width = f->frame->width;
     f->info.height = f->frame->height;
+    take_rotation(f);
     const AVStream *s = f->in.container->streams[f->stream];
     tgi_av_tell_light(s, f->frame, &f->info.hdr);
     if (f->frame->interlaced_frame) { /* a raw stream has no header that says it */

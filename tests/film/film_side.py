@@ -120,8 +120,8 @@ def placed(path, out, matrix):
 
 def beside(path):
     r = subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-show_streams", "-select_streams", "V:0", path], capture_output=True, text=True,
-                       check=True)
-    s = json.loads(r.stdout)["streams"][0]
+                       check=False)
+    s = (json.loads(r.stdout or "{}").get("streams") or [{}])[0]
     return s, s.get("side_data_list", [])
 
 
@@ -133,11 +133,14 @@ def light(path):
     return got
 
 
+def numbers(text):
+    return [int(n) for row in text.strip().splitlines() for n in row.split(":")[1].split()]
+
+
 def matrix_of(path):
     for d in beside(path)[1]:
         if "displaymatrix" in d:
-            rows = d["displaymatrix"].strip().splitlines()
-            return [int(n) for row in rows for n in row.split(":")[1].split()]
+            return numbers(d["displaymatrix"])
     return None
 
 
@@ -147,6 +150,8 @@ def luma(path, turn=""):
 
 
 def write(film, out, *words, net=None):
+    if os.path.exists(out):
+        os.remove(out)
     code, _, err = run("run", "-m", net or network(3), film, "-o", out, "-y", "--normalize", "none", *words)
     expect(code == 0, f"{film} to {out}: {code}: {err}")
     return err
@@ -264,12 +269,31 @@ def the_matrix_stays():
         expect(("its pixels are turned" in err) == (film != "moved.mov"), f"{film} to mkv: {err}")
 
 
+def a_frame_may_say_it():
+    """Raw H.264 with an SEI of its orientation."""
+    for i, (how, turn) in enumerate((("rotate=90", "transpose=2,"), ("rotate=180", "hflip,vflip,"), ("flip=horizontal", "hflip,"))):
+        film = f"said{i}.264"
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=128x96:rate=5:duration=1", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-bsf:v",
+               f"h264_metadata=display_orientation=insert:{how}", film)
+        r = subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-show_frames", "-read_intervals", "%+#1", film], capture_output=True, text=True,
+                           check=True)
+        sides = json.loads(r.stdout)["frames"][0]["side_data_list"]
+        was = numbers([d["displaymatrix"] for d in sides if "displaymatrix" in d][0])
+        write(film, "o.mp4")
+        expect(matrix_of(film) is None and matrix_of("o.mp4") == was, f"{how}: {was} became {matrix_of('o.mp4')}")
+        write(film, "o.mkv", "--codec", "ffv1")
+        seen, is_ = luma(film, turn), luma("o.mkv")
+        off = sum(abs(a - b) for a, b in zip(seen, is_)) / len(seen)
+        expect(len(seen) == len(is_) and off < 1, f"{how}, into mkv: {off} off")
+
+
 def all_of_it(rows):
     del rows
     light_goes_with_the_film()
     half_of_it()
     what_is_said_of_each_scene_is_named()
     the_matrix_stays()
+    a_frame_may_say_it()
 
 
 if __name__ == "__main__":
