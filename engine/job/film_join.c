@@ -191,6 +191,25 @@ static void tell_of_light(tg_job *job)
                   job->set.output, job->set.input);
 }
 
+/* Where pixels are turned instead, it is by right angles, and their size stays. */
+static void tell_of_turn(tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    int more = 0;
+    if (!from || !from->has_turn || tgi_film_says_turns(job->set.output))
+        return;
+    for (int k = 0; k < 4; k++) {
+        const int64_t m = from->turn[k + k / 2];
+        more |= m != 0 && m != 65536 && m != -65536;
+    }
+    if (more)
+        leave_out(
+            job,
+            "%s: %s is turned or scaled for viewing by more than right angles, which only "
+            ".mp4 and .mov say",
+            job->set.output, job->set.input);
+}
+
 /* What the film that is written will not have of the one that was read. */
 tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
 {
@@ -204,6 +223,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
                   tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times" : "only some frames",
                   job->set.input);
     tell_of_light(job);
+    tell_of_turn(job);
     if (from && from->interlaced == 1 && !job->film->out.coding.fields)
         leave_out(
             job, "%s: frames of %s have the rows of two moments, and this film does not say so",

@@ -269,6 +269,15 @@ def the_matrix_stays():
         expect(("its pixels are turned" in err) == (film != "moved.mov"), f"{film} to mkv: {err}")
 
 
+def an_angle_is_told():
+    for name, (a, b, c, d) in (("angle.mov", (46341, 46341, -46341, 46341)), ("scaled.mov", (2 * ONE, 0, 0, ONE))):
+        placed(sample("rot0.mov"), name, (a, b, 0, c, d, 0, 0, 0, FULL))
+        err = write(name, "o.mov", "--strict")
+        expect(matrix_of("o.mov") == [a, b, 0, c, d, 0, 0, 0, FULL] and "angles" not in err, f"{name}: {matrix_of('o.mov')}: {err}")
+        expect("more than right angles" in write(name, "o.mkv"), f"{name} into mkv, and nobody says so")
+    expect("angles" not in write(sample("rot90.mov"), "o.mkv"), "a right angle")
+
+
 def a_frame_may_say_it():
     """Raw H.264 with an SEI of its orientation."""
     for i, (how, turn) in enumerate((("rotate=90", "transpose=2,"), ("rotate=180", "hflip,vflip,"), ("flip=horizontal", "hflip,"))):
@@ -293,6 +302,7 @@ def all_of_it(rows):
     half_of_it()
     what_is_said_of_each_scene_is_named()
     the_matrix_stays()
+    an_angle_is_told()
     a_frame_may_say_it()
 
 
