@@ -86,31 +86,56 @@ static void dropped(void *user, const char *what)
     leave_out(job, "%s: %s: it is left out", job->set.output, what);
 }
 
+static tgi_av_light light_of(const tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    return from ? from->hdr : (tgi_av_light){.most = 0};
+}
+
+/* How it is placed for viewing is said of the film that was read; of another size it is moved as much farther. */
+static void put_turn(const tg_job *job, tgi_av_join *j)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    const tgi_av_coding *c = j->coding;
+    if (!from || !from->has_turn || !tgi_film_says_turns(job->set.output))
+        return;
+    j->has_turn = 1;
+    memcpy(j->turn, from->turn, sizeof j->turn);
+    const int lies = from->rotation % 180 != 0; /* x of what is seen is y of what is stored */
+    const int64_t was[2] = {lies ? from->height : from->width,
+                            lies ? from->width : from->height},
+                  is[2] = {lies ? c->height : c->width, lies ? c->width : c->height};
+    for (int a = 0; a < 2; a++)
+        j->turn[6 + a] =
+            (int32_t)tgi_clamp(from->turn[6 + a] * is[a] / was[a], INT32_MIN, INT32_MAX);
+}
+
 static tgi_av_join join_of(const joining *w, int fd)
 {
     const tg_job *job = w->job;
     const tgi_film_out *f = &job->film->out;
     const int part = is_whole(job) && tgi_film_source_is_part(job->source);
-    return (tgi_av_join){.fd = fd,
-                         .container = f->container,
-                         .coding = &f->coding,
-                         .from = is_whole(job) ? job->set.input : NULL,
-                         .frames = f->frames,
-                         .delay = w->delay,
-                         .time_base = f->time_base,
-                         .origin = origin_of(job),
-                         .begin = part ? tgi_film_source_time(job->source, 0) : 0,
-                         .until = !part ? 0
-                                  : tgi_film_source_has_last(job->source)
-                                      ? INT64_MAX
-                                      : tgi_film_source_time(job->source, f->frames),
-                         .rotation = f->pixels.rotation,
-                         .flipped = f->pixels.flipped,
-                         .user = (void *)(uintptr_t)w,
-                         .packet = packet,
-                         .time = time_of,
-                         .dropped = dropped,
-                         .cancelled = tgi_cancel_signal};
+    tgi_av_join j = {.fd = fd,
+                     .container = f->container,
+                     .coding = &f->coding,
+                     .from = is_whole(job) ? job->set.input : NULL,
+                     .frames = f->frames,
+                     .delay = w->delay,
+                     .time_base = f->time_base,
+                     .origin = origin_of(job),
+                     .begin = part ? tgi_film_source_time(job->source, 0) : 0,
+                     .until = !part ? 0
+                              : tgi_film_source_has_last(job->source)
+                                  ? INT64_MAX
+                                  : tgi_film_source_time(job->source, f->frames),
+                     .light = light_of(job),
+                     .user = (void *)(uintptr_t)w,
+                     .packet = packet,
+                     .time = time_of,
+                     .dropped = dropped,
+                     .cancelled = tgi_cancel_signal};
+    put_turn(job, &j);
+    return j;
 }
 
 /* Frames are not all shown as long. */
@@ -145,6 +170,46 @@ static void tell_of_y4m(tg_job *job)
                   job->set.output, job->set.input);
 }
 
+/* What a display is told of all frames goes with them; what it is told of each does not. */
+static void tell_of_light(tg_job *job)
+{
+    const tgi_av_light l = light_of(job);
+    if (l.dolby_vision)
+        leave_out(job, "%s: the Dolby Vision metadata of %s is left out%s", job->set.output,
+                  job->set.input,
+                  l.dolby_alone
+                      ? "; colours of frames are made for it alone, and look wrong without"
+                      : "");
+    if (l.hdr10_plus)
+        leave_out(job, "%s: the HDR10+ metadata of %s (light of each scene) is left out",
+                  job->set.output, job->set.input);
+    if ((l.has_luminance || l.has_primaries || l.has_levels) &&
+        strcmp(job->film->out.container, TGI_Y4M_CONTAINER) == 0)
+        leave_out(job,
+                  "%s: a .y4m does not tell a display of its light, as %s does (HDR mastering "
+                  "display, light levels)",
+                  job->set.output, job->set.input);
+}
+
+/* Where pixels are turned instead, it is by right angles, and their size stays. */
+static void tell_of_turn(tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    int more = 0;
+    if (!from || !from->has_turn || tgi_film_says_turns(job->set.output))
+        return;
+    for (int k = 0; k < 4; k++) {
+        const int64_t m = from->turn[k + k / 2];
+        more |= m != 0 && m != 65536 && m != -65536;
+    }
+    if (more)
+        leave_out(
+            job,
+            "%s: %s is turned or scaled for viewing by more than right angles, which only "
+            ".mp4 and .mov say",
+            job->set.output, job->set.input);
+}
+
 /* What the film that is written will not have of the one that was read. */
 tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
 {
@@ -158,11 +223,8 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
         leave_out(job, "%s: %s of %s: its other tracks are left out", job->set.output,
                   tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times" : "only some frames",
                   job->set.input);
-    if (from && from->light)
-        leave_out(job,
-                  "%s: what frames of %s tell a display of their light (HDR mastering display, "
-                  "light levels) is left out",
-                  job->set.output, job->set.input);
+    tell_of_light(job);
+    tell_of_turn(job);
     if (from && from->interlaced == 1 && !job->film->out.coding.fields)
         leave_out(
             job, "%s: frames of %s have the rows of two moments, and this film does not say so",

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 9u /* rises with any change of this header */
+#define TGI_AV_ABI 10u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -50,7 +50,10 @@ typedef struct tgi_av_light {
     double least, most;     /* cd/m^2 of the display that it was mastered on */
     double primaries[4][2]; /* and its red, green, blue and white, CIE x and y */
     int content, average;   /* cd/m^2 of the brightest pixel, of the brightest frame's mean */
+    /* 1: it says the first, the second, the third of these lines. */
+    int has_luminance, has_primaries, has_levels;
     int dolby_vision, hdr10_plus;
+    int dolby_alone; /* 1: its colours are made for Dolby Vision alone (profile 5) */
 } tgi_av_light;
 
 /* A track of its file. */
@@ -66,6 +69,10 @@ typedef struct tgi_av_info {
     int width, height;                          /* as stored */
     int rotation; /* degrees clockwise by which it is turned for viewing: 0, 90, 180, 270 */
     int flipped;  /* 1: mirrored, left and right, before it is turned */
+    /* Nine numbers, that rotation and flipped are taken from; rows of a matrix. Columns 0 and 1 count 65536ths (in
+     * row 2 of a pixel), column 2 counts 2^-30. */
+    int32_t turn[9];
+    int has_turn; /* 0: nobody says them */
     int64_t frames;
     int has_times; /* 0: packets say no times; frames can only be read from the first on */
     tgi_av_ratio time_base; /* seconds of a tick */
@@ -77,7 +84,6 @@ typedef struct tgi_av_info {
     int64_t lacks; /* bytes of its last fragment that the file has not, at least (MP4) */
     int64_t declared_frames; /* what the header says; 0: nothing */
     int no_alpha;            /* 1: frames have alpha, which no decoder here gives */
-    int light;      /* frames tell a display of their light (HDR); the container does not */
     int64_t cut;    /* packets that the file ends in: not whole; with `truncated` no frames */
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
     int64_t
@@ -174,8 +180,9 @@ typedef struct tgi_av_join {
     /* Of the other tracks and chapters only what is shown in [begin, until), in ticks of time_base before
      * `origin` is taken off; both 0: all; until INT64_MAX: to the end. */
     int64_t begin, until;
-    int rotation,
-        flipped; /* for viewing, as in tgi_av_info; only where the container says it */
+    int32_t turn[9]; /* for viewing, as in tgi_av_info; only where the container says it */
+    int has_turn;
+    tgi_av_light light; /* of each scene (Dolby Vision, HDR10+) nothing is written */
     void *user;
     /* Packet i in the order of decoding, its bytes there until the next call. */
     tg_status (*packet)(void *user, int64_t i, tgi_av_packet *out, tgi_err *err);

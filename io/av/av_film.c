@@ -418,16 +418,23 @@ static tg_status take_form(tgi_av_film *f, tgi_err *err)
     return TG_OK;
 }
 
-/* How it is turned for viewing: mirrored first, then turned clockwise. */
+/* How it is turned for viewing: mirrored first, then turned clockwise. The container says it, else the first frame. */
 static void take_rotation(tgi_av_film *f)
 {
     const AVStream *s = f->in.container->streams[f->stream];
     size_t n = 0;
     const uint8_t *data = av_stream_get_side_data(s, AV_PKT_DATA_DISPLAYMATRIX, &n);
+    const AVFrameSideData *d = av_frame_get_side_data(f->frame, AV_FRAME_DATA_DISPLAYMATRIX);
     int32_t m[9];
+    if (!data && d) {
+        data = d->data;
+        n = d->size;
+    }
     if (!data || n < sizeof m)
         return;
     memcpy(m, data, sizeof m);
+    memcpy(f->info.turn, m, sizeof m);
+    f->info.has_turn = 1;
     const double det = (double)m[0] * m[4] - (double)m[1] * m[3];
     f->info.flipped = det < 0;
     if (f->info.flipped)
@@ -469,7 +476,6 @@ static void take_header(tgi_av_film *f)
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
     i->header_bytes = tgi_av_header_bytes(f->in.container);
-    take_rotation(f);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */
@@ -517,13 +523,9 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
                         (long long)f->in.most_pixels);
     f->info.width = f->frame->width;
     f->info.height = f->frame->height;
+    take_rotation(f);
     const AVStream *s = f->in.container->streams[f->stream];
     tgi_av_tell_light(s, f->frame, &f->info.hdr);
-    f->info.light =
-        (av_frame_get_side_data(f->frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA) &&
-         !av_stream_get_side_data(s, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, NULL)) ||
-        (av_frame_get_side_data(f->frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL) &&
-         !av_stream_get_side_data(s, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, NULL));
     if (f->frame->interlaced_frame) { /* a raw stream has no header that says it */
         f->info.interlaced = 1;
         f->info.fields = f->frame->top_field_first ? 1 : 2;

@@ -12,7 +12,7 @@
 #include "io/av/av_inside.h"
 
 #include <errno.h>
-#include <libavutil/display.h>
+#include <libavutil/mastering_display_metadata.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,19 +106,50 @@ static tg_status open_output(joining *w, tgi_err *err)
 
 /* ---- Tracks ------------------------------------------------------------------------------ */
 
-static tg_status turn(AVStream *s, int rotation, int flipped, tgi_err *err)
+static int is_mp4(const joining *w)
 {
-    if (!rotation && !flipped)
-        return TG_OK;
-    int32_t *m =
-        (int32_t *)(void *)av_stream_new_side_data(s, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof *m);
-    if (!m)
+    return strcmp(w->j->container, "mp4") == 0 || strcmp(w->j->container, "mov") == 0;
+}
+
+/* Beside the track's packets. */
+static tg_status say(AVStream *s, enum AVPacketSideDataType type, const void *what, size_t n,
+                     tgi_err *err)
+{
+    uint8_t *room = av_stream_new_side_data(s, type, n);
+    if (!room)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-    av_display_rotation_set(m, flipped ? -rotation
-                                       : rotation); /* it is mirrored behind the turn */
-    if (flipped)
-        av_display_matrix_flip(m, 1, 0);
+    memcpy(room, what, n);
     return TG_OK;
+}
+
+static AVRational ratio(double number)
+{
+    return av_d2q(number, 1 << 24);
+}
+
+/* An MP4 or MOV says luminance and colours of a display together, or neither. */
+static tg_status say_light(const joining *w, tgi_err *err)
+{
+    const tgi_av_light *l = &w->j->light;
+    AVMasteringDisplayMetadata m = {.has_luminance = l->has_luminance,
+                                    .has_primaries = l->has_primaries,
+                                    .min_luminance = ratio(l->least),
+                                    .max_luminance = ratio(l->most)};
+    for (int k = 0; k < 4; k++)
+        for (int a = 0; a < 2; a++)
+            *(k < 3 ? &m.display_primaries[k][a] : &m.white_point[a]) =
+                ratio(l->primaries[k][a]);
+    if (m.has_luminance || m.has_primaries)
+        TGI_TRY(say(w->film, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, &m, sizeof m, err));
+    if (w->telling && w->j->dropped && is_mp4(w) && m.has_luminance != m.has_primaries)
+        w->j->dropped(w->j->user,
+                      m.has_luminance
+                          ? "luminance of the mastering display, without its colours"
+                          : "colours of the mastering display, without its luminance");
+    const AVContentLightMetadata c = {.MaxCLL = (unsigned)l->content,
+                                      .MaxFALL = (unsigned)l->average};
+    return l->has_levels ? say(w->film, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, &c, sizeof c, err)
+                         : TG_OK;
 }
 
 /* The first packet says the codec's header; the rest is what an encoder of its kind says. */
@@ -151,7 +182,9 @@ static tg_status add_film(joining *w, tgi_err *err)
     w->film->avg_frame_rate = w->film->r_frame_rate = tgi_av_rational(j->coding->rate);
     w->film->sample_aspect_ratio = p->sample_aspect_ratio;
     w->film->disposition = AV_DISPOSITION_DEFAULT;
-    return turn(w->film, j->rotation, j->flipped, err);
+    if (j->has_turn)
+        TGI_TRY(say(w->film, AV_PKT_DATA_DISPLAYMATRIX, j->turn, sizeof j->turn, err));
+    return say_light(w, err);
 }
 
 static void leave_out(const joining *w, const AVStream *s, const char *why)
@@ -168,10 +201,7 @@ static tg_status copy_side_data(AVStream *to, const AVStream *from, tgi_err *err
 {
     for (int i = 0; i < from->nb_side_data; i++) {
         const AVPacketSideData *d = &from->side_data[i];
-        uint8_t *room = av_stream_new_side_data(to, d->type, d->size);
-        if (!room)
-            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-        memcpy(room, d->data, d->size);
+        TGI_TRY(say(to, d->type, d->data, d->size, err));
     }
     return TG_OK;
 }
@@ -334,7 +364,7 @@ static void choose_words(joining *w)
     char text[400] = "";
     size_t n = 0;
     const AVDictionaryEntry *e = NULL;
-    if (strcmp(w->j->container, "mp4") != 0 && strcmp(w->j->container, "mov") != 0)
+    if (!is_mp4(w))
         return;
     while ((e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
         w->free_words |= strncmp(e->key, "com.", 4) == 0;
@@ -363,23 +393,13 @@ static tg_status copy_words(joining *w, tgi_err *err)
     return TG_OK;
 }
 
-/* Of the film itself: words, and what a display is told of its light. */
+/* Words about the film itself. */
 static tg_status copy_film(joining *w, const AVStream *from, tgi_err *err)
 {
     if (av_dict_copy(&w->film->metadata, from->metadata, 0) < 0)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     av_dict_set(&w->film->metadata, "alpha_mode", NULL,
                 0); /* the muxer says it of what has alpha */
-    for (int i = 0; i < from->nb_side_data; i++) {
-        const AVPacketSideData *d = &from->side_data[i];
-        if (d->type != AV_PKT_DATA_MASTERING_DISPLAY_METADATA &&
-            d->type != AV_PKT_DATA_CONTENT_LIGHT_LEVEL)
-            continue;
-        uint8_t *room = av_stream_new_side_data(w->film, d->type, d->size);
-        if (!room)
-            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-        memcpy(room, d->data, d->size);
-    }
     return TG_OK;
 }
 
@@ -682,6 +702,7 @@ static tg_status look(joining *w, tgi_err *err)
     w->film->time_base = tgi_av_rational(w->j->time_base);
     TGI_TRY(tgi_av_encoder_open(w->j->coding, &w->encoder, err));
     TGI_TRY(tgi_av_encoder_parameters(w->encoder, w->film->codecpar, err));
+    TGI_TRY(say_light(w, err));
     return add_others(w, err);
 }
 

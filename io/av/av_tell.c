@@ -3,6 +3,7 @@
 #include "io/av/av_input.h"
 #include "io/av/av_inside.h"
 
+#include <libavutil/dovi_meta.h>
 #include <libavutil/mastering_display_metadata.h>
 
 /* ---- Tracks ------------------------------------------------------------------------------ */
@@ -67,6 +68,16 @@ static double number(AVRational r)
     return r.den ? av_q2d(r) : 0;
 }
 
+/* The container names it, or frames have it in their bits. */
+static void tell_dolby(const AVStream *s, const AVFrame *f, tgi_av_light *out)
+{
+    size_t n = 0;
+    const AVDOVIDecoderConfigurationRecord *r =
+        (const void *)av_stream_get_side_data(s, AV_PKT_DATA_DOVI_CONF, &n);
+    out->dolby_vision = r || av_frame_get_side_data(f, AV_FRAME_DATA_DOVI_RPU_BUFFER);
+    out->dolby_alone = r && n >= sizeof *r && !r->dv_bl_signal_compatibility_id;
+}
+
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out)
 {
     const AVMasteringDisplayMetadata *m =
@@ -75,8 +86,11 @@ void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out)
     const AVContentLightMetadata *l = side_data(s, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, f,
                                                 AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, sizeof *l);
     *out = (tgi_av_light){
-        .dolby_vision = av_stream_get_side_data(s, AV_PKT_DATA_DOVI_CONF, NULL) != NULL,
+        .has_luminance = m && m->has_luminance,
+        .has_primaries = m && m->has_primaries,
+        .has_levels = l != NULL,
         .hdr10_plus = av_frame_get_side_data(f, AV_FRAME_DATA_DYNAMIC_HDR_PLUS) != NULL};
+    tell_dolby(s, f, out);
     if (m && m->has_luminance) {
         out->least = number(m->min_luminance);
         out->most = number(m->max_luminance);

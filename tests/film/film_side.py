@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""What stands beside the frames of a film that is written, seen by ffprobe: light for a display, and how it is placed for viewing.
+
+    film_side.py TEGULA SOURCE VIDEOS
+
+Mastering display and light levels go with the film, whether the container or only a frame says them; Dolby Vision and
+HDR10+ are named as left out. The nine numbers of the display matrix stay as they are, and are moved with the size. Boxes
+and SEI are put into films by hand. 77: no samples, or no ffprobe and ffmpeg."""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from fractions import Fraction
+
+from film_help import bytes_of, expect, ffmpeg, in_folder, network, run, sample
+from seeds import blk, model, node, num, port  # noqa: E402
+
+SOURCE_OF_HDR = ("-f", "lavfi", "-i", "testsrc=size=128x96:rate=5:duration=1", "-pix_fmt", "yuv420p10le", "-color_primaries", "bt2020",
+                 "-color_trc", "smpte2084", "-colorspace", "bt2020nc", "-c:v", "libx265")
+DISPLAY = "master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,50):max-cll=1000,400"
+LIGHT = {"green_x": 0.265, "green_y": 0.69, "blue_x": 0.15, "blue_y": 0.06, "red_x": 0.68, "red_y": 0.32, "white_point_x": 0.3127,
+         "white_point_y": 0.329, "max_luminance": 1000, "min_luminance": 0.005, "max_content": 1000, "max_average": 400}
+LUMINANCE = ("max_luminance", "min_luminance")
+
+
+# ---- Films, by hand ------------------------------------------------------------------------------------------------------
+
+
+def box(kind, data):
+    return struct.pack(">I4s", 8 + len(data), kind) + data
+
+
+def boxes(data, at, end):
+    while at + 8 <= end:
+        size, kind = struct.unpack_from(">I4s", data, at)
+        yield at, size, kind
+        at += size
+
+
+def with_boxes(path, out, more):
+    """`more` behind the other boxes of the film's sample entry; the samples lie before all of them."""
+    data = bytearray(bytes_of(path))
+    at, end, above = 0, len(data), []
+    for want in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd"):
+        place, size, _ = next(b for b in boxes(data, at, end) if b[2] == want)
+        above.append(place)
+        at, end = place + 8, place + size
+    entry = at + 8  # behind version and count
+    above.append(entry)
+    place = entry + struct.unpack_from(">I", data, entry)[0]
+    data[place:place] = more
+    for b in above:
+        struct.pack_into(">I", data, b, struct.unpack_from(">I", data, b)[0] + len(more))
+    if data.index(b"mdat") > data.index(b"moov"):
+        raise ValueError("its samples lie behind its header")
+    with open(out, "wb") as f:
+        f.write(data)
+
+
+def with_unit(path, out, unit, last):
+    """A unit before each frame of raw HEVC, or behind it."""
+    data, new = bytes_of(path), b""
+    starts = [m.start() for m in re.finditer(b"\0\0\1", data)] + [len(data)]
+    for a, b in zip(starts, starts[1:]):
+        body, frame = data[a:b].rstrip(b"\0"), (data[a + 3] >> 1 & 63) < 32
+        new += (unit if frame and not last else b"") + body + (unit if frame and last else b"")
+    with open(out, "wb") as f:
+        f.write(new)
+
+
+def unit_of(kind, payload):
+    safe = re.sub(b"\0\0(?=[\0-\3])", b"\0\0\3", payload)
+    return b"\0\0\1" + bytes([kind << 1, 1]) + safe
+
+
+def hdr10_plus():
+    """SMPTE ST 2094-40 of one window, in an SEI."""
+    bits = "".join(f"{v:0{n}b}" for v, n in ((1, 2), (400, 27), (0, 1), (9000, 17), (8000, 17), (7000, 17), (500, 17), (0, 4), (5, 10), (0, 1), (0, 1), (0, 1)))
+    bits += "0" * (-len(bits) % 8)
+    message = bytes([0xB5, 0, 0x3C, 0, 1, 4, 1]) + int(bits, 2).to_bytes(len(bits) // 8, "big")
+    return unit_of(39, bytes([4, len(message)]) + message + b"\x80")
+
+
+def ue(n):
+    return f"{n + 1:b}".rjust(2 * (n + 1).bit_length() - 1, "0")
+
+
+def rpu():
+    """What Dolby Vision says of a frame, as profile 8.1 has it: colours are as they are, and no second layer."""
+    head = f"{25:08b}{2:06b}{18:011b}{1:04b}{0:04b}1" + "0" + "00" + ue(23) + "01" + "0" + 3 * ue(2) + "0" + "000" + "0" + "1"
+    pivots = 3 * (ue(0) + f"{0:010b}{1023:010b}")
+    curves = 3 * (ue(0) + ue(0) + "0" + ue(0) + f"{0:023b}" + ue(1) + f"{0:023b}")  # 0 + 1 x
+    bits = head + "0" + "0" + ue(0) + ue(0) + ue(0) + pivots + ue(0) + ue(0) + curves
+    bits += "0" * (-len(bits) % 8)
+    return unit_of(62, int(bits, 2).to_bytes(len(bits) // 8, "big") + bytes(4) + b"\x80")
+
+
+def dolby(profile, kind, compatible):
+    """The record of 24 bytes: version 1.0, level 1, with RPU and base layer."""
+    return box(kind, struct.pack(">BBHB19x", 1, 0, profile << 9 | 1 << 3 | 0b101, compatible << 4))
+
+
+def plain_hevc(out, *more):
+    ffmpeg(*SOURCE_OF_HDR, "-x265-params", ":".join(("log-level=none", *more)), out)
+
+
+def placed(path, out, matrix):
+    """These nine numbers in its track's header."""
+    data = bytearray(bytes_of(path))
+    at = data.index(b"tkhd") + 4
+    struct.pack_into(">9i", data, at + (52 if data[at] else 40), *matrix)
+    with open(out, "wb") as f:
+        f.write(data)
+
+
+# ---- What others see -----------------------------------------------------------------------------------------------------
+
+
+def beside(path):
+    r = subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-show_streams", "-select_streams", "V:0", path], capture_output=True, text=True,
+                       check=False)
+    s = (json.loads(r.stdout or "{}").get("streams") or [{}])[0]
+    return s, s.get("side_data_list", [])
+
+
+def light(path):
+    got = {}
+    for d in beside(path)[1]:
+        if "Mastering" in d["side_data_type"] or "light" in d["side_data_type"]:
+            got.update({k: float(Fraction(v)) for k, v in d.items() if k != "side_data_type"})
+    return got
+
+
+def numbers(text):
+    return [int(n) for row in text.strip().splitlines() for n in row.split(":")[1].split()]
+
+
+def matrix_of(path):
+    for d in beside(path)[1]:
+        if "displaymatrix" in d:
+            return numbers(d["displaymatrix"])
+    return None
+
+
+def luma(path, turn=""):
+    return subprocess.run(["ffmpeg", "-v", "error", "-noautorotate", "-i", path, "-map", "0:V:0", "-vf", turn + "format=gray", "-frames:v", "3", "-f",
+                           "rawvideo", "-"], capture_output=True, check=True).stdout
+
+
+def write(film, out, *words, net=None):
+    if os.path.exists(out):
+        os.remove(out)
+    code, _, err = run("run", "-m", net or network(3), film, "-o", out, "-y", "--normalize", "none", *words)
+    expect(code == 0, f"{film} to {out}: {code}: {err}")
+    return err
+
+
+# ---- Light ---------------------------------------------------------------------------------------------------------------
+
+
+def same_light(film, out, is_, words=""):
+    near = is_.keys() == LIGHT.keys() and all(abs(is_[k] - v) < 1e-7 for k, v in LIGHT.items())
+    expect(near, f"light of {film} in {out} {words}: {is_}")
+
+
+def light_goes_with_the_film():
+    plain_hevc("sei.mkv", "hdr10=1", DISPLAY)
+    expect(not light("sei.mkv"), "only frames say it")
+    plain_hevc("plain.mp4")
+    mdcv = struct.pack(">8H2I", 13250, 34500, 7500, 3000, 34000, 16000, 15635, 16450, 10000000, 50)
+    with_boxes("plain.mp4", "boxes.mp4", box(b"mdcv", mdcv) + box(b"clli", struct.pack(">2H", 1000, 400)))
+    same_light("a film by hand", "ffprobe", light("boxes.mp4"))
+    for film in ("sei.mkv", "boxes.mp4"):
+        for out, *words in (("o.mp4", "--codec", "hevc"), ("o.mp4",), ("o.mov", "--codec", "prores"), ("o.mkv", "--codec", "ffv1"), ("o.webm",),
+                            ("o.mov", "--planes", "1-3"), ("o.mp4", "--fps", "10")):
+            parts = not words or words[0] not in ("--planes", "--fps")
+            err = write(film, out, *words, *(["--strict"] if parts else []))
+            same_light(film, out, light(out), words)
+            expect("light" not in err, f"{film} to {out}: {err}")
+        err = write(film, "o.y4m")
+        expect(re.search(r"o\.y4m.*light", err), f"{film} into a .y4m: {err}")
+        code, _, err = run("run", "-m", network(3), film, "-o", "s.y4m", "--normalize", "none", "--strict")
+        expect(code == 65 and "light" in err, f"{film} into a .y4m, --strict: {code}: {err}")
+    write("plain.mp4", "o.mp4", "--codec", "hevc", "--strict")
+    expect(not light("o.mp4"), "light of a film that says none")
+
+
+def half_of_it():
+    """A Matroska may say colours without luminance; an MP4 does not."""
+    write("sei.mkv", "whole.mkv", "--codec", "hevc")
+    data = bytes_of("whole.mkv")
+    for key in (b"\x55\xD9\x88", b"\x55\xDA\x88"):  # LuminanceMax, LuminanceMin: a Void of the same size
+        expect(data.count(key) == 1, f"{key.hex()} in a Matroska")
+        at = data.index(key)
+        data = data[:at] + b"\xEC\x89" + bytes(9) + data[at + 11:]
+    with open("half.mkv", "wb") as f:
+        f.write(data)
+    write("half.mkv", "o.mkv", "--codec", "ffv1", "--strict")
+    expect(light("o.mkv").keys() == LIGHT.keys() - set(LUMINANCE), f"colours alone: {light('o.mkv')}")
+    err = write("half.mkv", "o.mp4")
+    expect("without its luminance: it is left out" in err and light("o.mp4").keys() == {"max_content", "max_average"}, f"colours alone, mp4: {err}")
+
+
+def what_is_said_of_each_scene_is_named():
+    plain_hevc("raw.hevc", "repeat-headers=1")
+    with_unit("raw.hevc", "plus.hevc", hdr10_plus(), last=False)
+    with_unit("raw.hevc", "rpu.hevc", rpu(), last=True)
+    with_boxes("plain.mp4", "five.mp4", dolby(5, b"dvcC", 0))
+    with_boxes("plain.mp4", "eight.mp4", dolby(8, b"dvvC", 1))
+    for film, word, key in (("plus.hevc", r"HDR10\+", "hdr10_plus"), ("rpu.hevc", "Dolby Vision", "dolby_vision"),
+                            ("five.mp4", "Dolby Vision.*look wrong", "dolby_vision"), ("eight.mp4", "Dolby Vision", "dolby_vision")):
+        told = json.loads(run("info", film, "--json")[1])["film"]
+        expect(told["hdr"] == {key: True}, f"info of {film}: {told['hdr']}")
+        for out in ("o.mp4", "o.mkv", "o.y4m"):
+            err = write(film, out)
+            expect(re.search(f"warning: {out}: .*{word}.*", err), f"{film} to {out}: {err}")
+        expect(("look wrong" in err) == (film == "five.mp4"), f"{film}: {err}")
+        code, _, err = run("run", "-m", network(3), film, "-o", "s.mp4", "--normalize", "none", "--strict")
+        expect(code == 65 and re.search(word, err) and not os.path.exists("s.mp4"), f"{film}, --strict: {code}: {err}")
+    err = write("raw.hevc", "o.mp4", "--strict")
+    expect("Dolby" not in err and "HDR10" not in err, f"neither of them: {err}")
+
+
+# ---- The display matrix --------------------------------------------------------------------------------------------------
+
+
+def larger(name, down, right):
+    """A network that repeats each pixel."""
+    weights = b"".join(struct.pack("<f", float(i == k)) * (down * right) for i in range(3) for k in range(3))
+    tensor = b"".join(num(1, d) for d in (3, 3, down, right)) + num(2, 1) + blk(8, "w") + blk(9, weights)
+    shape = ["N", 3, "H", "W"]
+    with open(name, "wb") as f:
+        f.write(model([node("ConvTranspose", ["x", "w"], ["y"], kernel_shape=[down, right], strides=[down, right])], [tensor], [port("x", shape)],
+                      [port("y", shape)]))
+    return name
+
+
+ONE, FULL = 1 << 16, 1 << 30
+
+
+def the_matrix_stays():
+    w, h = (int(beside(sample("rot0.mov"))[0][k]) for k in ("width", "height"))
+    by_hand = {"hflip.mov": ((-1, 0, 0, 1, w, 0), "hflip,"), "vflip.mov": ((1, 0, 0, -1, 0, h), "vflip,"),
+               "transpose.mov": ((0, 1, 1, 0, 0, 0), "transpose=0,"), "transverse.mov": ((0, -1, -1, 0, h, w), "transpose=3,"),
+               "moved.mov": ((1, 0, 0, 1, 7, 9), "")}
+    for name, ((a, b, c, d, x, y), _) in by_hand.items():
+        placed(sample("rot0.mov"), name, (a * ONE, b * ONE, 0, c * ONE, d * ONE, 0, x * ONE, y * ONE, FULL))
+        expect(matrix_of(name) == [a * ONE, b * ONE, 0, c * ONE, d * ONE, 0, x * ONE, y * ONE, FULL], f"{name} by hand: {matrix_of(name)}")
+    for film in [sample(f"rot{n}.mov") for n in (90, 180, 270)] + list(by_hand):
+        was = matrix_of(film)
+        for out in ("o.mp4", "o.mov"):
+            write(film, out)
+            expect(matrix_of(out) == was, f"{film} to {out}: {was} became {matrix_of(out)}")
+        write(film, "o.mov", net=larger("two.onnx", 2, 2))
+        twice = was[:6] + [2 * was[6], 2 * was[7], was[8]]
+        expect(matrix_of("o.mov") == twice, f"{film}, twice as large: {was} became {matrix_of('o.mov')}")
+        write(film, "o.mov", net=larger("wide.onnx", 1, 3))  # of what is seen
+        wide = was[:6] + [3 * was[6], was[7], was[8]]
+        expect(matrix_of("o.mov") == wide, f"{film}, three times as wide: {was} became {matrix_of('o.mov')}")
+    write(sample("rot0.mov"), "o.mov")
+    expect(matrix_of("o.mov") is None, "a matrix of a film without one")
+    for film, (_, turn) in by_hand.items():
+        err = write(film, "o.mkv", "--codec", "ffv1")
+        was, is_ = luma(film, turn), luma("o.mkv")
+        off = sum(abs(a - b) for a, b in zip(was, is_)) / len(was)
+        expect(matrix_of("o.mkv") is None and len(was) == len(is_) and off < 1, f"{film} to mkv: {off} off, {matrix_of('o.mkv')}")
+        expect(("its pixels are turned" in err) == (film != "moved.mov"), f"{film} to mkv: {err}")
+
+
+def an_angle_is_told():
+    for name, (a, b, c, d) in (("angle.mov", (46341, 46341, -46341, 46341)), ("scaled.mov", (2 * ONE, 0, 0, ONE))):
+        placed(sample("rot0.mov"), name, (a, b, 0, c, d, 0, 0, 0, FULL))
+        err = write(name, "o.mov", "--strict")
+        expect(matrix_of("o.mov") == [a, b, 0, c, d, 0, 0, 0, FULL] and "angles" not in err, f"{name}: {matrix_of('o.mov')}: {err}")
+        expect("more than right angles" in write(name, "o.mkv"), f"{name} into mkv, and nobody says so")
+    expect("angles" not in write(sample("rot90.mov"), "o.mkv"), "a right angle")
+
+
+def a_frame_may_say_it():
+    """Raw H.264 with an SEI of its orientation."""
+    for i, (how, turn) in enumerate((("rotate=90", "transpose=2,"), ("rotate=180", "hflip,vflip,"), ("flip=horizontal", "hflip,"))):
+        film = f"said{i}.264"
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=128x96:rate=5:duration=1", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-bsf:v",
+               f"h264_metadata=display_orientation=insert:{how}", film)
+        r = subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-show_frames", "-read_intervals", "%+#1", film], capture_output=True, text=True,
+                           check=True)
+        sides = json.loads(r.stdout)["frames"][0]["side_data_list"]
+        was = numbers([d["displaymatrix"] for d in sides if "displaymatrix" in d][0])
+        write(film, "o.mp4")
+        expect(matrix_of(film) is None and matrix_of("o.mp4") == was, f"{how}: {was} became {matrix_of('o.mp4')}")
+        write(film, "o.mkv", "--codec", "ffv1")
+        seen, is_ = luma(film, turn), luma("o.mkv")
+        off = sum(abs(a - b) for a, b in zip(seen, is_)) / len(seen)
+        expect(len(seen) == len(is_) and off < 1, f"{how}, into mkv: {off} off")
+
+
+def all_of_it(rows):
+    del rows
+    light_goes_with_the_film()
+    half_of_it()
+    what_is_said_of_each_scene_is_named()
+    the_matrix_stays()
+    an_angle_is_told()
+    a_frame_may_say_it()
+
+
+if __name__ == "__main__":
+    sys.exit(in_folder(all_of_it, "ffmpeg", "ffprobe"))
