@@ -150,7 +150,7 @@ static int varies(const tgi_source *s)
         least = tgi_min(least, by);
         most = tgi_max(most, by);
     }
-    return most > least + 2; /* a coarse clock rounds */
+    return most - 2 > least; /* a coarse clock rounds */
 }
 
 /* A YUV4MPEG2 has one rate, and nothing but frames. */

@@ -219,6 +219,7 @@ def what_is_said_of_each_scene_is_named():
         expect(("look wrong" in err) == (film == "five.mp4"), f"{film}: {err}")
         code, _, err = run("run", "-m", network(3), film, "-o", "s.mp4", "--normalize", "none", "--strict")
         expect(code == 65 and re.search(word, err) and not os.path.exists("s.mp4"), f"{film}, --strict: {code}: {err}")
+    expect("times of their own" not in write("raw.hevc", "o.y4m"), "times of a film that has none")
     err = write("raw.hevc", "o.mp4", "--strict")
     expect("Dolby" not in err and "HDR10" not in err, f"neither of them: {err}")
 
