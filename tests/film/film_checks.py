@@ -116,49 +116,58 @@ def a_full_disk():
             stops, joins = stops + stop, joins + join
         expect(stops >= 7 and joins >= 3, f"{out}: {stops} stops, {joins} of them in the join, the last at {first}")
         print(f"  full disk: {out}: {stops} stops, {joins} in the join, the last at operation {first}", flush=True)
-        size = len(whole) * 2 // 3
-        r = subprocess.run([TEGULA, "run", "-m", "same.onnx", "full.mp4", "-o", out, "-q", *NONE, *words], capture_output=True, text=True, check=False,
-                           stdin=subprocess.DEVNULL, preexec_fn=lambda n=size: resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)))
-        expect(r.returncode in (73, 74) and not os.path.exists(out), f"{out}: no file beyond {size} bytes: {r.returncode}: {r.stderr}")
-        goes_on("full.mp4", out, whole, f"{out}: no file beyond {size} bytes", *words)
-        remove(out)
+        for size, joined in ((len(whole) * 2 // 5, False), (len(whole) - 2500, True)):  # less than packets take; enough for them, and not for the film
+            r = subprocess.run([TEGULA, "run", "-m", "same.onnx", "full.mp4", "-o", out, "-q", *NONE, *words], capture_output=True, text=True, check=False,
+                               stdin=subprocess.DEVNULL, preexec_fn=lambda n=size: resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)))
+            done = frames_done(out)
+            expect(r.returncode in (73, 74) and not os.path.exists(out), f"{out}: no file beyond {size} bytes: {r.returncode}: {r.stderr}")
+            expect((done is not None and done[0] == done[1]) == joined, f"{out}: no file beyond {size} bytes: {done} frames")
+            goes_on("full.mp4", out, whole, f"{out}: no file beyond {size} bytes", *words)
+            remove(out)
 
 
 # ---- Ctrl-C --------------------------------------------------------------------------------------------------------------
 
 
-def interrupted(film, out, at, *words):
-    """The run's exit code, and the seconds from Ctrl-C to its end, where Ctrl-C comes as soon as `at()`; None: the run was over first."""
+def size_of(name):
+    try:
+        return os.path.getsize(name)
+    except FileNotFoundError:
+        return 0
+
+
+def interrupted(film, out, growing, until, *words):
+    """The run's exit code, the seconds from Ctrl-C to its end, and how large the file `growing` was at last, where Ctrl-C comes as soon
+    as it is larger than `until`."""
     with subprocess.Popen([TEGULA, "run", "-m", "same.onnx", film, "-o", out, "-q", *NONE, *words], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
-        while p.poll() is None and not at():
+        while p.poll() is None and size_of(growing) <= until:
             time.sleep(0.0005)
         p.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        code = p.wait()
-        return code, time.monotonic() - began
+        began, most = time.monotonic(), 0
+        while p.poll() is None:
+            most = max(most, size_of(growing))
+            time.sleep(0.0005)
+        return p.returncode, time.monotonic() - began, most
 
 
 def ctrl_c():
     """In the midst of a large film, and while the file is made of its packets."""
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25,noise=alls=9:allf=t", "-frames:v", "30", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt",
            "yuv420p", "large.mp4")
-    for out, words in (("stop.mp4", ("--preset-speed", "ultrafast")), ("stop.mov", FFV1)):
+    for out, growing, words in (("stop.mp4", "stop.mp4.partial", ("--preset-speed", "ultrafast")), ("stop.mov", "stop.mov.made", FFV1)):
         uses_planned_disk("large.mp4", "whole_" + out, *words)
-        whole, join = bytes_of("whole_" + out), out == "stop.mov"
-
-        def ready(out=out, join=join, half=len(whole) // 2):
-            name = out + (".made" if join else ".partial")
-            return os.path.exists(name) and (join or os.path.getsize(name) > half)
+        whole, join = bytes_of("whole_" + out), growing.endswith("made")
         for _ in range(8):  # what comes too late is tried again
-            code, seconds = interrupted("large.mp4", out, ready, *words)
-            if code != 0:
-                break
             remove(out)
+            code, seconds, size = interrupted("large.mp4", out, growing, 0 if join else len(whole) // 2, *words)
+            if code != 0 and size < len(whole):
+                break
         done = frames_done(out)
         expect(code == 130 and seconds < (60 if SANITIZED else 5), f"{out}: Ctrl-C: {code} after {seconds} s")
+        expect(size < len(whole), f"{out}: Ctrl-C: {growing} became {size} bytes, the film has {len(whole)}")
         expect(done and 0 < done[0] <= done[1] and (done[0] == done[1]) == join, f"{out}: Ctrl-C: {done} frames")
         goes_on("large.mp4", out, whole, f"{out}: behind Ctrl-C", *words)
-        print(f"  Ctrl-C: {out}: {code} after {seconds:.3f} s, {done} frames", flush=True)
+        print(f"  Ctrl-C: {out}: {code} after {seconds:.3f} s, {done} frames, {size} bytes of {growing}", flush=True)
         remove(out)
         os.unlink("whole_" + out)
 
