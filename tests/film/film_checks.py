@@ -291,7 +291,7 @@ def few_frames():
 
 def another_size_in_the_midst():
     """Is damage, which names the frame and both sizes."""
-    for end, late in (("h264", ()), ("ts", ("-output_ts_offset", "0.4"))):
+    for end, late in (("h264", ()), ("ts", ("-output_ts_offset", "1.4"))):
         for name, size, more in (("a", "64x48", ()), ("b", "96x64", late)):
             ffmpeg("-f", "lavfi", "-i", f"testsrc2=size={size}:rate=25", "-frames:v", "10", "-c:v", "libx264", "-pix_fmt", "yuv420p", *more, f"{name}.{end}")
         with open(f"sizes.{end}", "wb") as f:
