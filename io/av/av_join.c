@@ -649,23 +649,12 @@ static int64_t movie_ticks(const joining *w)
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
-/* An MP4 says in ticks of its own when a track begins: milliseconds, if nobody asks for others. Its
- * muxer doubles few ticks of a film until there are 10,000. */
-static void count_as_the_film(const joining *w, AVDictionary **how)
-{
-    int64_t ticks = w->film->time_base.den;
-    while (ticks < 10000)
-        ticks *= 2;
-    av_dict_set_int(how, "movie_timescale", ticks, 0);
-}
-
 static tg_status write_all(joining *w, tgi_err *err)
 {
     TGI_TRY(open_output(w, err));
     TGI_TRY(add_film(w, err));
     TGI_TRY(add_others(w, err));
     AVDictionary *how = NULL;
-    count_as_the_film(w, &how);
     if (w->free_words)
         av_dict_set(&how, "movflags", "use_metadata_tags", 0);
     if (strcmp(w->j->container, "mp4") == 0 || strcmp(w->j->container, "mov") == 0)
