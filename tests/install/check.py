@@ -83,6 +83,17 @@ def found_plugin(prefix):
     print(rows[0])
 
 
+def found_films(prefix):
+    """The plugin for films lies among what is installed, and the installed command reads with that one."""
+    os.environ.pop("TEGULA_AV_PLUGIN", None)
+    said = subprocess.run([os.path.join(prefix, "bin", "tegula"), "doctor"], text=True, capture_output=True, check=False).stdout
+    rows = [line.strip() for line in said.splitlines() if " films " in line]
+    where = os.path.join(os.path.realpath(prefix), "lib", "tegula", "libtegula_av.so")
+    if len(rows) != 1 or not rows[0].startswith("ok") or not os.path.samefile(re.search(r"/\S+", rows[0])[0], where):
+        sys.exit(f"the installed plugin for films was not found:\n{said}")
+    print(rows[0])
+
+
 def main():
     build, scratch = sys.argv[1:]
     shutil.rmtree(scratch, ignore_errors=True)
@@ -113,6 +124,8 @@ def main():
     run(os.path.join(moved, "bin", "tegula"), "preset", "show", "small-memory")
     if os.path.isfile(os.path.join(build, "lib", "tegula", "libtegula_cuda.so")):
         found_plugin(moved)
+    if os.path.isfile(os.path.join(build, "lib", "tegula", "libtegula_av.so")):
+        found_films(moved)
     os.rename(moved, prefix)
     for name in ("tegula.1", "LICENSE"):
         folder_of(prefix, name)
