@@ -13,6 +13,7 @@ typedef struct tgi_film_wish {
     const char *form;  /* "yuv420p", ... as ffmpeg spells it */
     int crf;           /* < 0: nothing */
     int speed;         /* as in tgi_av_coding; 0: nothing */
+    int raw;           /* 1: what goes to standard output has no header (raw_frames.h) */
     int drop_alpha;    /* 1: where the codec has none the film goes without */
 } tgi_film_wish;
 
@@ -42,6 +43,9 @@ typedef struct tgi_film_out {
 
 /* The container that the output's name asks for, as ffmpeg spells it; NULL: it names no film. */
 const char *tgi_film_container(const char *path);
+
+/* 1: it has frames alone, one rate, and nothing else: a .y4m, a .raw. As ffmpeg spells it. */
+int tgi_film_is_bare(const char *container);
 
 /* 1: it says how a film is turned for viewing. */
 int tgi_film_says_turns(const char *path);
@@ -91,6 +95,7 @@ int tgi_film_source_is_stream(const tgi_source *s);
 /* Frames that came when it ended; -1: it did not, or is none such. */
 int64_t tgi_film_source_ended(const tgi_source *s);
 
-#define TGI_FILM_STDOUT "-" /* as an output: a YUV4MPEG2 through standard output */
+#define TGI_FILM_STDOUT                                                                        \
+    "-" /* as an output: a YUV4MPEG2, or raw frames, through standard output */
 
 #endif

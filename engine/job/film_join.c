@@ -118,7 +118,7 @@ static int varies(const tgi_source *s)
 {
     const tgi_av_info *i = tgi_film_source_info(s);
     int64_t least = INT64_MAX, most = 0;
-    if (!i || strcmp(i->container, TGI_Y4M_CONTAINER) == 0)
+    if (!i || tgi_film_is_bare(i->container))
         return 0;
     for (int64_t k = 1; i->has_times && k < i->frames; k++) {
         const int64_t by = tgi_film_source_time(s, k) - tgi_film_source_time(s, k - 1);
@@ -128,21 +128,23 @@ static int varies(const tgi_source *s)
     return most > least + 2; /* a coarse clock rounds */
 }
 
-/* A YUV4MPEG2 has one rate, and nothing but frames. */
-static void tell_of_y4m(tg_job *job)
+/* A .y4m has one rate, and nothing but frames; a .raw has the frames. */
+static void tell_of_bare(tg_job *job)
 {
+    const char *container = job->film->out.container;
+    const char *end = strcmp(container, TGI_Y4M_CONTAINER) == 0 ? ".y4m" : ".raw";
     const tgi_av_info *from = tgi_film_source_info(job->source);
     const tgi_av_ratio rate = job->film->out.coding.rate;
-    if (strcmp(job->film->out.container, TGI_Y4M_CONTAINER) != 0 || !from)
+    if (!tgi_film_is_bare(container) || !from)
         return;
     if (varies(job->source) && !tgi_opts_str(job->opts, TGI_OPT_FPS))
         leave_out(job,
-                  "%s: frames of %s are shown at times of their own, and a .y4m has one "
+                  "%s: frames of %s are shown at times of their own, and a %s has one "
                   "rate: %.6g frames a second, their mean",
-                  job->set.output, job->set.input, (double)rate.num / (double)rate.den);
+                  job->set.output, job->set.input, end, (double)rate.num / (double)rate.den);
     if (is_whole(job) && from->n_streams > 1)
-        leave_out(job, "%s: a .y4m has frames alone: the other tracks of %s are left out",
-                  job->set.output, job->set.input);
+        leave_out(job, "%s: a %s has frames alone: the other tracks of %s are left out",
+                  job->set.output, end, job->set.input);
 }
 
 /* What the film that is written will not have of the one that was read. */
@@ -169,7 +171,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
             job->set.output, job->set.input);
     job->film->left_out += job->map.left_out != 0; /* alpha: told already */
     job->film->left_out += from && from->no_alpha; /* and this, with the film */
-    tell_of_y4m(job);
+    tell_of_bare(job);
     TGI_TRY(job->film->out.ops->join_look(&j, err));
     if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || !job->film->left_out)
         return TG_OK;
