@@ -111,9 +111,9 @@ static tg_status refuse_raw(const tgi_source_ops *ops, tgi_err *err)
     char all[TGI_RAW_LIST];
     tgi_raw_forms(all, sizeof all);
     return tgi_fail(err, TG_E_ARG,
-                    "--raw is for frames without a header, of %s, and this is a %s that says "
-                    "itself what it has: leave --raw out",
-                    all, ops->format);
+                    "a %s that says itself what it has: leave --raw out, which is for frames "
+                    "without a header, of %s",
+                    ops->format, all);
 }
 
 static int is_pipe(const char *path)

@@ -28,8 +28,8 @@ TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_T
         "usually given without --input; - with a film as output: a film (.y4m, or --raw) from "
         "standard input")
 TGI_OPT(
-    RAW, "raw", NULL, "WxH,FORMAT[,FPS]", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL,
-    2,
+    RAW, "raw", NULL, "WIDTHxHEIGHT,FORMAT[,FPS]", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0,
+    0, NULL, 2,
     "the input, a file or -, is frames without a header, one behind the other, as ffmpeg -f "
     "rawvideo has them: columns, rows, pixels as -pix_fmt spells them, frames a second "
     "(default: 25): 640x360,rgb24,30000/1001")

@@ -10,8 +10,9 @@ import random
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
-from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run
+from film_help import SOURCE, TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run
 from seeds import floats, model, node, port  # noqa: E402
 
 W, H, N = 33, 18, 5
@@ -108,7 +109,7 @@ def what_does_not_fit_is_refused():
                       (size + ",rgb25", "no FORMAT that is known"), (size + ",gray11le", "no FORMAT that is known"), (size + ",rgb24,fast", "FPS is as"),
                       (size + ",rgb24,0", "FPS is as"), (size + ",rgb24,25,2", "FPS is as")):
         refused(64, (f"--raw {text}:", why, "640x360,rgb24,25", "rgb48le", "yuv420p", "10le"), *words, "in.bin", "--raw", text)
-    refused(64, ("in.y4m", "--raw is for frames without a header", "rgb24", "leave --raw out"), *words, "in.y4m", "--raw", size + ",rgb24")
+    refused(64, ("in.y4m", "leave --raw out, which is for frames without a header, of rgb24"), *words, "in.y4m", "--raw", size + ",rgb24")
     refused(64, ("--raw is for one file",), *words, ".", "--raw", size + ",rgb24")
     for other in ("rgb48le", "gray16le", "yuv420p"):
         refused(65, ("in.bin", "is cut, or --raw says another size or FORMAT", "--allow-truncated"), *words, "in.bin", "--raw", f"{W}x{H + 1},{other}")
@@ -226,6 +227,18 @@ def killed_runs_go_on():
         os.unlink("killed.raw.tegula.json")
 
 
+def what_the_page_says_of_numpy():
+    """Its Python, as it stands."""
+    with open(os.path.join(SOURCE, "docs/howto/films.md"), encoding="utf-8") as f:
+        text = f.read().split("```python\n")[1].split("```")[0]
+    twice("up2x.onnx")
+    before, os.environ["PATH"] = os.environ["PATH"], os.path.dirname(TEGULA) + os.pathsep + os.environ["PATH"]
+    names = {}
+    exec(text, names)  # pylint: disable=exec-used
+    os.environ["PATH"] = before
+    expect(names["big"].shape == (24, 216, 384, 3) and not names["big"].any(), "the page's Python")
+
+
 def beside_ffmpeg():
     """Through two pipes of ffmpeg's; and into a film."""
     source = ("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=1")
@@ -243,7 +256,7 @@ def beside_ffmpeg():
     said = subprocess.run(["ffprobe", "-v", "error", "-show_entries", "stream=codec_name,r_frame_rate,nb_frames,pix_fmt", "-of", "csv=p=0", "film.mp4"],
                           capture_output=True, text=True, check=False).stdout if code == 0 else ""
     expect(said.strip() == "h264,yuv420p,30000/1001,10", f"into a film: {code}: {said}: {err}")
-    refused(64, ("film.mp4: --raw is for frames without a header", "rgb24", "leave --raw out"), "run", "-m", network(3), *SAME, "--raw", "64x48,rgb24", "film.mp4",
+    refused(64, ("film.mp4: a film that says itself", "leave --raw out, which is for frames without a header, of rgb24"), "run", "-m", network(3), *SAME, "--raw", "64x48,rgb24", "film.mp4",
             "-o", "o.raw")
     code, _, err = run("run", "-m", network(3), *SAME, "film.mp4", "-o", "rgb.raw")
     expect(code == 0 and len(bytes_of("rgb.raw")) == 10 * 64 * 48 * 3, f"a film without its header is rgb24: {code}: {err}")
@@ -253,7 +266,8 @@ def beside_ffmpeg():
 
 def main(_=None):
     for test in (every_form_comes_back, what_does_not_fit_is_refused, what_is_cut, a_network_of_twice_the_size, frames_come_as_they_are_done, beside_y4m,
-                 killed_runs_go_on, *([beside_ffmpeg] if FFMPEG else [])):
+                 killed_runs_go_on, *([beside_ffmpeg] if FFMPEG else []),
+                 *([what_the_page_says_of_numpy] if find_spec("numpy") else [])):
         test()
 
 
