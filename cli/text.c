@@ -212,6 +212,8 @@ const char *cli_opens_in(const char *path)
         return "a TIFF: open with Fiji, QuPath, napari or tifffile";
     if (strcmp(dot, ".frames") == 0)
         return "a list of the pictures beside it";
+    if (strcasecmp(dot, ".raw") == 0)
+        return "open with numpy.fromfile or ffmpeg -f rawvideo";
     for (size_t i = 0; i < sizeof films / sizeof films[0]; i++)
         if (strcasecmp(dot, films[i]) == 0)
             return "play it with mpv, VLC or ffplay";

@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
+#include "io/raw_frames.h"
 #include "io/y4m.h"
 
 #include <ctype.h>
@@ -26,9 +27,13 @@ static const struct {
     const char *suffix, *container;
     const char *codec; /* where nobody asks for one */
     int turns;         /* it says how a film is turned for viewing */
-} containers[] = {{"mp4", "mp4", "h264", 1},  {"m4v", "mp4", "h264", 1},
-                  {"mov", "mov", "h264", 1},  {"mkv", "matroska", "h264", 0},
-                  {"webm", "webm", "vp9", 0}, {"y4m", TGI_Y4M_CONTAINER, "rawvideo", 0}};
+} containers[] = {{"mp4", "mp4", "h264", 1},
+                  {"m4v", "mp4", "h264", 1},
+                  {"mov", "mov", "h264", 1},
+                  {"mkv", "matroska", "h264", 0},
+                  {"webm", "webm", "vp9", 0},
+                  {"y4m", TGI_Y4M_CONTAINER, "rawvideo", 0},
+                  {"raw", TGI_RAW_CONTAINER, TGI_RAW_CODEC, 0}};
 
 /* `disk`: of a frame's pixels; what is lossless takes as much as they do at most. `nanoseconds` of a processor for each
  * pixel, measured over 60 frames of 1280 x 720 (tests/film/film_raw.c, encode). */
@@ -44,7 +49,7 @@ static const struct {
     {"h264", 0, 0, 1, 4, 0.15, 66},   {"hevc", 0, 0, 1, 0, 0.15, 125},
     {"av1", 0, 0, 1, 0, 0.1, 420},    {"vp9", 0, 0, 1, 0, 0.1, 90},
     {"ffv1", 1, 1, 0, 1, 1.1, 15},    {"prores", 1, 0, 0, 2, 0.5, 320},
-    {"rawvideo", 1, 1, 0, 1, 1.1, 2},
+    {"rawvideo", 1, 1, 0, 1, 1.1, 2}, {TGI_RAW_CODEC, 1, 1, 0, 0, 1.1, 2},
 };
 
 /* One more thing that changes. */
@@ -61,9 +66,10 @@ static void note(tgi_film_out *o, const char *fmt, ...)
     va_end(args);
 }
 
-static int container_of(const char *path)
+/* `raw`: what goes to standard output has no header. */
+static int container_of(const char *path, int raw)
 {
-    const char *dot = path && strcmp(path, TGI_FILM_STDOUT) == 0 ? ".y4m"
+    const char *dot = path && strcmp(path, TGI_FILM_STDOUT) == 0 ? (raw ? ".raw" : ".y4m")
                       : path                                     ? strrchr(path, '.')
                                                                  : NULL;
     char end[8];
@@ -79,13 +85,19 @@ static int container_of(const char *path)
 
 const char *tgi_film_container(const char *path)
 {
-    const int i = container_of(path);
+    const int i = container_of(path, 0);
     return i < 0 ? NULL : containers[i].container;
+}
+
+int tgi_film_is_bare(const char *container)
+{
+    return strcmp(container, TGI_Y4M_CONTAINER) == 0 ||
+           strcmp(container, TGI_RAW_CONTAINER) == 0;
 }
 
 int tgi_film_says_turns(const char *path)
 {
-    const int i = container_of(path);
+    const int i = container_of(path, 0);
     return i >= 0 && containers[i].turns;
 }
 
@@ -128,7 +140,20 @@ static int halves_odd(const tgi_av_form *f, int64_t width, int64_t height)
 
 static int takes_alpha(const char *codec)
 {
-    return strcmp(codec, "ffv1") == 0 || strcmp(codec, "prores") == 0;
+    return strcmp(codec, "ffv1") == 0 || strcmp(codec, "prores") == 0 ||
+           strcmp(codec, TGI_RAW_CODEC) == 0;
+}
+
+static int is_raw(const tgi_film_out *o)
+{
+    return strcmp(o->container, TGI_RAW_CONTAINER) == 0;
+}
+
+/* Nobody can tell from frames without a header what they are: of other films they are what everybody expects. */
+static int is_plain(const tgi_film_out *o, const tgi_film_frames *of)
+{
+    return is_raw(o) && of->passing != TGI_FILM_PASSES_BUT_LUMA && of->from &&
+           strcmp(of->from->container, TGI_RAW_CONTAINER) != 0;
 }
 
 /* The codec has no such frames. */
@@ -150,13 +175,15 @@ static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
     tgi_film_frames bare = *of;
     if (alpha && wish->drop_alpha && !takes_alpha(o->coding.codec))
         bare.samples--;
+    if (is_plain(o, of))
+        bare.from = NULL;
     const char *want = wish->form ? wish->form : like(&bare, lossless);
     const tg_status st = o->ops->form_for(o->coding.codec, want, f, err);
     if (wish->form && (st != TG_OK || strcmp(f->name, wish->form) != 0))
         return refuse_form(o, wish->form, st == TG_OK ? f->name : "", err);
     TGI_TRY(st);
     const int lies = of->from && turns && of->from->rotation % 180; /* stored on its side */
-    if (!wish->form &&
+    if (!wish->form && !is_raw(o) &&
         halves_odd(f, lies ? of->height : of->width, lies ? of->width : of->height)) {
         TGI_TRY(o->ops->form_for(o->coding.codec,
                                  of->dtype == TG_DTYPE_U16 ? (f->has_alpha ? "yuva444p16le"
@@ -168,6 +195,11 @@ static tg_status choose_form(tgi_film_out *o, const tgi_film_frames *of,
         note(o, "an odd number of rows or columns: stored as %s, which not every player takes",
              f->name);
     }
+    if (alpha && !wish->drop_alpha && !f->has_alpha && is_raw(o))
+        return tgi_fail(err, TG_E_ARG,
+                        "--pix-fmt %s has no alpha, and the pictures do: choose another, as "
+                        "rgba, or give --drop-alpha",
+                        f->name);
     if (alpha && !wish->drop_alpha && !(f->has_alpha && takes_alpha(o->coding.codec)))
         return tgi_fail(
             err, TG_E_UNSUPPORTED,
@@ -262,6 +294,26 @@ static void say_y4m(tgi_film_out *o, const tgi_film_frames *of)
     if (f->n_components > 2 && f->matrix[0] && strcmp(f->matrix, assumed) != 0 &&
         !(strcmp(f->matrix, "bt470bg") == 0 && of->height < 720))
         note(o, "a .y4m does not say that its matrix is %s: tell who reads it", f->matrix);
+}
+
+/* Nor do frames without a header say anything: what is not assumed of them is told here. */
+static void say_raw(tgi_film_out *o, const tgi_film_frames *of)
+{
+    tgi_av_form *f = &o->coding.form;
+    const tgi_av_form *was = of->from ? &of->from->form : NULL;
+    const char *assumed = of->height >= 720 ? "bt709" : "smpte170m";
+    if (f->is_rgb || f->n_components < 3)
+        return;
+    if (!was || was->is_rgb || was->n_components < 3)
+        set(f->matrix, sizeof f->matrix, assumed);
+    if (strcmp(f->range, "pc") == 0)
+        note(o, "frames without a header do not say that their range is full: tell who reads "
+                "them");
+    if (f->matrix[0] && strcmp(f->matrix, assumed) != 0 &&
+        !(strcmp(f->matrix, "bt470bg") == 0 && of->height < 720))
+        note(o,
+             "frames without a header do not say that their matrix is %s: tell who reads them",
+             f->matrix);
 }
 
 /* ---- All of it --------------------------------------------------------------------------- */
@@ -360,22 +412,22 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
     }
 }
 
-static int is_y4m(const tgi_film_out *o)
+static int is_bare(const tgi_film_out *o)
 {
-    return strcmp(o->container, TGI_Y4M_CONTAINER) == 0;
+    return tgi_film_is_bare(o->container);
 }
 
 static tg_status writer_of(tgi_film_out *o, tgi_err *err)
 {
     o->ops = &tgi_y4m_ops;
-    return is_y4m(o) ? TG_OK : tgi_av_ops_get(&o->ops, err);
+    return is_bare(o) ? TG_OK : tgi_av_ops_get(&o->ops, err);
 }
 
 tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err)
 {
     tgi_film_out *o = out;
-    const int container = container_of(path);
+    const int container = container_of(path, wish->raw);
     const int seen = of->samples - (of->passing == TGI_FILM_PASSES_ALPHA);
     *o = (tgi_film_out){.samples = of->passing == TGI_FILM_PASSES_BUT_LUMA ? 1 : seen,
                         .passing = of->passing,
@@ -384,7 +436,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                         .endless = of->endless};
     o->container = containers[container].container;
     TGI_TRY(writer_of(o, err));
-    const char *name = wish->codec ? wish->codec : containers[container].codec;
+    const int own = is_bare(o) && wish->codec && strcmp(wish->codec, "rawvideo") == 0;
+    const char *name = wish->codec && !own ? wish->codec : containers[container].codec;
     const int codec = codec_of(name);
     set(o->coding.codec, sizeof o->coding.codec, name);
     if (of->dtype != TG_DTYPE_U8 && of->dtype != TG_DTYPE_U16)
@@ -412,7 +465,9 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     choose_tags(&o->coding.form, of);
     if (says_full(&o->coding.form))
         set(o->coding.form.range, sizeof o->coding.form.range, "pc");
-    if (is_y4m(o))
+    if (is_raw(o))
+        say_raw(o, of);
+    else if (is_bare(o))
         say_y4m(o, of);
     else if (!codecs[codec].says)
         say_range(o, containers[container].turns);
@@ -423,7 +478,7 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     TGI_TRY(choose_rate(o, of, err));
     o->coding.crf = wish->crf;
     o->has_crf = !codecs[codec].alone;
-    o->coding.segment = is_y4m(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
+    o->coding.segment = is_bare(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
     static const char *const passing[] = {[TGI_FILM_PASSES_NOTHING] = "",
                                           [TGI_FILM_PASSES_ALPHA] = ", alpha past the network",
@@ -433,7 +488,7 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                *fields = o->coding.fields == 1   ? ", interlaced (top rows first)"
                          : o->coding.fields == 2 ? ", interlaced (bottom rows first)"
                                                  : "";
-    if (is_y4m(o))
+    if (is_bare(o))
         snprintf(o->text, sizeof o->text, "%s in %s%s%s", o->coding.form.name, o->container,
                  rest, fields);
     else

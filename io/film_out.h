@@ -13,6 +13,7 @@ typedef struct tgi_film_wish {
     const char *form;  /* "yuv420p", ... as ffmpeg spells it */
     int crf;           /* < 0: nothing */
     int speed;         /* as in tgi_av_coding; 0: nothing */
+    int raw;           /* 1: what goes to standard output has no header (raw_frames.h) */
     int drop_alpha;    /* 1: where the codec has none the film goes without */
 } tgi_film_wish;
 
@@ -43,6 +44,9 @@ typedef struct tgi_film_out {
 
 /* The container that the output's name asks for, as ffmpeg spells it; NULL: it names no film. */
 const char *tgi_film_container(const char *path);
+
+/* 1: it has frames alone, one rate, and nothing else: a .y4m, a .raw. As ffmpeg spells it. */
+int tgi_film_is_bare(const char *container);
 
 /* 1: it says how a film is turned for viewing. */
 int tgi_film_says_turns(const char *path);
@@ -94,6 +98,7 @@ int64_t tgi_film_source_ended(const tgi_source *s);
 /* Seconds of a processor to decode all frames once; of one that comes through a pipe, a frame. 0: it is no film. */
 double tgi_film_source_decoding(const tgi_source *s);
 
-#define TGI_FILM_STDOUT "-" /* as an output: a YUV4MPEG2 through standard output */
+#define TGI_FILM_STDOUT                                                                        \
+    "-" /* as an output: a YUV4MPEG2, or raw frames, through standard output */
 
 #endif

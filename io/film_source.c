@@ -1,6 +1,6 @@
 /* film_source.c - films as images: a plane for each frame, axis T.
  *
- * The plugin (av/av.h) decodes, and what is YUV4MPEG2 is read without it (y4m.h); here a frame becomes upright grey or RGB (film_pixels.h) and is kept
+ * The plugin (av/av.h) decodes, and what is YUV4MPEG2, or frames without a header, is read without it (y4m.h); here a frame becomes upright grey or RGB (film_pixels.h) and is kept
  * until two later ones were asked for, or more where several planes are read in turn. All readers
  * share one decoder; while a frame is read in parts, the next one is made by a thread of its own. A frame of which parts were made up is a bad region as a tile is that cannot be
  * decoded, and fewer frames than the film's own header declares are damage. */
@@ -17,6 +17,7 @@
 #include "io/film_pixels.h"
 #include "io/frame_window.h"
 #include "io/io_formats.h"
+#include "io/raw_frames.h"
 #include "io/rfile.h"
 #include "io/y4m.h"
 
@@ -275,6 +276,19 @@ static tg_status reader_of(const char *path, int stream, const tgi_av_ops **out,
     return TG_OK;
 }
 
+static tg_status open_reader(film *f, const char *path, const tgi_open_opts *o,
+                             const tgi_av_open *how, tgi_err *err)
+{
+    tgi_av_info raw;
+    if (!o->raw) {
+        TGI_TRY(reader_of(path, o->stream, &f->ops, err));
+        return f->ops->open(path, how, &f->film, err);
+    }
+    f->ops = &tgi_y4m_ops;
+    TGI_TRY(tgi_raw_info(o->raw, &raw, err));
+    return tgi_y4m_open_raw(path, &raw, how, &f->film, err);
+}
+
 static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_open how = {.threads = o->decoders > 1 ? o->decoders : 1,
@@ -287,7 +301,6 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     if (o->stream && (o->cut.frames || o->cut.start || o->cut.end))
         return tgi_fail(err, TG_E_ARG,
                         "a pipe is read as a whole: no --frames, --start or --end");
-    TGI_TRY(reader_of(path, o->stream, &f->ops, err));
     if (o->level)
         return tgi_fail(err, TG_E_ARG,
                         "there is no resolution level %d: a film has full size alone, 0",
@@ -299,7 +312,7 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     if (!f->stream && tgi_stamp_path(path, &f->held.was) != 0)
         return tgi_fail(err, TG_E_NOT_FOUND, "no such file");
     f->info.file_bytes = (uint64_t)f->held.was.size;
-    TGI_TRY(f->ops->open(path, &how, &f->film, err));
+    TGI_TRY(open_reader(f, path, o, &how, err));
     TGI_TRY(check_declared(f, o, err));
     TGI_TRY(cut(f, &o->cut, err));
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));

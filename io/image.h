@@ -131,6 +131,7 @@ typedef struct tgi_open_opts {
     const char *axes;   /* override of the axes of the planes ("TZCYX"), or NULL */
     const char *key[3]; /* of a set of files: regular expressions for z, c, t, or NULL */
     tgi_film_cut cut;   /* of a film alone, else TG_E_ARG */
+    const char *raw;    /* the file is frames without a header: "640x360,rgb24,25"; or NULL */
     const char *but;    /* of a folder or a pattern: this file is none of its files; or NULL */
     int *but_found;     /* set to 1 when it was there; or NULL */
     int pages;          /* 1: plain pages, whatever the description says (files of a set) */

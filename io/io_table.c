@@ -2,7 +2,9 @@
  */
 #include "engine/base/input.h"
 #include "engine/base/mem.h"
+#include "io/film_out.h"
 #include "io/io_formats.h"
+#include "io/raw_frames.h"
 #include "io/rfile.h"
 #include "io/stack.h"
 
@@ -54,7 +56,8 @@ static const struct {
     {"ftypavif", 8, 4, "an AVIF image"},
 };
 
-static tg_status refuse_foreign(const uint8_t *head, size_t n, uint64_t bytes, tgi_err *err)
+static tg_status refuse_foreign(const char *path, const uint8_t *head, size_t n, uint64_t bytes,
+                                tgi_err *err)
 {
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         const size_t m = foreign[i].n;
@@ -63,8 +66,11 @@ static tg_status refuse_foreign(const uint8_t *head, size_t n, uint64_t bytes, t
                             "%s, which is not read: save or export it as TIFF or OME-TIFF",
                             foreign[i].name);
     }
-    return tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG, NPY file or film (%llu bytes)",
-                    (unsigned long long)bytes);
+    return tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG, NPY file or film (%llu bytes)%s",
+                    (unsigned long long)bytes,
+                    tgi_film_container(path) ? ": --raw WIDTHxHEIGHT,FORMAT says how frames "
+                                               "without a header are to be read"
+                                             : "");
 }
 
 int tgi_jpeg_probe(const uint8_t *head, size_t n, const char *path)
@@ -99,13 +105,24 @@ static tg_status check_cut(const tgi_open_opts *o, const tgi_source_ops *ops, tg
                                    : "end");
 }
 
+/* What --raw says is of frames without a header, and `ops` reads files that have one. */
+static tg_status refuse_raw(const tgi_source_ops *ops, tgi_err *err)
+{
+    char all[TGI_RAW_LIST];
+    tgi_raw_forms(all, sizeof all);
+    return tgi_fail(err, TG_E_ARG,
+                    "a %s that says itself what it has: leave --raw out, which is for frames "
+                    "without a header, of %s",
+                    ops->format, all);
+}
+
 static int is_pipe(const char *path)
 {
     return strcmp(path, "-") == 0 || tgi_input_is_stream(path);
 }
 
-/* A film that comes through a pipe. */
-static tg_status open_pipe(const char *path, const tgi_open_opts *opts, tgi_source **out,
+/* A film that comes through a pipe, or is known to be one. */
+static tg_status open_film(const char *path, const tgi_open_opts *opts, tgi_source **out,
                            tgi_err *err)
 {
     tg_status st =
@@ -133,15 +150,20 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     uint8_t head[160];
     tgi_rfile f;
     tgi_open_opts of_file = opts ? *opts : defaults;
+    tgi_av_info raw;
+    if (of_file.raw)
+        TGI_TRY(tgi_raw_info(of_file.raw, &raw, err));
     if (!(opts && opts->member) && tgi_source_is_set(path)) {
         TGI_TRY(check_cut(opts, NULL, err));
+        if (opts && opts->raw)
+            return tgi_fail(err, TG_E_ARG, "%s: --raw is for one file, or -", path);
         return tgi_file_set_open(path, opts ? opts : &defaults, out, err);
     }
     if (opts && !opts->member && (opts->key[0] || opts->key[1] || opts->key[2]))
         return tgi_fail(err, TG_E_ARG,
                         "%s is one file: --z, --c and --t are about the names of many", path);
     if (opts && opts->stream && is_pipe(path))
-        return open_pipe(path, opts, out, err);
+        return open_film(path, opts, out, err);
     of_file.stream = 0;
     if (strcmp(path, "-") == 0)
         return tgi_fail(err, TG_E_ARG,
@@ -161,6 +183,10 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     tgi_rfile_close(&f);
     for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->probe(head, n, path)) {
+            if (of_file.raw) {
+                st = refuse_raw(formats[i], err);
+                break;
+            }
             st = tgi_untrusted_check(formats[i]->fuzzed, formats[i]->format, err);
             if (st == TG_OK)
                 st = check_cut(opts, formats[i], err);
@@ -172,8 +198,10 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
                 tgi_err_prefix(err, "%s", path);
             return st;
         }
+    if (st == TG_OK && of_file.raw)
+        return open_film(path, &of_file, out, err);
     if (st == TG_OK)
-        st = refuse_foreign(head, n, f.size, err);
+        st = refuse_foreign(path, head, n, f.size, err);
     tgi_err_prefix(err, "%s", path);
     return st;
 }

@@ -5,6 +5,8 @@
  *   FRAME
  *   [Y][U][V], rows without gaps, little endian where a sample has more than 8 bits
  *
+ * Frames without these lines are read and written, too (raw_frames.h).
+ *
  * It does what the plugin of films does (av/av.h), without libav: one codec, "rawvideo", whose packets
  * are the planes, and one container, "yuv4mpegpipe".
  *
@@ -31,8 +33,15 @@ int tgi_y4m_is_stream(const tgi_av_film *f);
 /* Frames that came, once that happened; -1 before. */
 int64_t tgi_y4m_ended(const tgi_av_film *f);
 
+/* A film of frames without lines, a file or a pipe, that lie as `raw` says (tgi_raw_info); NULL: a YUV4MPEG2,
+ * which says it itself. */
+tg_status tgi_y4m_open_raw(const char *path, const tgi_av_info *raw, const tgi_av_open *o,
+                           tgi_av_film **out, tgi_err *err);
+
 /* The first line, its end included, of frames of this kind. Returns its length. */
 size_t tgi_y4m_head(const tgi_av_coding *c, char *text, size_t cap);
+/* What stands in front of each frame. It is "", and the first line empty, of codec TGI_RAW_CODEC. Static. */
+const char *tgi_y4m_line(const tgi_av_coding *c);
 /* Where such a file says that chroma lies, for what is asked: "left", ... or "", as it cannot say more. */
 const char *tgi_y4m_place(const tgi_av_form *f);
 /* Bytes of a frame. */

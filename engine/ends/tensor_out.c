@@ -64,7 +64,7 @@ tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err)
                         "%s: arrays go in, so arrays come out: -o OUT.npy or -o DIR/", output);
     return tgi_fail(err, TG_E_ARG,
                     "%s: .%s is no format that is written: .tif, .npy, .png, .jpg, .mp4, .mov, "
-                    ".mkv, .webm and .y4m are, and DIR/ for several outputs",
+                    ".mkv, .webm, .y4m and .raw are, and DIR/ for several outputs",
                     output, end);
 }
 

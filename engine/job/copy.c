@@ -147,6 +147,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
                 tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
         .cut = {tgi_opts_str(c->opts, TGI_OPT_FRAMES), tgi_opts_str(c->opts, TGI_OPT_START),
                 tgi_opts_str(c->opts, TGI_OPT_END)},
+        .raw = tgi_opts_str(c->opts, TGI_OPT_RAW),
         .decode_budget = tgi_decode_budget(c->budget),
         .budget = c->budget,
         .spare = c->spare,

@@ -143,7 +143,7 @@ static int varies(const tgi_source *s)
 {
     const tgi_av_info *i = tgi_film_source_info(s);
     int64_t least = INT64_MAX, most = 0;
-    if (!i || strcmp(i->container, TGI_Y4M_CONTAINER) == 0)
+    if (!i || tgi_film_is_bare(i->container))
         return 0;
     for (int64_t k = 1; i->has_times && k < i->frames; k++) {
         const int64_t by = tgi_film_source_time(s, k) - tgi_film_source_time(s, k - 1);
@@ -153,21 +153,27 @@ static int varies(const tgi_source *s)
     return most - 2 > least; /* a coarse clock rounds */
 }
 
-/* A YUV4MPEG2 has one rate, and nothing but frames. */
-static void tell_of_y4m(tg_job *job)
+static const char *end_of_bare(const tg_job *job)
 {
+    return strcmp(job->film->out.container, TGI_Y4M_CONTAINER) == 0 ? ".y4m" : ".raw";
+}
+
+/* A .y4m has one rate, and nothing but frames; a .raw has the frames. */
+static void tell_of_bare(tg_job *job)
+{
+    const char *end = end_of_bare(job);
     const tgi_av_info *from = tgi_film_source_info(job->source);
     const tgi_av_ratio rate = job->film->out.coding.rate;
-    if (strcmp(job->film->out.container, TGI_Y4M_CONTAINER) != 0 || !from)
+    if (!tgi_film_is_bare(job->film->out.container) || !from)
         return;
     if (varies(job->source) && !tgi_opts_str(job->opts, TGI_OPT_FPS))
         leave_out(job,
-                  "%s: frames of %s are shown at times of their own, and a .y4m has one "
+                  "%s: frames of %s are shown at times of their own, and a %s has one "
                   "rate: %.6g frames a second, their mean",
-                  job->set.output, job->set.input, (double)rate.num / (double)rate.den);
+                  job->set.output, job->set.input, end, (double)rate.num / (double)rate.den);
     if (is_whole(job) && from->n_streams > 1)
-        leave_out(job, "%s: a .y4m has frames alone: the other tracks of %s are left out",
-                  job->set.output, job->set.input);
+        leave_out(job, "%s: a %s has frames alone: the other tracks of %s are left out",
+                  job->set.output, end, job->set.input);
 }
 
 /* What a display is told of all frames goes with them; what it is told of each does not. */
@@ -184,11 +190,11 @@ static void tell_of_light(tg_job *job)
         leave_out(job, "%s: the HDR10+ metadata of %s (light of each scene) is left out",
                   job->set.output, job->set.input);
     if ((l.has_luminance || l.has_primaries || l.has_levels) &&
-        strcmp(job->film->out.container, TGI_Y4M_CONTAINER) == 0)
+        tgi_film_is_bare(job->film->out.container))
         leave_out(job,
-                  "%s: a .y4m does not tell a display of its light, as %s does (HDR mastering "
+                  "%s: a %s does not tell a display of its light, as %s does (HDR mastering "
                   "display, light levels)",
-                  job->set.output, job->set.input);
+                  job->set.output, end_of_bare(job), job->set.input);
 }
 
 /* Where pixels are turned instead, it is by right angles, and their size stays. */
@@ -231,7 +237,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
             job->set.output, job->set.input);
     job->film->left_out += job->map.left_out != 0; /* alpha: told already */
     job->film->left_out += from && from->no_alpha; /* and this, with the film */
-    tell_of_y4m(job);
+    tell_of_bare(job);
     TGI_TRY(job->film->out.ops->join_look(&j, err));
     if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || !job->film->left_out)
         return TG_OK;

@@ -124,6 +124,8 @@ void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o)
         tgi_lines_add(t, text[i].key, "%s", v ? v : text[i].unset);
     }
     static const tgi_opt cut[] = {TGI_OPT_FRAMES, TGI_OPT_START, TGI_OPT_END};
+    if (tgi_opts_str(o, TGI_OPT_RAW))
+        tgi_lines_add(t, "raw", "%s", tgi_opts_str(o, TGI_OPT_RAW));
     for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++)
         if (tgi_opts_str(o, cut[i]))
             tgi_lines_add(t,

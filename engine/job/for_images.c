@@ -17,32 +17,23 @@ typedef enum need {
 static const struct {
     tgi_opt id;
     need of;
-} for_images[] = {{TGI_OPT_ROI, AN_IMAGE_IN},
-                  {TGI_OPT_PLANES, AN_IMAGE_IN},
-                  {TGI_OPT_SERIES, AN_IMAGE_IN},
-                  {TGI_OPT_LEVEL, AN_IMAGE_IN},
-                  {TGI_OPT_FRAMES, AN_IMAGE_IN},
-                  {TGI_OPT_START, AN_IMAGE_IN},
-                  {TGI_OPT_END, AN_IMAGE_IN},
-                  {TGI_OPT_WINDOW, AN_IMAGE_IN},
-                  {TGI_OPT_PAD, AN_IMAGE_IN},
-                  {TGI_OPT_COMPRESS, IMAGES_OUT},
-                  {TGI_OPT_PYRAMID, ONE_IMAGE},
-                  {TGI_OPT_CODEC, A_FILM},
-                  {TGI_OPT_CRF, A_FILM},
-                  {TGI_OPT_PIX_FMT, A_FILM},
-                  {TGI_OPT_FPS, A_FILM},
-                  {TGI_OPT_DROP_ALPHA, A_FILM},
-                  {TGI_OPT_PRESET_SPEED, A_FILM},
-                  {TGI_OPT_STRICT, A_FILM},
-                  {TGI_OPT_ON, A_FILM}};
+} for_images[] = {{TGI_OPT_ROI, AN_IMAGE_IN},     {TGI_OPT_PLANES, AN_IMAGE_IN},
+                  {TGI_OPT_SERIES, AN_IMAGE_IN},  {TGI_OPT_LEVEL, AN_IMAGE_IN},
+                  {TGI_OPT_RAW, AN_IMAGE_IN},     {TGI_OPT_FRAMES, AN_IMAGE_IN},
+                  {TGI_OPT_START, AN_IMAGE_IN},   {TGI_OPT_END, AN_IMAGE_IN},
+                  {TGI_OPT_WINDOW, AN_IMAGE_IN},  {TGI_OPT_PAD, AN_IMAGE_IN},
+                  {TGI_OPT_COMPRESS, IMAGES_OUT}, {TGI_OPT_PYRAMID, ONE_IMAGE},
+                  {TGI_OPT_CODEC, A_FILM},        {TGI_OPT_CRF, A_FILM},
+                  {TGI_OPT_PIX_FMT, A_FILM},      {TGI_OPT_FPS, A_FILM},
+                  {TGI_OPT_DROP_ALPHA, A_FILM},   {TGI_OPT_PRESET_SPEED, A_FILM},
+                  {TGI_OPT_STRICT, A_FILM},       {TGI_OPT_ON, A_FILM}};
 #define N_OPTIONS (sizeof for_images / sizeof for_images[0])
 
 static const char *const why[] = {
     [AN_IMAGE_IN] = "is for images: an array goes to the network as it is",
     [IMAGES_OUT] = "is for images: arrays are written as the network gives them",
     [ONE_IMAGE] = "is for one image, -o OUT.tif",
-    [A_FILM] = "is for films, -o OUT.mp4, .mov, .mkv, .webm or .y4m"};
+    [A_FILM] = "is for films, -o OUT.mp4, .mov, .mkv, .webm, .y4m or .raw"};
 
 static int has(const tg_job *job, need of)
 {

@@ -4,9 +4,11 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/job_window.h"
+#include "io/raw_frames.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -167,21 +169,11 @@ tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
 /* "25", "29.97", "30000/1001". TG_E_ARG. */
 static tg_status read_rate(const char *text, tgi_av_ratio *out, tgi_err *err)
 {
-    char *end = NULL;
-    double by = 1;
-    const double n = text ? strtod(text, &end) : 0;
     *out = (tgi_av_ratio){0, 1};
-    if (!text)
+    if (!text || tgi_raw_rate(text, out))
         return TG_OK;
-    if (end != text && *end == '/' && n == floor(n))
-        by = strtod(end + 1, &end);
-    if (end == text || *end || !(n > 0) || !(by >= 1) || by != floor(by) ||
-        !(n / by >= 0.001) || !(n / by <= 10000) || n > 1e9 || by > 1e9)
-        return tgi_fail(err, TG_E_ARG, "--fps %s: frames a second, as 25, 29.97 or 30000/1001",
-                        text);
-    *out = by == 1 ? (tgi_av_ratio){llrint(n * 1000), 1000}
-                   : (tgi_av_ratio){llrint(n), llrint(by)};
-    return TG_OK;
+    return tgi_fail(err, TG_E_ARG, "--fps %s: frames a second, as 25, 29.97 or 30000/1001",
+                    text);
 }
 
 /* Planes of the output that are the colours of one frame, and samples of a pixel in each. */
@@ -288,6 +280,7 @@ static tgi_film_wish wish_of(const tg_job *job)
     if (codec && strcmp(codec, "copy-like-input") == 0 && from)
         codec = from->codec;
     return (tgi_film_wish){.codec = codec && strcmp(codec, "auto") != 0 ? codec : NULL,
+                           .raw = tgi_opts_choice(o, TGI_OPT_FORMAT) == TGI_FORMAT_RAW,
                            .drop_alpha = tgi_opts_flag(o, TGI_OPT_DROP_ALPHA),
                            .form = tgi_opts_str(o, TGI_OPT_PIX_FMT),
                            .crf = (int)tgi_opts_int(o, TGI_OPT_CRF, -1),

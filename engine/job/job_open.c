@@ -161,6 +161,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
         .cut = {tgi_opts_str(job->opts, TGI_OPT_FRAMES), tgi_opts_str(job->opts, TGI_OPT_START),
                 tgi_opts_str(job->opts, TGI_OPT_END)},
+        .raw = tgi_opts_str(job->opts, TGI_OPT_RAW),
         .but = job->but,
         .but_found = &among,
         .decode_budget = tgi_decode_budget(budget),

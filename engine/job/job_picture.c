@@ -11,6 +11,8 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
+#include "io/film_out.h"
+#include "io/raw_frames.h"
 
 #include <string.h>
 
@@ -35,6 +37,19 @@ static bool ends_in(const char *s, const char *end)
     return n >= k && strcmp(s + n - k, end) == 0;
 }
 
+/* Frames without a header go to standard output, or to what is named so; a plan names nothing. */
+static tg_status check_raw(const char *path, tgi_err *err)
+{
+    const char *container = tgi_film_container(path);
+    if (!path || strcmp(path, TGI_FILM_STDOUT) == 0 ||
+        (container && strcmp(container, TGI_RAW_CONTAINER) == 0))
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG,
+                    "--format raw is for a film's frames without a header, -o - or -o OUT.raw, "
+                    "and %s is named otherwise",
+                    path);
+}
+
 tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out, tgi_err *err)
 {
     tgi_compress_spec z;
@@ -42,7 +57,9 @@ tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out
     const tgi_picture_writer *named = tgi_picture_writer_for(path);
     tgi_opts_compress(opts, &z);
     *out = named;
-    if (tgi_opts_choice(opts, TGI_OPT_FORMAT) != 1)
+    if (tgi_opts_choice(opts, TGI_OPT_FORMAT) == TGI_FORMAT_RAW)
+        return check_raw(path, err);
+    if (tgi_opts_choice(opts, TGI_OPT_FORMAT) != TGI_FORMAT_IMAGEJ)
         return TG_OK;
     if (named || (path && ends_in(path, ".npy")))
         return tgi_fail(err, TG_E_ARG, "--format imagej is a TIFF, and %s is named otherwise",

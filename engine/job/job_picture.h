@@ -11,6 +11,9 @@
 #include "engine/settings/opts.h"
 #include "io/picture_out.h"
 
+/* Choices of --format. */
+enum { TGI_FORMAT_IMAGEJ = 1, TGI_FORMAT_RAW };
+
 /* The writer of a job's output, by --format or the name; NULL: the tiles stay as they are.
  * TG_E_ARG: options that contradict --format. */
 tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out, tgi_err *err);

@@ -302,7 +302,8 @@ static tg_status keep_packet(tgi_film_tiles *f, const tgi_av_packet *p, tgi_err 
 
 static tg_status send_packet(tgi_film_tiles *f, const tgi_av_packet *p, tgi_err *err)
 {
-    TGI_TRY(tgi_pipe_write(f->fd, TGI_Y4M_FRAME, strlen(TGI_Y4M_FRAME), err));
+    const char *line = tgi_y4m_line(&f->film->coding);
+    TGI_TRY(tgi_pipe_write(f->fd, line, strlen(line), err));
     TGI_TRY(tgi_pipe_write(f->fd, p->bytes, p->n, err));
     f->taken++;
     atomic_fetch_add(&f->sent, 1);

@@ -20,12 +20,19 @@
 
 TGI_OPT(MODEL, "model", "m", "FILE", NULL, TGI_JOB_ " preset" TGI_EST_, RULE_TEXT, 0, 0, NULL,
         2, "the network, an ONNX file")
+TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL,
+        2,
+        "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
+        "img_%05d.tif as "
+        "one stack; "
+        "usually given without --input; - with a film as output: a film (.y4m, or --raw) from "
+        "standard input")
 TGI_OPT(
-    INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL, 2,
-    "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
-    "img_%05d.tif as "
-    "one stack; "
-    "usually given without --input; - with a film as output: a film (.y4m) from standard input")
+    RAW, "raw", NULL, "WIDTHxHEIGHT,FORMAT[,FPS]", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0,
+    0, NULL, 2,
+    "the input, a file or -, is frames without a header, one behind the other, as ffmpeg -f "
+    "rawvideo has them: columns, rows, pixels as -pix_fmt spells them, frames a second "
+    "(default: 25): 640x360,rgb24,30000/1001")
 TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset", RULE_TENSOR,
         0, 0, NULL, 2,
         "one .npy per network input, repeatable; --input NAME=FILE says the same")
@@ -33,8 +40,9 @@ TGI_OPT(
     OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
     NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
-    ".mkv, .webm or .y4m for a film, f_%05d.png (.jpg, .tif) for a picture of each frame, - "
-    "for a .y4m "
+    ".mkv, .webm, .y4m or .raw (no header) for a film, f_%05d.png (.jpg, .tif) for a picture "
+    "of "
+    "each frame, - for a .y4m (--format raw: no header) "
     "through "
     "standard output (preview: .png, "
     "plot: "
@@ -133,16 +141,18 @@ TGI_OPT(
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
     "1 and deflate 6")
 TGI_OPT(
-    FORMAT, "format", NULL, "imagej", NULL, "plan run copy preset", RULE_CHOICE, 0, 0,
-    "auto|imagej", 1,
-    "a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, uint16, "
-    "int16 or float32 (default: what the name says; TIFF is OME-TIFF)")
+    FORMAT, "format", NULL, "imagej|raw", NULL, "plan run copy preset", RULE_CHOICE, 0, 0,
+    "auto|imagej|raw", 1,
+    "imagej: a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, "
+    "uint16, "
+    "int16 or float32; raw: frames of -o - without a header, as ffmpeg -f rawvideo reads them "
+    "(default: what the name says; TIFF is OME-TIFF)")
 TGI_OPT(
     CODEC, "codec", NULL, "h264|hevc|av1|vp9|ffv1|prores|copy-like-input", NULL,
     "plan run preset", RULE_CHOICE, 0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores|copy-like-input",
     1,
     "how a film is encoded; ffv1 loses nothing, copy-like-input is the one of the film that is "
-    "read (default: h264, in a .webm vp9; a .y4m is not encoded)")
+    "read (default: h264, in a .webm vp9; a .y4m or .raw is not encoded)")
 TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset", RULE_INT, 0, 63, NULL, 1,
         "quality of a film's encoder, smaller is better (default: h264 18, hevc 20, vp9 28, "
         "av1 30)")
@@ -155,7 +165,8 @@ TGI_OPT(PRESET_SPEED, "preset-speed", NULL, "ultrafast|...|veryslow", NULL, "pla
 TGI_OPT(PIX_FMT, "pix-fmt", NULL, "NAME", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
         "how a film's pixels are stored, as ffmpeg spells it: yuv420p (default: as in the film "
         "that "
-        "was read, else what the codec has that loses least)")
+        "was read, else what the codec has that loses least; without a header as in the raw "
+        "frames that were read, else rgb24 or what has its samples)")
 TGI_OPT(
     FPS, "fps", NULL, "N|N/D", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
     "frames a second of the film that is written (default: the times of the film that was "

@@ -84,6 +84,7 @@ def images():
     film = b"YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\n" + 3 * (b"FRAME\n" + b"\x60" * 64 * 48 + b"\x80" * 32 * 48)
     yield "film.y4m", film
     yield "cut.y4m", film[:-1000]
+    yield "frames.raw", bytes(1000)
     yield "woven.y4m", film.replace(b" Ip", b" It")
     yield "film.mp4", b"\0\0\0\x18ftypisom\0\0\2\0isommp41\0\0\0\x08mdat"
     yield "clip.y4m", b"YUV4MPEG2 W4 H4 F1:1 C420\n" + b"FRAME\n" + b"\0" * 24
