@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
+#include "io/raw_frames.h"
 #include "io/y4m.h"
 
 #include <stdarg.h>
@@ -39,6 +40,15 @@ static int is_whole(const tg_job *job)
     return from && !tgi_film_source_is_stream(job->source) &&
            (from->has_times || !tgi_film_source_is_part(job->source)) && !job->map.planes.n &&
            from->frames == job->film->out.frames && !tgi_opts_str(job->opts, TGI_OPT_FPS);
+}
+
+/* The film whose other tracks go with it; NULL: none. */
+static const char *others_of(const tg_job *job)
+{
+    return is_whole(job) &&
+                   strcmp(tgi_film_source_info(job->source)->container, TGI_RAW_CONTAINER) != 0
+               ? job->set.input
+               : NULL;
 }
 
 /* When the film begins: as the one that was read, but for some of its frames alone, and where its times
@@ -118,7 +128,7 @@ static tgi_av_join join_of(const joining *w, int fd)
     tgi_av_join j = {.fd = fd,
                      .container = f->container,
                      .coding = &f->coding,
-                     .from = is_whole(job) ? job->set.input : NULL,
+                     .from = others_of(job),
                      .frames = f->frames,
                      .delay = w->delay,
                      .time_base = f->time_base,
