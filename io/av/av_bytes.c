@@ -125,13 +125,15 @@ static size_t bytes_of_two(const AVCodecContext *c, const tgi_av_form *f)
 }
 
 size_t tgi_av_decoder_bytes(const AVCodecContext *c, const tgi_av_form *f, int changes,
-                            size_t *frames)
+                            size_t each, size_t *frames)
 {
     const holding h = holding_of(c, changes);
     *frames = all_of(wide(c), high(c), h.frames * pixel_of(f), 0);
+    if (tgi_sat_mul((size_t)h.frames, each) > *frames) /* narrow ones: rows are padded */
+        *frames = tgi_sat_mul((size_t)h.frames, each);
     if (strncmp(c->codec->name, "libvpx", 6) == 0)
         return bytes_of_two(c, f);
-    return all_of(wide(c), high(c), h.frames * (pixel_of(f) + h.tables), h.beside);
+    return tgi_sat_add(*frames, all_of(wide(c), high(c), h.frames * h.tables, h.beside));
 }
 
 /* ---- Encoders ---------------------------------------------------------------------------- */

@@ -534,7 +534,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     const char *in = f->info.container; /* streams that one may put behind another */
     f->info.decoder_bytes = tgi_av_decoder_bytes(
         f->decoder, &f->info.form, strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0,
-        &f->frames.most);
+        tgi_av_frames_each(&f->frames), &f->frames.most);
     f->info.index_bytes = index_bytes(f);
     return begin(f,
                  err); /* the form is that of all frames, but this one may be asked for again */

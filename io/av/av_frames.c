@@ -39,7 +39,6 @@ static AVBufferRef *take(void *opaque, size_t bytes)
         return NULL;
     }
     f->held += bytes;
-    f->peak = f->held > f->peak ? f->held : f->peak;
     return b;
 }
 
@@ -108,6 +107,14 @@ void tgi_av_frames_use(AVCodecContext *c, tgi_av_frames *frames)
 {
     c->opaque = frames;
     c->get_buffer2 = get_buffer;
+}
+
+size_t tgi_av_frames_each(const tgi_av_frames *f)
+{
+    size_t n = 0;
+    for (int i = 0; i < AV_NUM_DATA_POINTERS; i++)
+        n += f->pool[i] ? f->pool_bytes[i] : 0;
+    return n;
 }
 
 void tgi_av_frames_end(tgi_av_frames *f)

@@ -10,13 +10,15 @@
 typedef struct tgi_av_frames {
     AVBufferPool *pool[AV_NUM_DATA_POINTERS]; /* of a plane each */
     size_t pool_bytes[AV_NUM_DATA_POINTERS];
-    size_t held, peak; /* bytes */
-    size_t most;       /* 0: not known yet */
-    int over;          /* more was asked for, and refused */
+    size_t held; /* bytes */
+    size_t most; /* 0: not known yet */
+    int over;    /* more was asked for, and refused */
 } tgi_av_frames;
 
 /* For a context that is not open yet; *frames stays until all its frames are freed. */
 void tgi_av_frames_use(AVCodecContext *c, tgi_av_frames *frames);
+/* Bytes of the last frame that was asked for; 0: none was. */
+size_t tgi_av_frames_each(const tgi_av_frames *frames);
 /* Idle ones are freed. */
 void tgi_av_frames_end(tgi_av_frames *frames);
 

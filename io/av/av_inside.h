@@ -8,9 +8,9 @@
 struct AVCodecContext;
 
 /* av_bytes.c: what the decoder holds, once it has a frame. `changes`: later headers may ask for more references
- * than the first one. *frames: those of it that are frames. */
+ * than the first one. `each`: what a frame took of our memory; 0: none of it. *frames: the bytes of it that are frames. */
 size_t tgi_av_decoder_bytes(const struct AVCodecContext *c, const tgi_av_form *f, int changes,
-                            size_t *frames);
+                            size_t each, size_t *frames);
 size_t tgi_av_encoder_bytes(const tgi_av_coding *c);
 void tgi_av_encoder_words(const tgi_av_coding *c, char *to, size_t cap);
 /* av_encode.c: FFV1's encoder zeroes so many bytes for each pixel; 0: it does not do with less. */

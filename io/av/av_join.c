@@ -645,24 +645,43 @@ static tg_status write_packets(joining *w, tgi_err *err)
 /* ---- The clock of an MP4 or MOV ---------------------------------------------------------- */
 
 /* Of its header: when tracks begin is said in its ticks, which are milliseconds if nobody asks. It takes those in which all
- * tracks' times are whole, as far as 31 bits have room: the film's first, then sound, then others. */
-static int64_t with_ticks(int64_t all, int64_t of_one)
+ * tracks' times are whole, the film's first, then sound, then others, as far as the whole film has fewer than 2^31 of them: the
+ * muxer breaks longer chapters. */
+static int64_t with_ticks(int64_t all, int64_t of_one, int64_t most)
 {
     const int64_t more = of_one > 0 ? of_one / av_gcd(all, of_one) : 1;
-    return more <= INT_MAX / all ? all * more : all;
+    return more <= most / all ? all * more : all;
+}
+
+/* Seconds, rounded up: of the film that is written, of the one its tracks are of, of chapters. */
+static int64_t longest(const joining *w)
+{
+    const tgi_av_join *j = w->j;
+    int64_t most = av_rescale_q_rnd(j->time(j->user, j->frames), tgi_av_rational(j->time_base),
+                                    (AVRational){1, 1}, AV_ROUND_UP);
+    if (w->in.container && w->in.container->duration > 0)
+        most = tgi_max(most, w->in.container->duration / AV_TIME_BASE + 1);
+    for (unsigned i = 0; i < w->out->nb_chapters; i++)
+        most = tgi_max(most, av_rescale_q_rnd(w->out->chapters[i]->end,
+                                              w->out->chapters[i]->time_base,
+                                              (AVRational){1, 1}, AV_ROUND_UP));
+    return tgi_max(most, 1);
 }
 
 static int64_t movie_ticks(const joining *w)
 {
     static const enum AVMediaType order[] = {AVMEDIA_TYPE_VIDEO, AVMEDIA_TYPE_AUDIO,
                                              AVMEDIA_TYPE_SUBTITLE, AVMEDIA_TYPE_DATA};
-    int64_t all = with_ticks(1000, w->film->time_base.den);
+    const int64_t most = INT_MAX / (tgi_clamp(longest(w), 1, INT_MAX / 2) + 1);
+    int64_t all = with_ticks(1000, w->film->time_base.den, most);
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
         for (unsigned i = 0; i < w->out->nb_streams; i++) {
             const AVStream *s = w->out->streams[i];
             if (s->codecpar->codec_type == order[k])
-                all = with_ticks(all, order[k] == AVMEDIA_TYPE_AUDIO ? s->codecpar->sample_rate
-                                                                     : s->time_base.den);
+                all = with_ticks(all,
+                                 order[k] == AVMEDIA_TYPE_AUDIO ? s->codecpar->sample_rate
+                                                                : s->time_base.den,
+                                 most);
         }
     return all;
 }
@@ -677,7 +696,7 @@ static tg_status write_all(joining *w, tgi_err *err)
     AVDictionary *how = NULL;
     if (w->free_words)
         av_dict_set(&how, "movflags", "use_metadata_tags", 0);
-    if (strcmp(w->j->container, "mp4") == 0 || strcmp(w->j->container, "mov") == 0)
+    if (is_mp4(w))
         av_dict_set_int(&how, "movie_timescale", movie_ticks(w), 0);
     int r = avformat_write_header(w->out, &how);
     av_dict_free(&how);

@@ -116,6 +116,16 @@ def frames_are_those_of_the_plan():
         expect(code == 65 and "more frames at once" in err, f"{name}, behind it: exit {code}: {err}")
 
 
+def narrow_films_have_padded_rows():
+    """Rows of 16 pixels take as much as those of 128, and H.264 may refer to sixteen frames."""
+    for size, codec in (("144x1080", ["libx264", "-x264-params", "ref=16:bframes=0:keyint=99:scenecut=0"]), ("16x1080", ["libx264"]),
+                        ("16x1080", ["mpeg4", "-bf", "2"]), ("16x1080", ["ffv1"])):
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", f"testsrc2=size={size}:rate=25", "-frames:v", "30", "-pix_fmt", "yuv420p",
+                        "-c:v", *codec, "narrow.mkv"], check=True)
+        code, _, err, _ = call(TEGULA, "copy", "narrow.mkv", "-o", "a.npy", "-y", "--planes", "0-29")
+        expect(code == 0, f"{codec[0]}, {size}: {code}: {err}")
+
+
 # ---- Another file --------------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +178,7 @@ def main():
         if program:
             large_frames_take_no_memory(ffmpeg(program, folder, "gif"))
             frames_are_those_of_the_plan()
+            narrow_films_have_padded_rows()
             what_is_made_of_damage_is_damaged(ffmpeg(program, folder, "flv"))
         if os.path.exists(webm):
             a_cut_matroska_is_told(webm)

@@ -493,6 +493,17 @@ def chapters_are_no_track():
                f"chapters, pass {k}: {code}: {tags}: {err}")
 
 
+def long_chapters_are_kept():
+    """Beside sound of another clock, whose ticks and the film's have few in common."""
+    with open("long.txt", "w", encoding="ascii") as f:
+        f.write(";FFMETADATA1\n" + "".join(f"[CHAPTER]\nTIMEBASE=1/1\nSTART={a}\nEND={b}\ntitle=c{a}\n" for a, b in ((0, 100), (100, 390), (390, 400))))
+    ffmpeg("-f", "lavfi", "-i", "color=size=32x32:rate=1/4:d=400", "-f", "lavfi", "-i", "anullsrc=r=44100:cl=mono:d=400", "-i", "long.txt", "-map", "0",
+           "-map", "1", "-map_metadata", "2", "-c:v", "libx264", "-c:a", "pcm_u8", "-video_track_timescale", "12800", "long.mov")
+    code, _, err = run("run", "-m", network(3), "long.mov", "-o", "l.mov", "-y", "--normalize", "none")
+    told = [(float(c["start_time"]), float(c["end_time"]), c["tags"]["title"]) for c in probe("l.mov", "-show_chapters").get("chapters", [])]
+    expect(code == 0 and told == [(0, 100, "c0"), (100, 390, "c100"), (390, 400, "c390")], f"long chapters: {code}: {told}: {err}")
+
+
 def an_avi_may_hold_frames():
     ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=2", "-f", "lavfi", "-i", "sine=d=2", "-c:v", "mpeg4", "-c:a", "libmp3lame", "q.avi")
     code, _, err = run("info", "q.avi")
@@ -577,6 +588,7 @@ def all_of_it(rows):
     for codec, out in (("hevc", "o.mp4"), ("vp9", "o.webm"), ("prores", "o.mov"), ("av1", "o.mkv")):
         encoded(by["realshort.mp4"], codec, out)
     chapters_are_no_track()
+    long_chapters_are_kept()
     an_avi_may_hold_frames()
     odd_sides_are_written()
     a_speed_is_kept_to()
