@@ -53,6 +53,8 @@ typedef struct tgi_settings {
     char *
         pictures; /* "frames/%05d.png", where each frame is a file: `output` is their list; or NULL */
     char *scratch; /* folder, or NULL; checked: it is there and may be written to */
+    char *
+        stays_for; /* the folder that was given, where a stopped run's is used instead; "": none was */
     const tgi_picture_writer *writer; /* makes the output; NULL: the tiles are the output */
     int threads;
     const tgi_kernel_set *backend;

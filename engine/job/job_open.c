@@ -458,22 +458,6 @@ static void warn_of_scale(tg_job *job)
         job->set.input, job->set.normalize_text, n->a * 65535 + n->b);
 }
 
-/* Where scratch goes. Of another machine the folder is looked up in its file. */
-static tg_status look_at_scratch(tg_job *job, tgi_err *err)
-{
-    const tgi_machine *m = &job->machine;
-    if (m->here)
-        return tgi_scratch_look(job->set.scratch, &job->scratch_place, err);
-    const tgi_machine_disk *d = tgi_machine_disk_of(m, job->set.scratch);
-    if (!d)
-        return tgi_fail(err, TG_E_NOT_FOUND, "--scratch %s: %s names no disk that it lies on",
-                        job->set.scratch, m->name);
-    job->scratch_place = (tgi_scratch_place){.free_bytes = d->free_bytes,
-                                             .device = (uint64_t)(d - m->disk) + 1,
-                                             .in_memory = d->in_memory != 0};
-    return TG_OK;
-}
-
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
     tg_dtype asked = TG_DTYPE_NONE;
@@ -485,7 +469,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(read_settings(job->opts, &job->machine, &job->set, err));
     warn_of_precision(job);
     if (job->set.scratch)
-        TGI_TRY(look_at_scratch(job, err));
+        TGI_TRY(tgi_job_look_at_scratch(job, err));
     TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
                                 job->set.tie, job->set.n_ties, &job->graph, err));
     TGI_TRY(tgi_job_state_append(job, err));
@@ -616,6 +600,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->set.output);
     tgi_free(job->set.pictures);
     tgi_free(job->set.scratch);
+    tgi_free(job->set.stays_for);
     tgi_free(job);
     *jobp = NULL;
 }

@@ -13,7 +13,6 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/device_kinds.h"
-#include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_open.h"
@@ -21,9 +20,8 @@
 #include "engine/job/plan_device.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/job/plan_stages.h"
 #include "engine/memory/monitor.h"
-#include "engine/out/stage_log.h"
-#include "engine/plan/staged.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,18 +47,12 @@ static size_t fixed_bytes(const tg_job *job)
 
 #define CHECK_BYTES ((size_t)64 << 10)
 
-/* What passes between stages may lie on disk where --scratch names a folder that is on one. */
-static int keeps_on_disk(const tg_job *job)
-{
-    return job->set.scratch && !job->scratch_place.in_memory;
-}
-
 /* What a first pass takes of a reservation that has no arena for it: that lies on a device. So does
  * a look at what a stopped run left on disk. */
 static size_t pass_beside(const tg_job *job)
 {
     const size_t pass = job->dev.ops ? job->ends->first_pass(job) : 0;
-    const size_t check = job->dev.ops && keeps_on_disk(job) ? CHECK_BYTES : 0;
+    const size_t check = job->dev.ops && tgi_plan_keeps_on_disk(job) ? CHECK_BYTES : 0;
     return pass > check ? pass : check;
 }
 
@@ -72,7 +64,7 @@ static size_t mapped_bytes(const tg_job *job)
 }
 
 /* What a tiling may take of this machine's memory. */
-static size_t host_room(const tg_job *job)
+size_t tgi_plan_host_room(const tg_job *job)
 {
     const tgi_plan_part *p = &job->plan;
     const size_t taken =
@@ -110,15 +102,16 @@ static size_t beside_of(void *user, const tgi_tiling *t)
 
 static size_t device_extra_of(void *user, const tgi_tiling *t)
 {
-    return tgi_job_device_extra(user, t, host_room(user));
+    return tgi_job_device_extra(user, t, tgi_plan_host_room(user));
 }
 
-static void fill_args(tg_job *job, const int64_t fixed[3], tgi_choose_args *a)
+void tgi_plan_args(tg_job *job, const int64_t fixed[3], tgi_choose_args *a)
 {
     const int device = job->dev.ops != NULL;
     *a = (tgi_choose_args){.stage = &job->plan.stages->one,
                            .threads = job->set.threads,
-                           .limit_bytes = device ? job->dev.limit_bytes : host_room(job),
+                           .limit_bytes =
+                               device ? job->dev.limit_bytes : tgi_plan_host_room(job),
                            .flops_per_second = flops_of(&job->set),
                            .seconds = device ? tgi_job_device_seconds : NULL,
                            .tallest = device ? TGI_JOB_DEVICE_TALLEST : 0,
@@ -132,7 +125,7 @@ int tgi_plan_fits(tg_job *job, const int64_t fixed[3])
 {
     tgi_choose_args a;
     tgi_choice c;
-    fill_args(job, fixed, &a);
+    tgi_plan_args(job, fixed, &a);
     const int fits = tgi_choose(&a, &c, NULL) == TG_OK;
     if (fits)
         tgi_tiling_free(&c.tiling);
@@ -146,102 +139,6 @@ static void set_weights(tg_job *job)
     p->bytes.weights = job->dev.ops ? 0 : tgi_align_size(p->net->packed_bytes, 64);
 }
 
-/* ---- In stages --------------------------------------------------------------------------- */
-
-/* What computes and what feeds it can do with stages. */
-static int knows_stages(const tg_job *job)
-{
-    return job->ends->rows_in && !tgi_mapping_boxed(&job->map) &&
-           (!job->dev.ops || tgi_device_takes_stages(job, job->plan.stages));
-}
-
-/* Operators read whole extents, and the cut of the network is more than all of it. */
-static int may_run_stages(const tg_job *job)
-{
-    const tgi_stages *s = job->plan.stages;
-    return knows_stages(job) && s->one.whole_op && s->n > 1;
-}
-
-static size_t rows_in_of(void *user, const tgi_tiling *t)
-{
-    const tg_job *job = user;
-    return job->ends->rows_in(job, t);
-}
-
-/* Room for what passes between stages on disk. What a stopped run of this output has there already
- * is used again. */
-static uint64_t kept_room(const tg_job *job)
-{
-    return job->scratch_place.free_bytes +
-           (job->set.output ? tgi_kept_holds(job->set.scratch, job->set.output) : 0);
-}
-
-/* On a device stages have its memory, and what passes between them lies here. */
-static size_t device_room_of(void *user, size_t beside)
-{
-    tg_job *job = user;
-    tgi_job_device_next_place(job);
-    job->dev.kept_bytes = beside;
-    return host_room(job) > beside ? job->dev.limit_bytes : 0;
-}
-
-/* What an interrupted run decided of its last stage holds for this one, too, as far as it can. */
-static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, tgi_stages *cut,
-                                   uint64_t disk)
-{
-    const tgi_decided *was = &job->plan.adopted;
-    const tgi_stages *s = job->plan.stages;
-    tgi_staged_args args = {.choose = *a,
-                            .cut = cut,
-                            .other = cut == s->sparing ? s : s->sparing,
-                            .disk_limit = disk,
-                            .was_band = job->plan.adopts ? was->band : 0,
-                            .rows = job->dev.ops ? NULL : rows_in_of,
-                            .room = job->dev.ops ? device_room_of : NULL};
-    memcpy(args.was_cut, was->cut, sizeof args.was_cut);
-    return args;
-}
-
-/* Where what passes between stages has no room it is made again. */
-static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
-{
-    tgi_stages *s = job->plan.stages;
-    tgi_choice spared = *out; /* with what was tried in one pass */
-    TGI_TRY(tgi_stages_spare(s, NULL));
-    if (job->dev.ops && !tgi_device_takes_stages(job, s->sparing))
-        return TG_E_BUDGET;
-    job->ends->fit(job, s->sparing);
-    const tgi_staged_args args = staged_args(job, a, s->sparing, 0);
-    const tg_status st = tgi_choose_staged(&args, &spared, NULL);
-    if (st == TG_OK || spared.smallest_bytes < out->smallest_bytes)
-        *out = spared;
-    return st;
-}
-
-/* Stages with at most `disk` bytes of values on disk. */
-static tg_status stages_with(tg_job *job, const tgi_choose_args *a, uint64_t disk,
-                             tgi_choice *out)
-{
-    const tgi_staged_args args = staged_args(job, a, job->plan.stages, disk);
-    return tgi_choose_staged(&args, out, NULL);
-}
-
-/* Where a disk has too little room, the plan says how much it wants, and no run begins
- * (tgi_job_check_disk). */
-static tg_status choose_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out)
-{
-    const size_t uncut = out->smallest_bytes;
-    const int disk = keeps_on_disk(job);
-    tg_status st = stages_with(job, a, disk ? kept_room(job) : 0, out);
-    if (st == TG_E_BUDGET && disk)
-        st = stages_with(job, a, UINT64_MAX, out);
-    if (st == TG_E_BUDGET && !disk)
-        st = choose_sparing(job, a, out);
-    if (st != TG_OK && uncut < out->smallest_bytes)
-        out->smallest_bytes = uncut;
-    return st;
-}
-
 /* With the net's kernels as they are: the adopted tiling when it fits, else the best there is
  * on the same file grid. */
 static tg_status choose_tiling(void *user, tgi_choice *out)
@@ -250,13 +147,13 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
     tgi_plan_part *p = &job->plan;
     set_weights(job);
     tgi_choose_args a;
-    fill_args(job, p->fixed, &a);
+    tgi_plan_args(job, p->fixed, &a);
     job->dev.host_least = SIZE_MAX;
     job->dev.kept_bytes = job->dev.place_least = 0;
     job->dev.host_stage = NULL;
     *out = (tgi_choice){.smallest_bytes = SIZE_MAX};
-    if (p->adopts && p->adopted.staged >= (int64_t)p->budget && may_run_stages(job) &&
-        choose_stages(job, &a, out) == TG_OK) { /* what its stages have done stays of use */
+    if (p->adopts && p->adopted.staged >= (int64_t)p->budget && tgi_plan_may_stage(job) &&
+        tgi_plan_stages(job, &a, out) == TG_OK) { /* what its stages have done stays of use */
         out->beside_bytes = p->bytes.weights;
         return TG_OK;
     }
@@ -275,8 +172,8 @@ static tg_status choose_tiling(void *user, tgi_choice *out)
         tgi_tiling_free(&t);
     }
     tg_status st = tgi_choose(&a, out, NULL);
-    if (st == TG_E_BUDGET && may_run_stages(job))
-        st = choose_stages(job, &a, out);
+    if (st == TG_E_BUDGET && tgi_plan_may_stage(job))
+        st = tgi_plan_stages(job, &a, out);
     tgi_job_device_next_place(job);
     out->beside_bytes = p->bytes.weights;
     return st;
@@ -290,8 +187,7 @@ tg_status tgi_plan_choose(tg_job *job)
     const tg_status st = tgi_choose_kernels(p->net, given, !job->set.tile.automatic,
                                             choose_tiling, job, &p->choice);
     set_weights(job);
-    if (!p->choice.staged || p->choice.staged->cut == p->stages)
-        tgi_stages_spare_no_more(p->stages);
+    tgi_plan_drop_cuts(job);
     return st;
 }
 
@@ -308,7 +204,7 @@ tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err)
     p->whole_text[0] = 0;
     if (job->set.norm_tiles) /* nothing needs the image */
         return TG_OK;
-    if (knows_stages(job))
+    if (tgi_plan_knows_stages(job))
         tgi_stages_at_once_text(p->stages, p->whole_text, sizeof p->whole_text);
     else
         tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);
@@ -335,38 +231,6 @@ static tg_status no_figure(const tg_job *job, tgi_err *err)
     return tgi_fail(err, TG_E_BUDGET,
                     "the smallest plan needs more memory than can be counted: give a smaller "
                     "image, or --roi");
-}
-
-/* What --scratch would change, where it was not given: how much it would hold, or that less
- * memory would do with it; "" where it changes nothing. */
-static void say_of_disk(tg_job *job, char *out, size_t cap)
-{
-    tgi_choose_args a;
-    tgi_choice c = {.staged = NULL};
-    char size[32];
-    out[0] = 0;
-    if (keeps_on_disk(job) || job->plan.ask.remedy) /* it was tried, or is no option here */
-        return;
-    fill_args(job, job->plan.fixed, &a);
-    if (stages_with(job, &a, UINT64_MAX, &c) == TG_OK) {
-        snprintf(out, cap, ", or --scratch DIR on a disk with %s free",
-                 tgi_size_above(c.staged->disk_bytes, size, sizeof size));
-        tgi_choice_free(&c);
-    } else if (c.smallest_bytes < job->plan.choice.smallest_bytes) {
-        snprintf(out, cap, ", less with --scratch DIR");
-    }
-}
-
-static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
-                               const char *must, tgi_err *err)
-{
-    char disk[96];
-    say_of_disk(job, disk, sizeof disk);
-    return tgi_fail(err, TG_E_BUDGET,
-                    "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s",
-                    need, job->plan.stages->n,
-                    keeps_on_disk(job) ? " with what passes between them on disk" : "", have,
-                    must, disk, job->source ? ", or a smaller --roi" : ", or a smaller array");
 }
 
 #define MAPPED_MORE ((size_t)4 << 20) /* stacks, and the border that a reservation begins on */
@@ -408,8 +272,8 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err)
                         "is %s: give %s",
                         job->device_text, need, have, must);
     }
-    if (may_run_stages(job))
-        return refuse_stages(job, need, have, must, err);
+    if (tgi_plan_may_stage(job))
+        return tgi_plan_refuse_stages(job, need, have, must, err);
     if (whole && job->set.norm_tiles)
         return tgi_fail(
             err, TG_E_BUDGET,
@@ -479,31 +343,6 @@ static void arena_line(tg_job *job, const char *one)
                      s ? text : one);
 }
 
-static void stage_lines(tg_job *job)
-{
-    tgi_plan_part *p = &job->plan;
-    const tgi_bytes *b = &p->bytes;
-    const tgi_staged *s = p->choice.staged;
-    if (!s)
-        return;
-    if (b->kept)
-        tgi_job_add_line(p, "stores", b->kept, TG_PLAN_MEMORY, 0, "%s",
-                         "what passes from stage to stage");
-    tgi_job_add_line(p, "reductions", b->states + b->numbers, TG_PLAN_MEMORY, 0, "%s",
-                     "sums of the whole image, and what came of them");
-    if (s->cut == p->stages->sparing)
-        tgi_job_add_line(
-            p, "stores", 0, TG_PLAN_MEMORY, 0, "%s",
-            job->set.scratch
-                ? "values are made again in each stage: there is no room to keep them"
-                : "values are made again in each stage; --scratch DIR keeps them on disk");
-    tgi_job_add_line(p, "tilings", b->tilings, TG_PLAN_MEMORY, 0, "%s",
-                     "tables of how each stage is cut");
-    if (b->kept_disk)
-        tgi_job_add_line(p, "stores", b->kept_disk, TG_PLAN_DISK, job->scratch_place.free_bytes,
-                         "%s; what passes from stage to stage", job->set.scratch);
-}
-
 void tgi_plan_decoder_line(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
@@ -537,7 +376,7 @@ void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
         tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "%s", weights);
         arena_line(job, arena);
     }
-    stage_lines(job);
+    tgi_plan_stage_lines(job);
     if (b->carried)
         tgi_job_add_line(p, "state", b->carried, TG_PLAN_MEMORY, 0, "%s",
                          "what the network hands from frame to frame, twice");
@@ -582,7 +421,7 @@ static tg_status count(tg_job *job, tgi_err *err)
     const size_t pass = job->dev.ops ? pass_beside(job) : job->ends->first_pass(job);
     job->ends->count(job);
     if (job->dev.ops)
-        TGI_TRY(tgi_job_device_count(job, host_room(job), err));
+        TGI_TRY(tgi_job_device_count(job, tgi_plan_host_room(job), err));
     b->arena = job->dev.ops ? 0 : p->choice.tiling.arena_bytes;
     count_stages(job);
     if (b->arena < pass)

@@ -12,6 +12,7 @@
 #include "engine/ends/decoded.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
+#include "engine/job/job_open.h"
 #include "engine/out/stage_log.h"
 #include "engine/plan/staged.h"
 
@@ -247,6 +248,62 @@ void tgi_job_drop_scratch(tg_job *job)
     snprintf(s->why, sizeof s->why,
              "%.60s is memory, and %s do not fit the budget; the input is decoded %.1f times",
              job->set.scratch, tgi_size_text(s->bytes, size, sizeof size), s->passes);
+}
+
+/* ---- Folder ------------------------------------------------------------------------------ */
+
+tg_status tgi_job_look_at_scratch(tg_job *job, tgi_err *err)
+{
+    const tgi_machine *m = &job->machine;
+    if (m->here)
+        return tgi_scratch_look(job->set.scratch, &job->scratch_place, err);
+    const tgi_machine_disk *d = tgi_machine_disk_of(m, job->set.scratch);
+    if (!d)
+        return tgi_fail(err, TG_E_NOT_FOUND, "--scratch %s: %s names no disk that it lies on",
+                        job->set.scratch, m->name);
+    job->scratch_place = (tgi_scratch_place){.free_bytes = d->free_bytes,
+                                             .device = (uint64_t)(d - m->disk) + 1,
+                                             .in_memory = d->in_memory != 0};
+    return TG_OK;
+}
+
+static int same_folder(const tg_job *job, const char *a, const char *b)
+{
+    char x[TGI_KEPT_PATH], y[TGI_KEPT_PATH];
+    tgi_err none = {0};
+    return a && tgi_kept_path(a, job->set.output, x, sizeof x, &none) == TG_OK &&
+           tgi_kept_path(b, job->set.output, y, sizeof y, &none) == TG_OK && strcmp(x, y) == 0;
+}
+
+void tgi_job_stay_in_scratch(tg_job *job, uint64_t of)
+{
+    char folder[TGI_KEPT_PATH];
+    char *given = job->set.scratch;
+    const tgi_scratch_place place = job->scratch_place;
+    tgi_err none = {0};
+    if (!tgi_stage_log_folder(job->set.output, of, folder) || same_folder(job, given, folder) ||
+        !(job->set.scratch = tgi_strdup(TGI_TAG_MISC, folder)) ||
+        tgi_job_look_at_scratch(job, &none) != TG_OK) {
+        if (job->set.scratch != given)
+            tgi_free(job->set.scratch);
+        job->set.scratch = given;
+        job->scratch_place = place;
+        return;
+    }
+    tgi_free(job->set.stays_for);
+    job->set.stays_for = given ? given : tgi_strdup(TGI_TAG_MISC, "");
+}
+
+void tgi_job_warn_of_staying(tg_job *job)
+{
+    const char *given = job->set.stays_for;
+    if (!given || !job->plan.bytes.kept_disk)
+        return;
+    tgi_job_warn(job,
+                 "the run that was stopped keeps values between stages in %s: it goes on there"
+                 "%s%s, and removes them at its end; without the file there the stages begin "
+                 "with the first one",
+                 job->set.scratch, given[0] ? ", not in " : "", given);
 }
 
 /* ---- Disk -------------------------------------------------------------------------------- */

@@ -110,6 +110,14 @@ static tg_status stopped(tgi_err *err)
 
 /* ---- Before the bands -------------------------------------------------------------------- */
 
+/* What a run in stages writes down stands beside this very journal. */
+static uint64_t job_of(const tgi_journal *j)
+{
+    size_t n;
+    const void *says = tgi_journal_job(j, &n);
+    return tgi_fnv(TGI_FNV_BEGIN, says, n);
+}
+
 /* What an interrupted run decided holds for this one too, as far as it can. */
 static tg_status adopt_plan(run *r, tgi_err *err)
 {
@@ -122,6 +130,7 @@ static tg_status adopt_plan(run *r, tgi_err *err)
     if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan) &&
         tgi_decided_read(plan, &decided)) /* else plan afresh */
         tgi_job_adopt(r->all.job, &decided);
+    tgi_job_stay_in_scratch(r->all.job, job_of(r->journal));
     return TG_OK;
 }
 
@@ -142,6 +151,7 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
+    tgi_job_warn_of_staying(r->all.job);
     return tgi_job_stats_same(r->all.job, r->journal, err);
 }
 
@@ -395,14 +405,6 @@ static tg_status begin_anew(run *r, tgi_err *err)
 static int goes_on(const run *r)
 {
     return !r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_RESUME;
-}
-
-/* What a run in stages writes down stands beside this very journal. */
-static uint64_t job_of(const tgi_journal *j)
-{
-    size_t n;
-    const void *says = tgi_journal_job(j, &n);
-    return tgi_fnv(TGI_FNV_BEGIN, says, n);
 }
 
 static tg_status go_on(run *r, tgi_err *err)

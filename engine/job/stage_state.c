@@ -186,8 +186,12 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tg
     tgi_stage_state *s = &p->stages.state;
     tgi_stage_part part[PARTS];
     int found = 0;
+    uint64_t of = 0;
+    tgi_stage_record was = {.stage = 0};
     s->fd = -1;
     s->owner.job = job;
+    if (!tgi_stage_log_look(output, &of, &was, sizeof was) || of != job)
+        was.stage = 0;
     TGI_TRY(open_lists(p, err));
     if (p->stages.plan->disk_bytes)
         TGI_TRY(tgi_kept_path(p->job->set.scratch, output, s->owner.kept, sizeof s->owner.kept,
@@ -197,10 +201,10 @@ tg_status tgi_stage_state_open(tgi_pass *p, const char *output, uint64_t job, tg
     TGI_TRY(tgi_stage_log_read(s->log, part, n, &found, err));
     const int ours = found && s->now.plan == plan_check(p->stages.plan) && is_possible(p);
     TGI_TRY(open_kept(p, ours, err));
-    if (found && !s->goes_on && s->now.stage > 0 && s->now.stage < s->now.stages)
+    if (!s->goes_on && was.stage > 0 && was.stage < was.stages)
         tgi_job_warn(p->job,
                      "stopped in stage %d of %d; %s, so the stages begin with the first again",
-                     s->now.stage + 1, s->now.stages,
+                     was.stage + 1, was.stages,
                      ours ? "their values in --scratch are gone"
                           : "this plan is another (--ram, --scratch and --threads decide it)");
     s->now.process = getpid();

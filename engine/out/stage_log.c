@@ -294,6 +294,24 @@ int tgi_stage_log_look(const char *output, uint64_t *job, void *first, size_t by
     return ok;
 }
 
+int tgi_stage_log_folder(const char *output, uint64_t job, char folder[TGI_KEPT_PATH])
+{
+    char *path = path_of(output);
+    front f = {.owner = {.job = 0}};
+    const int fd = path ? open_to_look(path, &f) : -1;
+    f.owner.kept[sizeof f.owner.kept - 1] = 0;
+    if (fd >= 0)
+        close(fd);
+    tgi_free(path);
+    if (fd < 0 || f.owner.job != job || !f.owner.kept[0] || !is_kept_of(f.owner.kept, output) ||
+        !tgi_file_begins(f.owner.kept, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+        return 0;
+    const char *slash = strrchr(f.owner.kept, '/');
+    const int n = slash > f.owner.kept ? (int)(slash - f.owner.kept) : 1;
+    snprintf(folder, TGI_KEPT_PATH, "%.*s", n, f.owner.kept);
+    return 1;
+}
+
 tg_status tgi_stage_log_discard(const char *output, tgi_err *err)
 {
     char *path = path_of(output);

@@ -53,6 +53,8 @@ tg_status tgi_stage_log_read(tgi_stage_log *l, const tgi_stage_part *part, int n
 /* The first `bytes` bytes of the newest record that holds, of a file that another process may be
  * writing; 0: there is none. *job: whose it is (NULL: no matter). */
 int tgi_stage_log_look(const char *output, uint64_t *job, void *first, size_t bytes);
+/* The folder where values of that job are still kept, from what OUT.stages says; 0: none are. */
+int tgi_stage_log_folder(const char *output, uint64_t job, char folder[TGI_KEPT_PATH]);
 /* Remove it, and the file of kept values, where they begin as ours; durably. Nothing there: no
  * error, and nothing is written. */
 tg_status tgi_stage_log_discard(const char *output, tgi_err *err);

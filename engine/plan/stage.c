@@ -248,40 +248,12 @@ tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err)
     s->floor_used = -1;
     tg_status st = whole_net(net, &s->one, err);
     if (st == TG_OK)
-        st = tgi_stages_cut(net, TGI_FLOPS_PER_BYTE, s, err);
+        st = tgi_stages_cut(net, TGI_SPARES_NOTHING, s, err);
     if (st != TG_OK)
         tgi_stages_free(&s);
     else
         *out = s;
     return st;
-}
-
-/* More operations for a byte than any network has. */
-#define NEVER_STORE 1e30
-
-tg_status tgi_stages_spare(tgi_stages *s, tgi_err *err)
-{
-    if (s->sparing)
-        return TG_OK;
-    tgi_stages *t = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *t);
-    if (!t)
-        return tgi_fail(err, TG_E_NOMEM, "no memory to cut %d nodes into stages",
-                        s->one.net->n_nodes);
-    t->one.net = s->one.net;
-    t->floor_used = -1;
-    const size_t before = tgi_mem_held() - sizeof *t;
-    const tg_status st = tgi_stages_cut(s->one.net, NEVER_STORE, t, err);
-    t->bytes = tgi_mem_held() - before;
-    if (st == TG_OK)
-        s->sparing = t;
-    else
-        tgi_stages_free(&t);
-    return st;
-}
-
-void tgi_stages_spare_no_more(tgi_stages *s)
-{
-    tgi_stages_free(&s->sparing);
 }
 
 size_t tgi_stages_held(const tgi_stages *s)
@@ -295,7 +267,7 @@ size_t tgi_stages_held(const tgi_stages *s)
 
 void tgi_stages_forget(tgi_stages *s)
 {
-    tgi_stages_spare_no_more(s);
+    tgi_stages_spare_only(s, NULL, 0);
     for (int k = 0; k < s->n; k++) {
         tgi_free(s->stage[k].values);
         s->stage[k].values = NULL;

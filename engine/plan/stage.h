@@ -73,12 +73,22 @@ typedef struct tgi_stage {
     const char *whole_op;    /* a node computed here from a whole extent at once, or NULL */
 } tgi_stage;
 
+/* What a cut stores: values that are dearer to make again than to move `dearer` times, and of no
+ * more than `most` bytes. */
+typedef struct tgi_sparing {
+    double most, dearer;
+} tgi_sparing;
+
+#define TGI_SPARES_NOTHING ((tgi_sparing){1e300, 1})
+#define TGI_SPARES_ALL ((tgi_sparing){0, 1})
+
 typedef struct tgi_stages {
     tgi_stage one;    /* the net uncut */
     tgi_stage *stage; /* the cut */
     int n;
-    /* The same, where nothing is stored that can be made again; NULL until tgi_stages_spare. */
+    /* The same, where less is stored: a list by this member, in no order (tgi_stages_spare). */
     struct tgi_stages *sparing;
+    tgi_sparing spares;
     size_t bytes;   /* of a sparing cut: what it takes */
     size_t floor;   /* what tgi_choose_staged found that its stages need, the last one */
     int floor_used; /* aside, with so many fast kernels; -1: not known */
@@ -91,10 +101,15 @@ typedef struct tgi_stages {
 /* `net` borrowed. Returned; tgi_stages_free. */
 tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err);
 void tgi_stages_free(tgi_stages **s);
-/* Cut once more, for who has no room to store: into s->sparing, whose `one` names the net alone.
- * What the net's outputs are wanted of is not said yet (tgi_stages_fit). */
-tg_status tgi_stages_spare(tgi_stages *s, tgi_err *err);
-void tgi_stages_spare_no_more(tgi_stages *s);
+/* Cut once more, for who has no room to store all that pays: *out is one of s->sparing, whose `one`
+ * names the net alone. What the net's outputs are wanted of is not said yet (tgi_stages_fit). */
+tg_status tgi_stages_spare(tgi_stages *s, tgi_sparing by, tgi_stages **out, tgi_err *err);
+/* Do they compute the same in the same stages? */
+int tgi_stages_alike(const tgi_stages *a, const tgi_stages *b);
+/* Of the sparing cuts none is left but `n` of these. */
+void tgi_stages_spare_only(tgi_stages *s, const tgi_stages *const *keep, int n);
+/* Sizes of the values that are stored, largest first, each once: *n of them in *out, tgi_free. */
+tg_status tgi_stages_sizes(const tgi_stages *s, double **out, int *n, tgi_err *err);
 /* Bytes of the tables that a plan has filled in, in stages that are cut. */
 size_t tgi_stages_held(const tgi_stages *s);
 /* Back to what it was before a plan: no table of its stages, no sparing cut. */

@@ -7,6 +7,7 @@
 #include "kernels/reduce.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ typedef enum kind {
  * taken back by the lists of what it touched: there may be as many stages as nodes. */
 typedef struct cutter {
     const tgi_net *net;
-    double flops_per_byte; /* dearer values are stored, cheaper ones made again */
+    tgi_sparing by;
     unsigned char *kind;   /* per node */
     int *producer;         /* per value: node, or -1: an input */
     int *level;            /* per node: the first stage that could compute it */
@@ -130,6 +131,11 @@ static double count_of(const tgi_desc *d)
     return n;
 }
 
+double tgi_stage_value_bytes(const tgi_net *net, int v)
+{
+    return sizeof(float) * count_of(&net->shapes.desc[v]);
+}
+
 static int is_large_array(const tgi_net *net, int v)
 {
     return net->values[v].flat && count_of(&net->values[v].ext) > SMALL_FLOATS;
@@ -186,7 +192,14 @@ static kind kind_of(const tgi_net_node *n)
 /* Moving a value once, in operations. */
 static double moving_cost(const cutter *c, int v)
 {
-    return c->flops_per_byte * sizeof(float) * count_of(&c->net->shapes.desc[v]);
+    return TGI_FLOPS_PER_BYTE * tgi_stage_value_bytes(c->net, v);
+}
+
+/* What is dearer to make again is stored. */
+static double dear(const cutter *c, int v)
+{
+    return tgi_stage_value_bytes(c->net, v) > c->by.most ? INFINITY
+                                                         : 2 * c->by.dearer * moving_cost(c, v);
 }
 
 /* The value's producer; -1: an input of the net, or a reduction: small, and at hand. */
@@ -363,8 +376,8 @@ static void read_in(cutter *c, int k, int v, int must_store)
     if (c->port[v] || (p >= 0 && c->home[p] == k))
         return;
     if (p >= 0 && !c->here[p]) {
-        c->stored[v] |= must_store || is_partly_loaded(c, p) ||
-                        recomputing_exceeds(c, k, p, 2 * moving_cost(c, v));
+        c->stored[v] |=
+            must_store || is_partly_loaded(c, p) || recomputing_exceeds(c, k, p, dear(c, v));
         if (!c->stored[v])
             join(c, p);
     }
@@ -580,7 +593,7 @@ static int *carve(int **rest, size_t n)
     return at;
 }
 
-tg_status tgi_stages_cut(const tgi_net *net, double flops_per_byte, tgi_stages *s, tgi_err *err)
+tg_status tgi_stages_cut(const tgi_net *net, tgi_sparing by, tgi_stages *s, tgi_err *err)
 {
     const size_t nv = (size_t)net->n_values, nn = (size_t)net->n_nodes;
     const size_t stages = 2 * nn + 4, met = nv > stages ? nv : stages;
@@ -592,7 +605,7 @@ tg_status tgi_stages_cut(const tgi_net *net, double flops_per_byte, tgi_stages *
     if (ints && flags) {
         cutter c = {
             .net = net,
-            .flops_per_byte = flops_per_byte,
+            .by = by,
             .producer = carve(&rest, nv),
             .level = carve(&rest, nn),
             .home = carve(&rest, nn),

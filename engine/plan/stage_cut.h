@@ -7,9 +7,10 @@
 /* Fill s->stage and s->n. On failure what was made stays in them, for tgi_stages_free. Takes
  * time in proportion to the nodes and to what the stages list, whatever the number of stages.
  */
-tg_status tgi_stages_cut(const tgi_net *net, double flops_per_byte, tgi_stages *s,
-                         tgi_err *err);
+tg_status tgi_stages_cut(const tgi_net *net, tgi_sparing by, tgi_stages *s, tgi_err *err);
 
+/* Bytes of all its pixels. */
+double tgi_stage_value_bytes(const tgi_net *net, int v);
 /* An image of more than a pixel, that passes through in bands? A single pixel and a flat value
  * are whole at once. */
 int tgi_is_streamed(const tgi_net *net, int v);

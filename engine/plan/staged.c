@@ -506,12 +506,13 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
         c.limit = room_of(a, tgi_staged_beside(s));
         c.last = tgi_stages_last(a->cut);
         mark_looks(s, a->cut);
-        st = choose_tilings(&c, err);
+        const int asked = !a->one_of_many || c.limit > 0;
+        st = asked ? choose_tilings(&c, err) : TG_E_BUDGET;
         if (st == TG_OK)
             count_moved(s);
         if (c.apart && c.floor > c.least)
             c.least = c.floor;
-        if (tgi_sat_add(c.least, shared) < *least)
+        if (asked && tgi_sat_add(c.least, shared) < *least)
             *least = tgi_sat_add(c.least, shared);
     }
     if (st == TG_OK && (!*best || s->seconds < (*best)->seconds)) {
@@ -523,12 +524,18 @@ static tg_status try_places(const tgi_staged_args *a, int n_on_disk, tgi_staged 
     return st;
 }
 
+void tgi_staged_settle(tgi_staged *s)
+{
+    if (s)
+        mark_looks(s, s->cut);
+}
+
 /* How the choice looks to those who know one stage alone: that of the output. */
 static tg_status take(const tgi_staged_args *a, tgi_staged *s, tgi_choice *out, tgi_err *err)
 {
     const int last = tgi_stages_last(a->cut);
     const tgi_tiling *t = &s->tiling[last];
-    mark_looks(s, a->cut);
+    tgi_staged_settle(s);
     TGI_TRY(tgi_tiling_make(t->stage, t->cut, t->band, t->threads, NULL, &out->tiling, err));
     out->staged = s;
     out->seconds = s->seconds;

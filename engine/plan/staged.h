@@ -41,9 +41,9 @@ typedef struct tgi_gathered {
 } tgi_gathered;
 
 typedef struct tgi_staged {
-    const tgi_stages *cut; /* borrowed: stage[k] */
-    int n;                 /* stages */
-    tgi_tiling *tiling;    /* n */
+    tgi_stages *cut;    /* borrowed: stage[k] */
+    int n;              /* stages */
+    tgi_tiling *tiling; /* n */
     tgi_kept_value *kept;
     int n_kept;
     tgi_gathered *gathered;
@@ -66,6 +66,7 @@ typedef struct tgi_staged_args {
     tgi_stages *cut;         /* lifetimes are filled in */
     const tgi_stages *other; /* a second cut that is held beside it, or NULL */
     uint64_t disk_limit;     /* bytes that may be kept on disk */
+    int one_of_many; /* nobody asks what the smallest plan would take where values alone are too much */
     /* Cell and band of the stage of the output that an interrupted run had: they stay where they fit,
      * for tiles lie in the file in the order of the cells. Band 0: there was none. */
     int64_t was_cut[3], was_band;
@@ -84,6 +85,9 @@ typedef struct tgi_staged_args {
  * disk_limit goes. What was tried before in one pass stays listed. Release with tgi_choice_free. */
 tg_status tgi_choose_staged(const tgi_staged_args *a, tgi_choice *out, tgi_err *err);
 void tgi_staged_free(tgi_staged **s);
+/* Plans that were tried later leave marks in the cut, of other places; those of `s` are what it is
+ * to run with. NULL: nothing. */
+void tgi_staged_settle(tgi_staged *s);
 
 /* All memory that a staged run has beside weights, arena and window. */
 static inline size_t tgi_staged_beside(const tgi_staged *s)

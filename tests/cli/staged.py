@@ -58,6 +58,19 @@ def coarse():
     return model([pool, up, node("Add", ["u", "x"], ["y"])], [floats("w", [1, 1, 56, 56])], GREY)
 
 
+def valley():
+    """Values of three sizes: large ones at both ends, small ones between them."""
+    nodes, consts, x = [], [floats("one", [CHANNELS])], "x"
+    for k in range(2 * LAYERS):
+        down = {1: 2, 2: 2}.get(k, 1)
+        n, w = node("Conv", [x, f"w{k}"], [f"c{k}"], kernel_shape=[3, 3], pads=[1] * 4, strides=[down] * 2), floats(f"w{k}", [CHANNELS, CHANNELS if k else 1, 3, 3])
+        nodes += [n, node("InstanceNormalization", [f"c{k}", "one", "one"], [f"n{k}"])]
+        consts.append(w)
+        x = f"n{k}"
+    up = node("ConvTranspose", [x, "wy"], ["y"], kernel_shape=[4, 4], strides=[4, 4])
+    return model(nodes + [up], consts + [floats("wy", [CHANNELS, 1, 4, 4])], GREY)
+
+
 def again():
     """What is cheap is made again in later stages, from the image."""
     a, w0 = conv("w0", "x", "a", 1, CHANNELS)
@@ -314,6 +327,36 @@ def an_image_that_comes_in_late_is_read():
         expect(r.returncode == 0, f"{ram}: {r.stderr}")
 
 
+def what_there_is_room_for_is_kept():
+    """Between all and nothing: the large values are made again first, and the pixels are the same."""
+    words = ["-m", "valley.onnx", "wide.tif", "--exact", "--threads", "2"]
+    least = told_ram(*words)
+    seen = {}
+    for ram in range(least, 4 * least):
+        p = plan(*words, "--ram", f"{ram}MiB")
+        if "staged" not in p:
+            break
+        kept, again = p["staged"]["kept_bytes"], p["recomputed_fraction"]
+        most = max(seen, default=0)
+        expect(kept >= most, f"{ram} MiB keep {kept} bytes, less memory kept {most}")
+        expect(not seen or kept == most or again < seen[most][1], f"{ram} MiB: {kept} bytes are kept, and {again} made again")
+        seen.setdefault(kept, (ram, again))
+    expect(len(seen) >= 3 and min(seen) == 0, f"kept are {sorted(seen)}")
+    said = run("plan", *words, "--ram", f"{seen[sorted(seen)[1]][0]}MiB").stdout
+    expect("some values are kept, others made again in each stage; --scratch DIR keeps all on disk" in said, said)
+    same_pixels(words, *(["--ram", f"{ram}MiB"] for ram, _ in seen.values()), ["--ram", "1GiB"])
+
+
+def a_folder_in_memory_is_no_disk():
+    if not os.access("/dev/shm", os.W_OK):
+        return
+    here, told = ["-m", "deep.onnx", "tall.tif"], told_ram("-m", "deep.onnx", "tall.tif")
+    said = run("plan", *here, "--ram", f"{told}MiB", "--scratch", "/dev/shm").stdout
+    expect("values are made again in each stage; /dev/shm is memory, no disk to keep values on" in said, said)
+    r = run("plan", *here, "--ram", f"{told - 1}MiB", "--scratch", "/dev/shm")
+    expect(r.returncode == 71 and " free (the one given is memory)" in r.stderr, r.stderr)
+
+
 def each_stage_that_reads_the_image_decodes_it():
     for side in ("128x384", "64x64"):
         p = plan("-m", "again.onnx", "strip.tif", "--tile", side, "--threads", "2", "--ram", "8MiB", "--scratch", ".")
@@ -343,7 +386,7 @@ def write(name, data):
 
 
 def prepare():
-    for made in (norms, excite, attention, look, twice, skip, again, deep, coarse):
+    for made in (norms, excite, attention, look, twice, skip, valley, again, deep, coarse):
         write(made.__name__ + ".onnx", made())
     write("tall.tif", repeated(1024, 64))
     write("wide.tif", repeated(512, 512))
@@ -362,5 +405,5 @@ main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_say
                keys_and_values_come_from_the_disk_in_pieces, each_node_looks_at_its_own_pieces,
                verify_compares_stages_with_the_whole,
                a_picture_shows_the_seams_of_others, tiles_of_others_keep_in_step_with_the_network, an_image_that_comes_in_late_is_read,
-               each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
+               what_there_is_room_for_is_kept, a_folder_in_memory_is_no_disk, each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
                too_small_a_disk_is_said_at_second_zero])

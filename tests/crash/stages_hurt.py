@@ -128,24 +128,31 @@ def test_strangers(lab, job):
 
 
 def test_other_folder(lab, job):
-    """Another --scratch: what is in the old one goes, at the end at the latest."""
-    job.killed_in(3, 0.05 * job.seconds)
-    old = job.kept()[0]
+    """Another --scratch: it goes on in the old one; where what was kept is gone, from the first stage in the new one."""
     new = lab.path("scratch2")
     os.makedirs(new, exist_ok=True)
     args = list(job.args)
     args[args.index("--scratch") + 1] = new
     there = Staged(lab, job.name, args[:-1])
     there.bytes = job.bytes
-    r = there.run()
-    check(r.code == 0, "another --scratch: %s" % r)
-    there.confirm("another --scratch")
-    check(not os.path.exists(old), "another --scratch: the old one keeps %s" % old)
-    job.clean()
+    for gone in (False, True):
+        job.killed_in(3, 0.05 * job.seconds)
+        old = job.kept()[0]
+        if gone:
+            os.unlink(old)
+        r = there.run()
+        check(r.code == 0, "another --scratch: %s" % r)
+        said = "it goes on there, not in %s" % new
+        check((said in r.err) == (not gone), "another --scratch does not say where it goes on: %s" % r.err)
+        check(("so the stages begin with the first again" in r.err) == gone, "another --scratch: %s" % r.err)
+        check((there.ran(r.err)[0][0][0] >= 3) == (not gone), "another --scratch: began at %s" % (there.ran(r.err)[0][0],))
+        there.confirm("another --scratch")
+        check(not os.path.exists(old) and not os.listdir(new), "another --scratch: left %s" % old)
+        job.clean()
 
 
 def test_no_folder(lab, jobs):
-    """Gone on with without --scratch: what lies there goes."""
+    """Gone on with without --scratch: it goes on with what lies there, which goes at the end."""
     for name in ("disk", "both"):
         job = jobs[name]
         args = list(job.args[:-1])
@@ -156,6 +163,7 @@ def test_no_folder(lab, jobs):
         check(job.kept(), "nothing is kept on disk")
         r = without.run()
         check(r.code == 0, "without --scratch: %s" % r)
+        check("it goes on there, and removes" in r.err and job.ran(r.err)[0][0][0] >= 3, "without --scratch: began anew: %s" % r.err)
         check(read(job.out) == job.bytes, "without --scratch: other bytes")
         check(not job.kept(), "without --scratch: left %s" % job.kept())
         job.clean()
