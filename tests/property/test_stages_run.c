@@ -407,7 +407,7 @@ int main(int argc, char **argv)
         n.volumes, n.staged, n.runs, n.stages, n.looks);
     for (int k = 0; k < KINDS; k++) {
         printf("     %-22s %d times, %d in float64\n", kind_names[k], n.seen[k], n.held[k]);
-        CHECK(count < 25 || n.seen[k] > 0);
+        CHECK(count < 100 || n.seen[k] > 0);
         CHECK(count < 100 || k >= CHANNELS_ATTEND || n.held[k] > 0);
     }
     CHECK(count < 25 || (n.staged > count && n.looks > 0));
