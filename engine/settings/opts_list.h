@@ -194,9 +194,9 @@ TGI_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TGI_SET_, RULE_CHOICE,
         "reflect|edge|zero", 1,
         "how pixels beyond the border are made, for --same-size and to fill up to a size the "
         "network accepts; the output is cropped back")
-TGI_OPT(
-    SAME_SIZE, "same-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
-    "pad so that a network which shrinks its input gives the input's size (default for images)")
+TGI_OPT(SAME_SIZE, "same-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+        "give the input's size, times the network's scale: pad where the network shrinks its "
+        "input, crop where it rounds sizes up or adds a border (default for images)")
 TGI_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
         "keep the size the network gives (default for .npy)")
 TGI_OPT(
