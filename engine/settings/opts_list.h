@@ -255,7 +255,7 @@ TGI_OPT(ALLOW_TRUNCATED, "allow-truncated", NULL, NULL, NULL, TGI_SET_ " copy", 
         "take the frames that are there of a film that is cut, with a warning (default: exit "
         "code 65 where there are fewer than its video stream declares)")
 TGI_OPT(
-    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
+    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preview preset", RULE_TEXT, 0, 0, NULL, 1,
     "folder for temporary files of two kinds: an input whose large compressed blocks would be "
     "decoded again and again is decoded once into it; values that a network in stages keeps "
     "between them may lie in it instead of in memory (default: none)")

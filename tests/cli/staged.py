@@ -322,6 +322,27 @@ def networks_that_round_or_shrink_sizes_have_pictures_too():
     expect(ours <= 1 and theirs > 20, f"a norm: {ours} and {theirs} greys")
 
 
+def a_preview_runs_in_stages_as_a_run_does():
+    """The same picture from all of memory, from little of it, and with what passes between stages on disk; each within its budget."""
+    pictures, peaks = [], []
+    for words in ("--ram", "1GiB"), ("--ram", "20MiB"), ("--ram", "20MiB", "--scratch", "."):
+        r = run("preview", "-m", "norms.onnx", "speckle.tif", "-o", "look.png", "-y", "--threads", "2", *words)
+        expect(r.returncode == 0, f"{words}: {r.stderr}")
+        took = re.search(r"memory up to ([0-9.]+) MiB of", r.stdout)
+        peaks.append(float(took.group(1)) if took else 1e9)
+        with open("look.png", "rb") as f:
+            pictures.append(f.read())
+        os.remove("look.png")
+    expect(pictures[0] == pictures[1] == pictures[2], "pictures differ")
+    expect(peaks[0] > 40 and max(peaks[1:]) <= 20, f"peaks: {peaks}")
+    r = run("preview", "-m", "norms.onnx", "speckle.tif", "-o", "look.png", "--threads", "2", "--ram", "9MiB")
+    told = re.search(r"in \d+ stages; .*give --ram (\d+MiB)", r.stderr)
+    expect(r.returncode == 71 and told, f"{r.returncode}: {r.stderr}")
+    r = run("preview", "-m", "norms.onnx", "speckle.tif", "-o", "look.png", "--threads", "2", "--ram", told.group(1) if told else "9MiB")
+    expect(r.returncode == 0, f"the --ram that was told: {r.stderr}")
+    expect(not [n for n in os.listdir() if n.startswith("look.png") and n != "look.png"], "nothing else is left")
+
+
 def an_image_that_comes_in_late_is_read():
     words = ["-m", "skip.onnx", "low.tif", "--tile", "128x128", "--threads", "2", "--exact"]
     peak = plan(*words, "--ram", "2GiB")["peak_bytes"]
@@ -400,6 +421,7 @@ main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_say
                keys_and_values_come_from_the_disk_in_pieces, each_node_looks_at_its_own_pieces,
                verify_compares_stages_with_the_whole,
                a_picture_shows_the_seams_of_others, tiles_of_others_keep_in_step_with_the_network,
-               networks_that_round_or_shrink_sizes_have_pictures_too, an_image_that_comes_in_late_is_read,
+               networks_that_round_or_shrink_sizes_have_pictures_too, a_preview_runs_in_stages_as_a_run_does,
+               an_image_that_comes_in_late_is_read,
                each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
                too_small_a_disk_is_said_at_second_zero])
