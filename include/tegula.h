@@ -487,7 +487,7 @@ typedef struct tg_verify_result {
 TG_API tg_status tg_job_verify(tg_job *job, tg_verify_result *out);
 
 /** Write a PNG of three crops (raw, result, difference), with the statistics of the full
- * run. */
+ * run. Of a network that reads the whole image all of it is computed, in stages as by a run. */
 TG_API tg_status tg_job_preview(tg_job *job);
 
 /** Where an output stands. */

@@ -192,7 +192,7 @@ static tg_status place_free(const tgi_graph *g, int k, tgi_place *out, tgi_err *
     set_scale(out, q1 - q0, more);
     out->lost = tgi_ceil_div(base * out->up, out->down) - q0;
     out->lead = tgi_floor_div(out->lost, 2); /* should no extent show it */
-    for (int64_t n = base; out->lost > 0 && !found && n <= MIDDLE_MOST; n = 2 * n)
+    for (int64_t n = base; out->lost != 0 && !found && n <= MIDDLE_MOST; n = 2 * n)
         TGI_TRY(lead_at(g, k, tgi_graph_extent(g, k, n), out, &found, err));
     return TG_OK;
 }

@@ -167,6 +167,7 @@ typedef struct tgi_plan_ask {
     /* Static; what a refusal advises: the caller takes more memory than the plan counts.
      * NULL: the --ram that is enough. */
     const char *remedy;
+    size_t beside; /* what the caller holds while the plan runs; the plan counts it */
 } tgi_plan_ask;
 
 typedef struct tgi_plan_part {

@@ -42,7 +42,7 @@ static size_t fixed_bytes(const tg_job *job)
     const tgi_bytes *b = &job->plan.bytes;
     return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
            b->receipt + b->picture + b->index + b->tables + b->pyramid + b->statistics +
-           b->rows + b->carried;
+           b->rows + b->carried + job->plan.ask.beside;
 }
 
 #define CHECK_BYTES ((size_t)64 << 10)

@@ -69,18 +69,12 @@ static tg_status fit_raw(const tgi_graph *g, int k, int64_t fixed, int64_t exten
     return TG_OK;
 }
 
-static tg_status fit_same(const tgi_graph *g, int k, int64_t fixed, int64_t extent, tgi_fit *f,
-                          tgi_err *err)
+/* Grow f->size until the output covers f->out pixels from f->crop on. */
+static tg_status cover(const tgi_graph *g, int k, int64_t fixed, int64_t extent, tgi_fit *f,
+                       tgi_err *err)
 {
-    const tgi_place *p = &f->place;
-    const axis a = {p, fixed};
-    const int64_t tail = tgi_max(0, p->lost - p->lead);
+    const axis a = {&f->place, fixed};
     int64_t q;
-    /* `before` is a multiple of `down`, so that the output's grid meets the image's. */
-    f->before = p->lead > 0 ? p->down * tgi_ceil_div(p->lead, p->up) : 0;
-    f->crop = f->before / p->down * p->up - p->lead;
-    f->out = tgi_ceil_div(extent * p->up, p->down);
-    f->size = f->before + extent + tgi_ceil_div(tail * p->down, p->up);
     for (;; f->size++) {
         TGI_TRY(extent_for(g, k, &a, f->size, &f->size, err));
         TGI_TRY(output_for(g, k, &a, f->size, &q, err));
@@ -90,6 +84,40 @@ static tg_status fit_same(const tgi_graph *g, int k, int64_t fixed, int64_t exte
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "no padding makes the output cover the image: give --raw-size");
     }
+}
+
+static tg_status fit_padded(const tgi_graph *g, int k, int64_t fixed, int64_t extent,
+                            tgi_fit *f, tgi_err *err)
+{
+    const tgi_place *p = &f->place;
+    const int64_t tail = tgi_max(0, p->lost - p->lead);
+    /* `before` is a multiple of `down`, so that the output's grid meets the image's. */
+    f->before = p->lead > 0 ? p->down * tgi_ceil_div(p->lead, p->up) : 0;
+    f->crop = f->before / p->down * p->up - p->lead;
+    f->out = tgi_ceil_div(extent * p->up, p->down);
+    f->size = f->before + extent + tgi_ceil_div(tail * p->down, p->up);
+    return cover(g, k, fixed, extent, f, err);
+}
+
+/* As many pixels as the image has, times the scale; where that is no whole number the network
+ * says whether it rounds up or down. What it gives beyond them is cropped: at the far side where
+ * it rounds sizes up, by its place where it adds a border. */
+static tg_status fit_same(const tgi_graph *g, int k, int64_t fixed, int64_t extent, tgi_fit *f,
+                          tgi_err *err)
+{
+    const tgi_place *p = &f->place;
+    const int64_t least = extent * p->up / p->down,
+                  most = tgi_ceil_div(extent * p->up, p->down);
+    if (p->lost > 0)
+        return fit_padded(g, k, fixed, extent, f, err);
+    TGI_TRY(fit_raw(g, k, fixed, extent, f, err));
+    if (f->out < least)
+        return fit_padded(g, k, fixed, extent, f, err);
+    if (f->out > most) {
+        f->crop = p->lost < 0 ? tgi_clamp(-p->lead, 0, f->out - most) : 0;
+        f->out = most;
+    }
+    return TG_OK;
 }
 
 /* ---- Boxes ------------------------------------------------------------------------------- */
@@ -146,15 +174,18 @@ void tgi_fit_shift(const tgi_fit *f, int64_t o, int64_t *in, int64_t *out)
     *out = f->crop - box * p->step_out;
 }
 
+/* `out`: as many pixels of output are to be kept; 0: as the network gives, or the image has. */
 static tg_status fit(const tgi_graph *g, int k, int64_t fixed, int64_t extent, int same_size,
-                     tgi_fit *out, tgi_err *err)
+                     int64_t out, tgi_fit *f, tgi_err *err)
 {
-    if (same_size && out->place.up > 0 && out->place.lost > 0)
-        TGI_TRY(fit_same(g, k, fixed, extent, out, err));
-    else
-        TGI_TRY(fit_raw(g, k, fixed, extent, out, err));
-    if (fixed && out->size > fixed)
-        TGI_TRY(lay_grid(g, k, fixed, out, err));
+    TGI_TRY(same_size && f->place.up > 0 ? fit_same(g, k, fixed, extent, f, err)
+                                         : fit_raw(g, k, fixed, extent, f, err));
+    if (out && out != f->out) {
+        f->out = out;
+        TGI_TRY(cover(g, k, fixed, extent, f, err));
+    }
+    if (fixed && f->size > fixed)
+        TGI_TRY(lay_grid(g, k, fixed, f, err));
     return TG_OK;
 }
 
@@ -174,7 +205,7 @@ tg_status tgi_fit_axis(const tgi_graph *g, int k, int64_t extent, int same_size,
     *out = (tgi_fit){0};
     TGI_TRY(check_axis(g, k, extent, err));
     TGI_TRY(tgi_graph_place(g, k, &out->place, err));
-    return fit(g, k, tgi_graph_fixed_extent(g, k), extent, same_size, out, err);
+    return fit(g, k, tgi_graph_fixed_extent(g, k), extent, same_size, 0, out, err);
 }
 
 /* ---- Boxes that somebody asks for -------------------------------------------------------- */
@@ -223,15 +254,18 @@ tg_status tgi_fit_axis_in_boxes(const tgi_graph *g, int k, int64_t extent, int s
                                 int64_t core, tgi_fit *out, tgi_err *err)
 {
     int64_t box = tgi_graph_fixed_extent(g, k);
+    tgi_fit whole = {0};
     if (!box && !core)
         return tgi_fit_axis(g, k, extent, same_size, out, err);
     *out = (tgi_fit){.core = core};
     TGI_TRY(check_axis(g, k, extent, err));
-    if (box)
+    if (box) {
         TGI_TRY(tgi_graph_place_box(g, k, box, &out->place, err));
-    else
+    } else {
         TGI_TRY(find_box(g, k, extent, &box, out, err));
-    TGI_TRY(fit(g, k, box, extent, same_size, out, err));
+        TGI_TRY(tgi_fit_axis(g, k, extent, same_size, &whole, err));
+    }
+    TGI_TRY(fit(g, k, box, extent, same_size, whole.out, out, err));
     if (!out->box)
         out->core = 0;
     return TG_OK;

@@ -5,9 +5,10 @@
  *         |------------------------------|        its output, scaled back
  *             |======================|            `out` pixels are kept, from `crop` on
  *
- * Raw size: nothing before; after, up to the next extent the network takes; kept is what
- * belongs to the image. Same size: before and after by what the network eats at each side, so
- * that the output covers the image pixel for pixel (times its scale).
+ * Raw size: nothing before; after, up to the next extent the network takes; kept is what the
+ * network gives for the image. Same size: the output covers the image pixel for pixel (times its
+ * scale). Before and after by what the network eats at each side; what a network gives beyond the
+ * image, because it rounds sizes up or adds a border, is not kept. In boxes `out` is the same.
  *
  * A network that works at one size only is run at that size in boxes where that is possible:
  * box number a begins at a * step_in, its output at a * step_out. Seen from here such a network

@@ -194,9 +194,9 @@ TGI_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TGI_SET_, RULE_CHOICE,
         "reflect|edge|zero", 1,
         "how pixels beyond the border are made, for --same-size and to fill up to a size the "
         "network accepts; the output is cropped back")
-TGI_OPT(
-    SAME_SIZE, "same-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
-    "pad so that a network which shrinks its input gives the input's size (default for images)")
+TGI_OPT(SAME_SIZE, "same-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+        "give the input's size, times the network's scale: pad where the network shrinks its "
+        "input, crop where it rounds sizes up or adds a border (default for images)")
 TGI_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
         "keep the size the network gives (default for .npy)")
 TGI_OPT(
@@ -255,7 +255,7 @@ TGI_OPT(ALLOW_TRUNCATED, "allow-truncated", NULL, NULL, NULL, TGI_SET_ " copy", 
         "take the frames that are there of a film that is cut, with a warning (default: exit "
         "code 65 where there are fewer than its video stream declares)")
 TGI_OPT(
-    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
+    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preview preset", RULE_TEXT, 0, 0, NULL, 1,
     "folder for temporary files of two kinds: an input whose large compressed blocks would be "
     "decoded again and again is decoded once into it; values that a network in stages keeps "
     "between them may lie in it instead of in memory (default: none)")

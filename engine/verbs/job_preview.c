@@ -5,6 +5,9 @@
  * The cell is cut on the tile axes alone (any range of the stream axis is part of a cell), its
  * origin is a multiple of the network's period, and `fits` proves that the slots hold it.
  *
+ * Where an operator reads the whole image, all of it has to be computed: then all crops come out of
+ * one pass that is planned as a run's is, in stages where the budget wants it (preview_pass.h).
+ *
  * Places: unless the user names one, the three crops of a coarse grid whose pixels vary most,
  * as judged by a few rows through the middle of each. Of a series of planes the middle one is
  * shown. */
@@ -12,17 +15,21 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/ends/decoded.h"
 #include "engine/ends/input_hash.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
 #include "engine/job/job_state.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/pass.h"
+#include "engine/job/plan_scratch.h"
 #include "engine/job/stats_file.h"
 #include "engine/memory/monitor.h"
+#include "engine/verbs/preview_pass.h"
 #include "engine/verbs/preview_picture.h"
 #include "io/film_cut.h"
 #include "io/png.h"
@@ -32,7 +39,7 @@
 #include <unistd.h>
 
 #define CROP 256 /* pixels of the larger of input and output */
-#define MAX_PLACES 3
+#define MAX_PLACES TGI_PREVIEW_CROPS
 #define LOOK_ROWS 8   /* rows of a crop that are looked at */
 #define LOOK_STEPS 64 /* rows of crops that are looked at, at most */
 #define FIRST_BAND 64
@@ -61,14 +68,31 @@ typedef struct preview {
     tgi_tiling tiling;
     tgi_pass pass;
     tgi_range *need; /* two intervals per value */
-    void *scratch;
+    int at_once;     /* crops come out of one pass over the image: */
+    tgi_preview_pass all;
+    tgi_source *decoded;  /* its rows, where --scratch keeps them */
+    tgi_reserve *reserve; /* what is held beside it */
+    void *staging, *scratch;
     size_t staging_bytes;
     tgi_panel raw, result;
     float *taken;      /* all channels under a crop; the frame's own are shown */
     int64_t origin[3]; /* of the crop that is being computed */
     tgi_picture picture;
     size_t peak; /* of all the above and what is held */
+    /* Of the job, which has them again behind the preview. */
+    const tgi_picture_writer *writer;
+    char *no_scratch;
 } preview;
+
+static tgi_pass *pass_of(preview *v)
+{
+    return v->at_once ? &v->all.pass : &v->pass;
+}
+
+static tgi_source *source_of(const preview *v)
+{
+    return v->decoded ? v->decoded : v->job->source;
+}
 
 /* ---- Geometry ---------------------------------------------------------------------------- */
 
@@ -272,10 +296,10 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     int sample;
     const int64_t plane = tgi_mapping_plane(m, v->item, slice_of(v, z), &sample) +
                           m->own.channels.lo * m->channel_stride;
-    char *rows = v->pass.staging[0];
+    char *rows = v->staging;
     for (int c = 0; c < v->raw.channels; c++) {
         const int s = m->from_samples ? c : sample;
-        TGI_TRY(tgi_source_read(job->source, 0, plane + c * m->channel_stride, s, s + 1,
+        TGI_TRY(tgi_source_read(source_of(v), 0, plane + c * m->channel_stride, s, s + 1,
                                 m->origin[1] + y0, m->origin[1] + y1, m->origin[2],
                                 m->origin[2] + m->extent[2], rows + (size_t)c * block, pitch,
                                 block, err));
@@ -307,6 +331,17 @@ static tg_status densest_places(preview *v, tgi_err *err)
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
+/* Rows under a crop, and rows that are looked at. */
+static size_t staging_beside(const preview *v)
+{
+    const tgi_mapping *m = &v->job->map;
+    const tg_dtype type = v->job->info->dtype;
+    const size_t crop = tgi_loader_bytes(m, type, 1, v->raw.h, v->raw.w);
+    const size_t look =
+        (size_t)(LOOK_ROWS * m->extent[2] * v->raw.channels) * tgi_dtype_size(type);
+    return tgi_align_size(crop > look ? crop : look, 64);
+}
+
 static size_t staging_for(const preview *v, int64_t band)
 {
     const tg_job *job = v->job;
@@ -314,14 +349,11 @@ static size_t staging_for(const preview *v, int64_t band)
     const tgi_slot *in = &v->tiling.slot[v->net->in[0]];
     const int64_t fed = tgi_min(band, tgi_net_dim(v->net, v->net->in[0], TGI_STREAM_AXIS));
     const int volume = m->spatial == 3;
-    const tg_dtype type = job->info->dtype;
-    const size_t banded =
-        tgi_loader_bytes(m, type, volume ? fed : 1, volume ? in->rows : fed, in->width);
-    const size_t crop = tgi_loader_bytes(m, type, 1, v->raw.h, v->raw.w);
-    const size_t look =
-        (size_t)(LOOK_ROWS * m->extent[2] * v->raw.channels) * tgi_dtype_size(type);
-    const size_t a = banded > crop ? banded : crop;
-    return tgi_align_size(a > look ? a : look, 64);
+    const size_t banded = tgi_align_size(tgi_loader_bytes(m, job->info->dtype, volume ? fed : 1,
+                                                          volume ? in->rows : fed, in->width),
+                                         64);
+    const size_t beside = staging_beside(v);
+    return banded > beside ? banded : beside;
 }
 
 static size_t panel_bytes(const tgi_panel *p)
@@ -335,15 +367,21 @@ static size_t raw_bytes(const preview *v)
     return (size_t)(v->raw.h * v->raw.w * v->job->map.channels) * sizeof(float);
 }
 
-/* Everything but arena and staging. */
+/* Everything but what computes and staging. */
 static size_t other_bytes(const preview *v)
 {
     const tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
-    const size_t fixed = raw_bytes(v) + panel_bytes(&v->result) + pixels +
-                         tgi_picture_scratch(&v->raw, &v->result) * sizeof(float) +
-                         TGI_STATS_SCRATCH + 16 * 64;
-    return fixed + v->job->plan.bytes.weights;
+    return raw_bytes(v) + (v->at_once ? MAX_PLACES : 1) * panel_bytes(&v->result) + pixels +
+           tgi_picture_scratch(&v->raw, &v->result) * sizeof(float) + TGI_STATS_SCRATCH +
+           16 * 64;
+}
+
+/* What is held while the plan of a run computes. */
+static size_t beside_bytes(const preview *v)
+{
+    const size_t blocks = tgi_sat_add(other_bytes(v), staging_beside(v));
+    return tgi_sat_add(blocks, tgi_page_table_bytes(blocks) + PNG_BYTES);
 }
 
 /* 1 when the slots of the tiling hold the crop at this place. */
@@ -411,8 +449,8 @@ static tg_status choose_tiling(preview *v, tgi_err *err)
     for (int64_t band = FIRST_BAND; band >= 1; band /= 2) {
         TGI_TRY(hold_crops(v, band, err));
         v->staging_bytes = staging_for(v, band);
-        need =
-            tgi_sat_add(v->tiling.arena_bytes, v->staging_bytes + other_bytes(v) + PNG_BYTES);
+        need = tgi_sat_add(v->tiling.arena_bytes,
+                           v->staging_bytes + other_bytes(v) + plan->bytes.weights + PNG_BYTES);
         v->peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
         if (v->peak <= plan->budget)
             return TG_OK;
@@ -427,7 +465,7 @@ static tg_status choose_tiling(preview *v, tgi_err *err)
     return tgi_err_tried(err, st, "the preview", v->peak);
 }
 
-static tg_status reserve_all(preview *v, tgi_err *err)
+static tg_status reserve_crops(preview *v, tgi_err *err)
 {
     tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
@@ -439,8 +477,32 @@ static tg_status reserve_all(preview *v, tgi_err *err)
                              {"scratch", scratch, &v->scratch}};
     TGI_TRY(tgi_pass_take(&v->pass, v->job, &v->tiling, v->staging_bytes, want,
                           sizeof want / sizeof want[0], TGI_STATS_SCRATCH, err));
+    v->staging = v->pass.staging[0];
     v->taken = raw;
     v->result.data = result;
+    p->pixels = picture;
+    return TG_OK;
+}
+
+/* Beside a pass over the image. */
+static tg_status reserve_beside(preview *v, tgi_err *err)
+{
+    tgi_picture *p = &v->picture;
+    const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
+    const size_t scratch = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
+    const size_t result = panel_bytes(&v->result);
+    void *raw, *results, *picture;
+    v->staging_bytes = staging_beside(v);
+    const tgi_want want[] = {{"raw", raw_bytes(v), &raw},
+                             {"results", MAX_PLACES * result, &results},
+                             {"picture", pixels, &picture},
+                             {"scratch", scratch, &v->scratch},
+                             {"staging", v->staging_bytes, &v->staging}};
+    TGI_TRY(tgi_reserve_all(want, sizeof want / sizeof want[0], TGI_STATS_SCRATCH, &v->reserve,
+                            err));
+    v->taken = raw;
+    for (int i = 0; i < MAX_PLACES; i++)
+        v->all.data[i] = (float *)results + (size_t)i * (result / sizeof(float));
     p->pixels = picture;
     return TG_OK;
 }
@@ -500,8 +562,8 @@ static tg_status load_raw(preview *v, tgi_err *err)
     v->raw.h = h;
     v->raw.w = w;
     v->raw.data = v->taken + v->job->map.own.channels.lo * h * w;
-    tgi_loader_place(v->pass.loader, here);
-    TGI_TRY(tgi_loader_fill(v->pass.loader, &view, &box, err));
+    tgi_loader_place(pass_of(v)->loader, here);
+    TGI_TRY(tgi_loader_fill(pass_of(v)->loader, &view, &box, err));
     /* rows lie in a ring: turn it so that the first row comes first */
     /* A crop has rows: h > 0. */
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
@@ -516,30 +578,55 @@ static tg_status load_raw(preview *v, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status one_crop(preview *v, int i, tgi_err *err)
+static tg_status compute_crop(preview *v, int i, tgi_err *err)
 {
     tgi_range core[3];
+    int64_t in[3], out;
     if (!fits(v, &v->place[i]))
         return tgi_fail(err, TG_E_INTERNAL, "the crop at y %lld, x %lld does not fit its cell",
                         (long long)v->place[i].at[1], (long long)v->place[i].at[2]);
-    memcpy(v->origin, v->place[i].at, sizeof v->origin);
-    TGI_TRY(load_raw(v, err));
-    int64_t in[3], out;
     for (int k = 0; k < 3; k++)
         tgi_fit_shift(&v->job->map.fit[k], v->place[i].at[k], &in[k], &out);
     tgi_loader_place(v->pass.loader, in);
     for (int dim = TGI_STREAM_AXIS; dim < v->net->rank; dim++)
         core[dim - TGI_STREAM_AXIS] =
             core_of(v, dim - TGI_STREAM_AXIS + first_axis(v->job), v->origin);
-    TGI_TRY(tgi_pass_core(&v->pass, core, err));
+    return tgi_pass_core(&v->pass, core, err);
+}
+
+static tg_status one_crop(preview *v, int i, tgi_err *err)
+{
+    memcpy(v->origin, v->place[i].at, sizeof v->origin);
+    TGI_TRY(load_raw(v, err));
+    if (v->at_once)
+        v->result.data = v->all.data[i];
+    else
+        TGI_TRY(compute_crop(v, i, err));
     tgi_picture_row(&v->picture, i, &v->raw, &v->result, v->scratch);
     const tg_progress p = {.phase = "preview",
                            .fraction = (double)(i + 1) / v->n_places,
                            .eta_seconds = -1,
                            .memory_bytes = tgi_mem_measured(),
                            .budget_bytes = v->job->plan.budget};
-    tgi_ctx_progress(v->job->ctx, &p);
+    if (!v->at_once || i + 1 == v->n_places)
+        tgi_ctx_progress(v->job->ctx, &p);
     return TG_OK;
+}
+
+/* All crops out of one pass over the item. Then rows of the image come alone. */
+static tg_status compute_all(preview *v, tgi_err *err)
+{
+    tgi_pass *pass = &v->all.pass;
+    v->all.n = v->n_places;
+    v->all.channels = v->result.channels;
+    for (int i = 0; i < v->n_places; i++)
+        for (int k = 0; k < 3; k++)
+            v->all.core[i][k] = core_of(v, k, v->place[i].at);
+    TGI_TRY(tgi_preview_pass_walk(&v->all, v->item, err));
+    tgi_loader_close(&pass->loader);
+    pass->staging[0] = pass->staging[1] = v->staging;
+    pass->staging_bytes = v->staging_bytes;
+    return tgi_pass_open_loader(pass, source_of(v), err);
 }
 
 /* ---- The whole --------------------------------------------------------------------------- */
@@ -555,17 +642,54 @@ static void lay_panels(preview *v)
     v->picture = tgi_picture_layout(MAX_PLACES, &v->raw, &v->result);
 }
 
+/* Does an operator read all of the image that the network gets? */
+static tg_status look_for_whole(preview *v, tgi_err *err)
+{
+    const tg_job *job = v->job;
+    tgi_shapes s = {0};
+    TGI_TRY(tgi_graph_infer(job->graph, job->in_descs, &s, err));
+    const tgi_node *n =
+        tgi_mapping_boxed(&job->map) ? NULL : tgi_graph_whole_node(job->graph, &s);
+    v->at_once = n != NULL;
+    if (n)
+        tgi_ctx_log(job->ctx, TG_LOG_INFO,
+                    "%s \"%.60s\" reads the whole image: all of it is computed, as by a run",
+                    n->op->name, n->name);
+    tgi_shapes_free(&s);
+    return TG_OK;
+}
+
+/* A pass over the image is planned as that of a run. Crops that are computed alone read little of
+ * it: --scratch changes nothing there. */
+static tg_status plan(preview *v, tgi_err *err)
+{
+    tg_job *job = v->job;
+    TGI_TRY(look_for_whole(v, err));
+    lay_axes(v);
+    lay_panels(v);
+    v->writer = job->set.writer;
+    job->set.writer = NULL; /* the PNG is of the crops */
+    if (!v->at_once) {
+        v->no_scratch = job->set.scratch;
+        job->set.scratch = NULL;
+    }
+    tgi_job_drop_plan(job); /* of something else */
+    return tgi_job_plan_processor(job,
+                                  (tgi_plan_ask){.remedy = v->at_once ? NULL : "a larger --ram",
+                                                 .beside = v->at_once ? beside_bytes(v) : 0},
+                                  err);
+}
+
 static tg_status lay_out(preview *v, tgi_err *err)
 {
-    v->stage = &v->job->plan.stages->one;
-    v->net = v->job->plan.net;
-    v->item = v->job->map.n_items / 2;
     int64_t at[3];
     const char *time = tgi_opts_str(v->job->opts, TGI_OPT_TIME);
     const int is_at = tgi_opts_at(v->job->opts, at);
-    lay_axes(v);
+    TGI_TRY(plan(v, err));
+    v->stage = &v->job->plan.stages->one;
+    v->net = v->job->plan.net;
+    v->item = v->job->map.n_items / 2;
     v->slice = v->job->map.spatial == 3 ? v->ax[0].extent / 2 : 0;
-    lay_panels(v);
     v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
     if (!v->need)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
@@ -576,24 +700,40 @@ static tg_status lay_out(preview *v, tgi_err *err)
         TGI_TRY(frame_given(v, time, err));
     if (is_at)
         TGI_TRY(place_given(v, at, err));
-    return choose_tiling(v, err);
+    v->peak = v->job->plan.bytes.total;
+    return v->at_once ? TG_OK : choose_tiling(v, err);
+}
+
+static tg_status open_pass(preview *v, tgi_err *err)
+{
+    tg_job *job = v->job;
+    job->plan.bytes.output_sure = 0; /* it is not written */
+    TGI_TRY(tgi_job_check_disk(job, err));
+    TGI_TRY(reserve_beside(v, err));
+    if (job->plan.scratch.used)
+        TGI_TRY(tgi_decoded_open(job->source, TGI_JOB_READERS, &job->map, job->set.scratch,
+                                 &v->decoded, err));
+    return tgi_preview_pass_open(&v->all, job, source_of(v), err);
 }
 
 static tg_status open_all(preview *v, tgi_err *err)
 {
     const tgi_pass_end end = {.user = v, .store = store_rows, .stop = check_stop};
     TGI_TRY(lay_out(v, err));
-    TGI_TRY(reserve_all(v, err));
+    if (v->at_once)
+        return open_pass(v, err);
+    TGI_TRY(reserve_crops(v, err));
     return tgi_pass_open(&v->pass, v->job->source, &end, err);
 }
 
 static tg_status draw(preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
+    tgi_pass *pass = pass_of(v);
     tgi_affine in, out;
     if (tgi_normalize_needs_stats(&job->set.normalize))
-        TGI_TRY(tgi_job_stats_get(job, v->pass.reserve, v->pass.staging[0], v->staging_bytes,
-                                  v->pass.sets, err));
+        TGI_TRY(tgi_job_stats_get(job, v->at_once ? v->reserve : pass->reserve, v->staging,
+                                  v->staging_bytes, pass->sets, err));
     if (!v->n_places)
         TGI_TRY(densest_places(v, err));
     tgi_picture *p = &v->picture;
@@ -601,8 +741,10 @@ static tg_status draw(preview *v, tgi_err *err)
     *p = tgi_picture_layout(v->n_places, &v->raw, &v->result);
     p->pixels = pixels;
     tgi_picture_begin(p);
-    tgi_job_affine(job, &v->pass.sets[tgi_mapping_stats_of(&job->map, v->item)], &in, &out);
-    tgi_loader_item(v->pass.loader, v->item, in);
+    if (v->at_once)
+        TGI_TRY(compute_all(v, err));
+    tgi_job_affine(job, &pass->sets[tgi_mapping_stats_of(&job->map, v->item)], &in, &out);
+    tgi_loader_item(pass->loader, v->item, in);
     for (int i = 0; i < v->n_places; i++)
         TGI_TRY(one_crop(v, i, err));
     TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));
@@ -613,16 +755,21 @@ static tg_status draw(preview *v, tgi_err *err)
 static void close_all(preview *v)
 {
     tgi_pass_close(&v->pass);
+    tgi_pass_close(&v->all.pass);
+    tgi_source_close(&v->decoded);
+    tgi_reserve_close(&v->reserve);
     tgi_tiling_free(&v->tiling);
     tgi_free(v->need);
+    tgi_job_drop_plan(v->job);
+    if (v->writer)
+        v->job->set.writer = v->writer;
+    if (v->no_scratch)
+        v->job->set.scratch = v->no_scratch;
 }
-
-static const tgi_plan_ask part = {.remedy = "a larger --ram"};
 
 tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     preview v = {.job = job};
-    TGI_TRY(tgi_job_plan_processor(job, part, err));
     const tg_status st = lay_out(&v, err);
     *bytes = v.peak;
     close_all(&v);
@@ -646,7 +793,6 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (tgi_job_hands_on(job))
         tgi_job_warn(job,
                      "--state: each frame is shown as a first one, with zeros handed to it");
-    TGI_TRY(tgi_job_plan_processor(job, part, err));
     tg_status st = open_all(&v, err);
     if (st == TG_OK)
         st = draw(&v, err);

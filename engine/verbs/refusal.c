@@ -213,8 +213,8 @@ static int scratch_on_disk(const asking *a, int step, tg_remedy *r)
     int in_memory;
     uint64_t free_bytes;
     const char *folder = tgi_machine_temp(&a->machine, &in_memory, &free_bytes);
-    if (step || a->verb != TGI_DO_RUN || tgi_opts_given(a->opts, TGI_OPT_SCRATCH) || !folder ||
-        in_memory)
+    if (step || (a->verb != TGI_DO_RUN && a->verb != TGI_DO_PREVIEW) ||
+        tgi_opts_given(a->opts, TGI_OPT_SCRATCH) || !folder || in_memory)
         return 0;
     return set(r, "scratch", "%s", folder);
 }

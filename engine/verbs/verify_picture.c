@@ -25,9 +25,11 @@ struct tgi_verify_picture {
     const char *path;
     tgi_net *net; /* of a tile */
     tgi_stages *stages;
-    tgi_tiling tiling;     /* in one piece */
-    int64_t dim[2], at[2]; /* y,x: of the image; where the panels begin */
-    int64_t window[2];     /* of a tile with its overlap */
+    tgi_tiling tiling;             /* in one piece */
+    int64_t in_dim[2], out_dim[2]; /* y,x: of input and output, of one scale */
+    int64_t dim[2], at[2];         /* what both have; where the panels begin */
+    int64_t window[2], gives[2];   /* of a tile with its overlap; its output */
+    int64_t step[2];               /* windows begin at multiples of it */
     tgi_panel whole, other;
     tgi_picture picture;
     int row;
@@ -46,28 +48,50 @@ static tg_status check_path(const tg_job *job, const char *path, tgi_err *err)
     return tgi_job_spares(job, path, "--picture", err);
 }
 
-static tg_status check_net(const tgi_net *net, tgi_err *err)
+/* Pixel for pixel, whatever a border or a rounding of sizes adds or takes: of one scale. */
+static tg_status is_of_one_scale(const tgi_graph *g, int k, int64_t in, int64_t out, int *is,
+                                 tgi_err *err)
+{
+    tgi_place p = {0};
+    if (in != out)
+        TGI_TRY(tgi_graph_place(g, k, &p, err));
+    *is = in == out || (p.up == 1 && p.down == 1);
+    return TG_OK;
+}
+
+static tg_status check_net(const tg_job *job, const tgi_net *net, tgi_err *err)
 {
     const tgi_desc *in = &net->shapes.desc[net->in[0]], *out = &net->shapes.desc[net->out[0]];
-    if (net->n_in == 1 && net->rank == 4 && !net->values[net->out[0]].flat &&
-        in->dim[2] == out->dim[2] && in->dim[3] == out->dim[3])
+    int fits = net->n_in == 1 && net->rank == 4 && !net->values[net->out[0]].flat;
+    for (int a = 0; a < 2 && fits; a++)
+        TGI_TRY(
+            is_of_one_scale(job->graph, 1 + a, in->dim[2 + a], out->dim[2 + a], &fits, err));
+    if (fits)
         return TG_OK;
     return tgi_fail(err, TG_E_UNSUPPORTED,
                     "--picture shows networks with one input whose first output is an image of "
-                    "two axes and of the input's size: verify without it");
+                    "two axes, pixel for pixel of the input's: verify without it");
 }
 
-/* The next extents that the network takes; all of an image that is smaller. */
+#define HIDDEN_STRIDE 16 /* of a network that takes any size and rounds it */
+
+/* The next extents that the network takes, in step with the image's end; all of an image that is
+ * smaller. */
 static void lay_tiles(tgi_verify_picture *p, const tgi_net *net)
 {
     const tgi_graph *g = p->job->graph;
     for (int a = 0; a < 2; a++) {
-        p->dim[a] = net->shapes.desc[net->in[0]].dim[2 + a];
-        const int64_t side =
-            tgi_graph_fixed_extent(g, 1 + a)
-                ? p->dim[a]
-                : tgi_graph_extent(g, 1 + a, TILE + 2 * tgi_max(OVERLAP, g->divisor[1 + a]));
-        p->window[a] = tgi_min(side, p->dim[a]);
+        const int64_t in = net->shapes.desc[net->in[0]].dim[2 + a],
+                      out = net->shapes.desc[net->out[0]].dim[2 + a];
+        const int64_t divisor = tgi_max(1, g->divisor[1 + a]);
+        const int64_t more = 2 * tgi_max(OVERLAP, divisor) + tgi_max(0, in - out);
+        const int64_t side = tgi_graph_extent(g, 1 + a, TILE + more);
+        const int fixed = tgi_graph_fixed_extent(g, 1 + a) || side > in;
+        p->in_dim[a] = in;
+        p->out_dim[a] = out;
+        p->dim[a] = tgi_min(in, out);
+        p->step[a] = in == out ? divisor : divisor * tgi_ceil_div(HIDDEN_STRIDE, divisor);
+        p->window[a] = fixed ? in : side + (in - side) % p->step[a];
         p->at[a] = (p->dim[a] - tgi_min(p->dim[a], SIDE)) / 2;
     }
     const int64_t h = tgi_min(p->dim[0], SIDE), w = tgi_min(p->dim[1], SIDE);
@@ -81,13 +105,15 @@ static tg_status plan(tgi_verify_picture *p, tgi_err *err)
     const int64_t uncut[3] = {0, 0, 0};
     const tgi_net *whole = p->job->plan.net;
     TGI_TRY(check_path(p->job, p->path, err));
-    TGI_TRY(check_net(whole, err));
+    TGI_TRY(check_net(p->job, whole, err));
     lay_tiles(p, whole);
     tgi_desc in = whole->shapes.desc[whole->in[0]];
     in.dim[2] = p->window[0];
     in.dim[3] = p->window[1];
     TGI_TRY(tgi_net_new(p->job->graph, p->job->set.backend, &in, tgi_job_net_flags(p->job),
                         &p->net, err));
+    for (int a = 0; a < 2; a++)
+        p->gives[a] = p->net->shapes.desc[p->net->out[0]].dim[2 + a];
     TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
     return tgi_tiling_make(&p->stages->one, uncut, INT32_MAX, p->job->set.threads, NULL,
                            &p->tiling, err);
@@ -111,7 +137,8 @@ tg_status tgi_verify_picture_plan(tg_job *job, tgi_verify_picture **out, tgi_err
 /* Floats of input 0 and output 0 of a tile. */
 static size_t tile_floats(const tgi_verify_picture *p, int value)
 {
-    return (size_t)(p->net->shapes.desc[value].dim[1] * p->window[0] * p->window[1]);
+    const tgi_desc *d = &p->net->shapes.desc[value];
+    return (size_t)(d->dim[1] * d->dim[2] * d->dim[3]);
 }
 
 static size_t panel_floats(const tgi_panel *p)
@@ -176,7 +203,7 @@ static void cut_panel(const tgi_verify_picture *p, const float *from, tgi_panel 
     for (int c = 0; c < to->channels; c++)
         for (int64_t y = 0; y < to->h; y++)
             memcpy(to->data + (c * to->h + y) * to->w,
-                   from + (c * p->dim[0] + p->at[0] + y) * p->dim[1] + p->at[1],
+                   from + (c * p->out_dim[0] + p->at[0] + y) * p->out_dim[1] + p->at[1],
                    (size_t)to->w * sizeof(float));
 }
 
@@ -197,23 +224,30 @@ tg_status tgi_verify_picture_tiled(tgi_verify_picture *p, const tgi_verify_value
 
 /* ---- Tiles of others --------------------------------------------------------------------- */
 
-/* Where the window of the tile at `at` begins: inside the image, in step with the network. */
+/* Where the window of the tile at `at` begins: inside the image, in step with the network. Its
+ * output begins with the same number. */
 static int64_t window_at(const tgi_verify_picture *p, int a, int64_t at)
 {
-    const int64_t want = at - (p->window[a] - TILE) / 2;
-    const int64_t inside = tgi_max(0, tgi_min(want, p->dim[a] - p->window[a]));
-    return inside - inside % tgi_max(1, p->job->graph->divisor[1 + a]);
+    const int64_t want = at - (p->gives[a] - TILE) / 2;
+    const int64_t inside = tgi_max(0, tgi_min(want, p->in_dim[a] - p->window[a]));
+    return inside - inside % p->step[a];
+}
+
+/* Pixels of the tile at `at` that its window, which begins at `o`, gives. */
+static int64_t kept_of(const tgi_verify_picture *p, int a, int64_t at, int64_t o)
+{
+    return tgi_min(tgi_min(TILE, p->dim[a] - at), o + p->gives[a] - at);
 }
 
 /* What of a tile is kept, without its overlap; the tile's window begins at `o`. */
 static void copy_out(const tgi_verify_picture *p, const int64_t o[2], const int64_t at[2],
                      int64_t channels, float *image)
 {
-    const int64_t h = tgi_min(TILE, p->dim[0] - at[0]), w = tgi_min(TILE, p->dim[1] - at[1]);
+    const int64_t h = kept_of(p, 0, at[0], o[0]), w = kept_of(p, 1, at[1], o[1]);
     for (int64_t c = 0; c < channels; c++)
         for (int64_t y = at[0]; y < at[0] + h; y++)
-            memcpy(image + (c * p->dim[0] + y) * p->dim[1] + at[1],
-                   p->out + (c * p->window[0] + y - o[0]) * p->window[1] + at[1] - o[1],
+            memcpy(image + (c * p->out_dim[0] + y) * p->out_dim[1] + at[1],
+                   p->out + (c * p->gives[0] + y - o[0]) * p->gives[1] + at[1] - o[1],
                    (size_t)w * sizeof(float));
 }
 
@@ -223,7 +257,7 @@ static void copy_in(const tgi_verify_picture *p, const int64_t o[2], int64_t cha
     for (int64_t c = 0; c < channels; c++)
         for (int64_t y = 0; y < p->window[0]; y++)
             memcpy(p->in + (c * p->window[0] + y) * p->window[1],
-                   image + (c * p->dim[0] + o[0] + y) * p->dim[1] + o[1],
+                   image + (c * p->in_dim[0] + o[0] + y) * p->in_dim[1] + o[1],
                    (size_t)p->window[1] * sizeof(float));
 }
 

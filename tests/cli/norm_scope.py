@@ -104,6 +104,17 @@ def what_fits_one_box_is_global():
            of_whole("plain.onnx", "in.tif", "all"), "one box is the image")
 
 
+def its_size_is_that_of_global():
+    """gated.onnx rounds an odd size up: --raw-size keeps that, else the output is as large as the image, in both scopes."""
+    odd = f"0:{H - 1},0:{W - 1}"
+    for words, size in ([], (H - 1, W - 1)), (["--same-size"], (H - 1, W - 1)), (["--raw-size"], (H, W)):
+        for scope in [], ["--norm-scope", "tile", "--tile", "128"]:
+            p = plan("-m", "gated.onnx", "in.tif", "--roi", odd, *words, *scope)
+            expect(p["norm_scope"] == (scope or ["global"] * 2)[1], f"{words} {scope}: {p['norm_scope']}")
+            got, w = of_whole("gated.onnx", "in.tif", "sized", "--roi", odd, *words, *scope)
+            expect((len(got) // w, w) == size, f"{words} {scope}: {len(got) // w}x{w}")
+
+
 def it_is_said():
     r = tegula_run("run", "-m", "plain.onnx", "in.tif", "-o", "said.tif", "--norm-scope", "tile", "--tile", "96")
     expect("seams between tiles are possible" in r.stderr, r.stderr)
@@ -151,4 +162,4 @@ def tiles_are_images():
     tiles_are_images_of_their_own("gated.onnx", 128, 3, 2)
 
 
-main(prepare, [tiles_are_images, a_budget_decides_no_pixel, what_fits_one_box_is_global, it_is_said, refusals])
+main(prepare, [tiles_are_images, a_budget_decides_no_pixel, what_fits_one_box_is_global, its_size_is_that_of_global, it_is_said, refusals])

@@ -18,8 +18,9 @@ from gallery_files import GREY, Tiff, deep, floats, ints, model, node, repeated 
 LAYERS, CHANNELS = 4, 16
 
 
-def conv(name, x, y, cin, cout, side=3):
-    return node("Conv", [x, name], [y], kernel_shape=[side] * 2, pads=[side // 2] * 4), floats(name, [cout, cin, side, side])
+def conv(name, x, y, cin, cout, side=3, stride=1, pad=None):
+    return (node("Conv", [x, name], [y], kernel_shape=[side] * 2, pads=[side // 2 if pad is None else pad] * 4, strides=[stride] * 2),
+            floats(name, [cout, cin, side, side]))
 
 
 def norms():
@@ -293,12 +294,16 @@ def middle_differences(name):
                 for v in rows[y][6 + 2 * (panel_w + 6):6 + 2 * (panel_w + 6) + panel_w]) for i in range(2)]
 
 
-def a_picture_shows_the_seams_of_others():
-    t, w, h = Tiff(), 500, 400
-    dark_and_bright = [(x * y * 7919 >> 3) % 41 + (170 if x > 280 else 0) for y in range(h) for x in range(w)]  # dark and bright
+def dark_and_bright(h, w):
+    t = Tiff()
+    data = [(x * y * 7919 >> 3) % 41 + (170 if x > 280 else 0) for y in range(h) for x in range(w)]
     t.directory({256: (4, w), 257: (4, h), 258: (3, 8), 259: (3, 1), 262: (3, 1), 277: (3, 1), 278: (4, h),
-                 273: (4, t.add(bytes(dark_and_bright))), 279: (4, w * h)})
-    write("noise.tif", bytes(t.out))
+                 273: (4, t.add(bytes(data))), 279: (4, w * h)})
+    return bytes(t.out)
+
+
+def a_picture_shows_the_seams_of_others():
+    write("noise.tif", dark_and_bright(400, 500))
     r = run("verify", "-m", "norms.onnx", "noise.tif", "--picture", "seams.png")
     expect(r.returncode == 0, r.stderr)
     ours, theirs = middle_differences("seams.png") if r.returncode == 0 else (9, 9)
@@ -315,6 +320,40 @@ def tiles_of_others_keep_in_step_with_the_network():
     r = run("verify", "-m", "coarse.onnx", "blocks.tif", "--picture", "blocks.png")
     expect(r.returncode == 0, r.stderr)
     expect(r.returncode or max(middle_differences("blocks.png")) <= 1, f"tiles differ: {middle_differences('blocks.png')}")
+
+
+def networks_that_round_or_shrink_sizes_have_pictures_too():
+    """501 x 401 pixels are 504 x 404 of the output, or 12 fewer: what both have is shown, tiles in step with it."""
+    for words in (("rounding.onnx", "--roi", "0:401,0:501"), ("rounding.onnx", "--roi", "0:101,0:501", "--raw-size"),
+                  ("shrinking.onnx", "--roi", "0:401,0:501")):
+        r = run("verify", "-m", words[0], "large.tif", *words[1:], "--picture", "both.png", "-y")
+        expect(r.returncode == 0, f"{words}: {r.stderr}")
+        expect(r.returncode or max(middle_differences("both.png")) <= 1, f"{words}: {middle_differences('both.png')}")
+    r = run("verify", "-m", "rounding_norm.onnx", "large.tif", "--roi", "0:401,0:501", "--picture", "both.png", "-y")
+    expect(r.returncode == 0, r.stderr)
+    ours, theirs = middle_differences("both.png") if r.returncode == 0 else (9, 9)
+    expect(ours <= 1 and theirs > 20, f"a norm: {ours} and {theirs} greys")
+
+
+def a_preview_runs_in_stages_as_a_run_does():
+    """The same picture from all of memory, from little of it, and with what passes between stages on disk; each within its budget."""
+    pictures, peaks = [], []
+    for words in ("--ram", "1GiB"), ("--ram", "20MiB"), ("--ram", "20MiB", "--scratch", "."):
+        r = run("preview", "-m", "norms.onnx", "speckle.tif", "-o", "look.png", "-y", "--threads", "2", *words)
+        expect(r.returncode == 0, f"{words}: {r.stderr}")
+        took = re.search(r"memory up to ([0-9.]+) MiB of", r.stdout)
+        peaks.append(float(took.group(1)) if took else 1e9)
+        with open("look.png", "rb") as f:
+            pictures.append(f.read())
+        os.remove("look.png")
+    expect(pictures[0] == pictures[1] == pictures[2], "pictures differ")
+    expect(peaks[0] > 40 and max(peaks[1:]) <= 20, f"peaks: {peaks}")
+    r = run("preview", "-m", "norms.onnx", "speckle.tif", "-o", "look.png", "--threads", "2", "--ram", "9MiB")
+    told = re.search(r"in \d+ stages; .*give --ram (\d+MiB)", r.stderr)
+    expect(r.returncode == 71 and told, f"{r.returncode}: {r.stderr}")
+    r = run("preview", "-m", "norms.onnx", "speckle.tif", "-o", "look.png", "--threads", "2", "--ram", told.group(1) if told else "9MiB")
+    expect(r.returncode == 0, f"the --ram that was told: {r.stderr}")
+    expect(not [n for n in os.listdir() if n.startswith("look.png") and n != "look.png"], "nothing else is left")
 
 
 def an_image_that_comes_in_late_is_read():
@@ -385,8 +424,26 @@ def write(name, data):
         f.write(data)
 
 
+def rounding(norm=False):
+    """Down by four, which rounds sizes up, and up again; with a norm between, or all local."""
+    a, w0 = conv("w0", "x", "a", 1, CHANNELS, 7, 4)
+    y, w1 = conv("w1", "u", "y", CHANNELS, 1)
+    up = node("ConvTranspose", ["n" if norm else "a", "wu"], ["u"], kernel_shape=[4, 4], strides=[4, 4])
+    between = [node("InstanceNormalization", ["a", "one", "one"], ["n"])] * norm
+    return model([a, *between, up, y], [w0, floats("wu", [CHANNELS, CHANNELS, 4, 4]), w1, floats("one", [CHANNELS])], GREY)
+
+
+def shrinking():
+    """Valid convolutions: 12 pixels fewer."""
+    nodes, consts, x, cin = [], [], "x", 1
+    for k in range(2):
+        n, w = conv(f"w{k}", x, "y" if k else "a", cin, 1, 7, pad=0)
+        nodes, consts, x = nodes + [n], consts + [w], "a"
+    return model(nodes, consts, GREY)
+
+
 def prepare():
-    for made in (norms, excite, attention, look, twice, skip, valley, again, deep, coarse):
+    for made in (norms, excite, attention, look, twice, skip, valley, again, deep, coarse, rounding, shrinking):
         write(made.__name__ + ".onnx", made())
     write("tall.tif", repeated(1024, 64))
     write("wide.tif", repeated(512, 512))
@@ -397,6 +454,8 @@ def prepare():
     write("strip.tif", repeated(384, 384))
     write("low.tif", repeated(256, 64))
     write("survey.tif", repeated(200000, 64))
+    write("large.tif", dark_and_bright(401, 501))
+    write("rounding_norm.onnx", rounding(norm=True))
 
 
 main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
@@ -404,6 +463,8 @@ main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_say
                info_says_what_needs_all_pixels, queries_stream_past_keys_and_values,
                keys_and_values_come_from_the_disk_in_pieces, each_node_looks_at_its_own_pieces,
                verify_compares_stages_with_the_whole,
-               a_picture_shows_the_seams_of_others, tiles_of_others_keep_in_step_with_the_network, an_image_that_comes_in_late_is_read,
-               what_there_is_room_for_is_kept, a_folder_in_memory_is_no_disk, each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
+               a_picture_shows_the_seams_of_others, tiles_of_others_keep_in_step_with_the_network,
+               networks_that_round_or_shrink_sizes_have_pictures_too, a_preview_runs_in_stages_as_a_run_does,
+               an_image_that_comes_in_late_is_read, what_there_is_room_for_is_kept, a_folder_in_memory_is_no_disk,
+               each_stage_that_reads_the_image_decodes_it, refusals_say_what_helps,
                too_small_a_disk_is_said_at_second_zero])

@@ -51,6 +51,32 @@ static void make_lopsided(const char *path)
     made_end(&m, path);
 }
 
+/* Down by two, which rounds up, and up again: 83 pixels become 84. */
+static void make_rounding(const char *path)
+{
+    made m = made_begin(2, 1, open2);
+    const char *a = made_conv(&m, "x", 1, 20, k3, 2, 1, NULL);
+    made_conv(&m, made_up(&m, a, 20, 20, 2), 20, 1, k3, 1, 1, "y");
+    made_end(&m, path);
+}
+
+/* The same rounding down: 83 pixels become 82. */
+static void make_flooring(const char *path)
+{
+    made m = made_begin(2, 1, open2);
+    const char *a = made_up(&m, made_pool(&m, "x", 2), 1, 20, 2);
+    made_conv(&m, a, 20, 1, k3, 1, 1, "y");
+    made_end(&m, path);
+}
+
+/* Adds a pixel at each side. */
+static void make_bordering(const char *path)
+{
+    made m = made_begin(2, 1, open2);
+    made_conv(&m, "x", 1, 1, k3, 1, 2, "y");
+    made_end(&m, path);
+}
+
 /* Twice as large, less half a pixel of the input at each side. */
 static void make_enlarging(const char *path)
 {
@@ -371,6 +397,9 @@ static const same_case sames[] = {
     {"enlarging.onnx", {0, 1, 1}, {0, 1, 1}, 2, 1},
     {"unet.onnx", {0, 10, 10}, {0, 13, 11}, 1, 0}, /* 106 = 4*26+2, 122 = 4*30+2 */
     {"odd.onnx", {0, 0, 0}, {0, 22, 4}, 1, 0},     /* 105 and 105 */
+    {"rounding.onnx", {0, 0, 0}, {0, 0, 0}, 1, 0}, /* 84 and 102, of which 83 and 101 stay */
+    {"flooring.onnx", {0, 0, 0}, {0, 1, 1}, 1, 0},
+    {"bordering.onnx", {0, 0, 0}, {0, 0, 0}, 1, 1},
 };
 
 static void the_output_covers_the_image_pixel_for_pixel(void)
@@ -378,6 +407,9 @@ static void the_output_covers_the_image_pixel_for_pixel(void)
     static const char *const pads[] = {"reflect", "edge", "zero"};
     image in = picture(1, H, W);
     save(&in, in_folder("in.tif"));
+    make_rounding(in_folder("rounding.onnx"));
+    make_flooring(in_folder("flooring.onnx"));
+    make_bordering(in_folder("bordering.onnx"));
     for (size_t i = 0; i < sizeof sames / sizeof sames[0]; i++)
         for (int p = 0; p < 3; p++) {
             const same_case *c = &sames[i];
@@ -438,6 +470,18 @@ static void raw_size_is_what_the_network_gives(void)
     CHECK_EQ(raw.h, H - 6);
     CHECK_EQ(raw.w, W - 4);
     free(raw.px);
+    static const struct {
+        const char *model;
+        int64_t more;
+    } given[] = {{"rounding.onnx", 1}, {"flooring.onnx", -1}, {"bordering.onnx", 2}};
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        CHECK_JOB(TG_OK, run_verb, "model", in_folder(given[i].model), "input",
+                  in_folder("in.tif"), "output", in_folder("raw.tif"), "raw-size", "true");
+        raw = load(in_folder("raw.tif"));
+        CHECK_EQ(raw.h, H + given[i].more);
+        CHECK_EQ(raw.w, W + given[i].more);
+        free(raw.px);
+    }
     CHECK_JOB(TG_E_ARG, run_verb, "model", in_folder("valid.onnx"), "input",
               in_folder("in.tif"), "output", in_folder("raw.tif"), "raw-size", "true",
               "same-size", "true");

@@ -1,7 +1,7 @@
 /* Preview: the picture holds the pixels that the full run writes. */
 #include "engine/verbs/preview_picture.h"
 #include "job_help.h"
-#include "tests/onnx_bytes.h"
+#include "tests/made_nets.h"
 
 #include <zlib.h>
 
@@ -125,12 +125,11 @@ static void make_image(void)
 }
 
 /* The picture that the input and the full run's output give at these places. */
-static void check_against_run(const char *png, const int64_t (*at)[2], int n, double mul,
-                              double add)
+static void check_against(const char *output, const char *png, const int64_t (*at)[2], int n,
+                          double mul, double add)
 {
     static float raw[CROP * CROP], scratch[3 * CROP * CROP];
-    tgi_source *in = open_image(in_folder("image.tif")),
-               *out = open_image(in_folder("out.tif"));
+    tgi_source *in = open_image(in_folder("image.tif")), *out = open_image(output);
     picture got = read_png(png);
     for (int i = 0; in && out && i < n; i++) {
         float *x = pixels_of(in, 0, at[i][0], at[i][0] + CROP, at[i][1], at[i][1] + CROP);
@@ -158,6 +157,12 @@ static void check_against_run(const char *png, const int64_t (*at)[2], int n, do
         tgi_source_close(&in);
     if (out)
         tgi_source_close(&out);
+}
+
+static void check_against_run(const char *png, const int64_t (*at)[2], int n, double mul,
+                              double add)
+{
+    check_against(in_folder("out.tif"), png, at, n, mul, add);
 }
 
 /* The map of --normalize percentile:2,99, from the run's receipt of statistics. */
@@ -357,6 +362,93 @@ static void test_of_a_volume_the_middle_slab_is_shown(void)
     free(p.pixels);
 }
 
+/* ---- Networks that read the whole image -------------------------------------------------- */
+
+/* A norm over all pixels, among two convolutions over `side` pixels to and from `channels`. */
+static void make_norm(const char *path, int spatial, int64_t channels, int64_t side)
+{
+    static const int64_t open[3] = {0, 0, 0};
+    const int64_t k[3] = {side, side, side};
+    float ones[64], zeros[64] = {0};
+    made m = made_begin(spatial, 1, open);
+    for (int i = 0; i < 64; i++)
+        ones[i] = 1;
+    const char *scale = made_name(&m), *shift = made_name(&m);
+    b_init(&m.g, scale, 1, 1, &channels, ones, sizeof *ones * (size_t)channels);
+    b_init(&m.g, shift, 1, 1, &channels, zeros, sizeof *zeros * (size_t)channels);
+    const char *a = channels > 1 ? made_conv(&m, "x", 1, channels, k, 1, side / 2, NULL) : "x";
+    const char *b = made_node(&m, "InstanceNormalization", a, scale, shift, NULL, NULL,
+                              channels > 1 ? NULL : "y");
+    if (channels > 1)
+        made_conv(&m, b, channels, 1, k, 1, side / 2, "y");
+    made_end(&m, path);
+}
+
+/* In a budget that all of the image does not fit: the crops come out of stages, and are those of a
+ * run in one; what passes between them may lie on disk. */
+static void test_a_network_with_norms_is_shown_in_stages(void)
+{
+    static const int64_t places[3][2] = {{256, 0}, {0, 512}, {256, 768}},
+                         middle[1][2] = {{172, 385}};
+    double mul = 1, add = 0;
+    map_of_statistics(&mul, &add);
+    make_norm(in_folder("norm.onnx"), 2, 32, 3);
+    CHECK_JOB(TG_OK, 0, in_folder("norm.onnx"), in_folder("image.tif"), in_folder("normed.tif"),
+              "ram", "1GiB");
+    CHECK_JOB(TG_OK, 1, in_folder("norm.onnx"), in_folder("image.tif"), in_folder("much.png"),
+              "ram", "1GiB");
+    check_against(in_folder("normed.tif"), in_folder("much.png"), places, 3, mul, add);
+    CHECK_JOB(TG_OK, 1, in_folder("norm.onnx"), in_folder("image.tif"), in_folder("little.png"),
+              "ram", "24MiB");
+    check_against(in_folder("normed.tif"), in_folder("little.png"), places, 3, mul, add);
+    CHECK_JOB(TG_OK, 1, in_folder("norm.onnx"), in_folder("image.tif"), in_folder("disk.png"),
+              "scratch", in_folder(""));
+    check_against(in_folder("normed.tif"), in_folder("disk.png"), places, 3, mul, add);
+    CHECK_JOB(TG_OK, 1, in_folder("norm.onnx"), in_folder("image.tif"), in_folder("one.png"),
+              "at", "300,513");
+    check_against(in_folder("normed.tif"), in_folder("one.png"), middle, 1, mul, add);
+}
+
+/* Of seven images the middle one is another: shown as the slab of a volume, and as a plane. */
+static void test_the_right_image_comes_out_of_a_whole_pass(void)
+{
+    make_norm(in_folder("norm3.onnx"), 3, 1, 1);
+    CHECK_JOB(TG_OK, 1, in_folder("norm3.onnx"), in_folder("volume.tif"), in_folder("slab.png"),
+              NULL, NULL);
+    picture p = read_png(in_folder("slab.png"));
+    check_panels(&p, 1);
+    CHECK(shown(&p, 1, 4, 12, 0) > shown(&p, 1, 4, 4, 0) + 100);
+    free(p.pixels);
+    make_norm(in_folder("norm2.onnx"), 2, 1, 1);
+    CHECK_JOB(TG_OK, 1, in_folder("norm2.onnx"), in_folder("volume.tif"),
+              in_folder("plane.png"), NULL, NULL);
+    p = read_png(in_folder("plane.png"));
+    check_panels(&p, 1);
+    CHECK(shown(&p, 1, 4, 12, 0) > shown(&p, 1, 4, 4, 0) + 100);
+    free(p.pixels);
+}
+
+/* What a preview sets aside of a job is there again for its run: who makes the output. */
+static void test_a_job_that_was_previewed_runs(void)
+{
+    tg_opts *o = NULL;
+    tg_job *j = NULL;
+    CHECK_EQ(tg_opts_new(ctx, &o), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "model", in_folder("rgb.onnx")), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "input", in_folder("rgb.tif")), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "output", in_folder("both.png")), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "yes", "true"), TG_OK);
+    CHECK_EQ(tg_job_open(ctx, o, &j), TG_OK);
+    CHECK_EQ(tg_job_preview(j), TG_OK);
+    CHECK_EQ(tg_job_run(j, NULL), TG_OK);
+    tg_job_close(&j);
+    tg_opts_free(&o);
+    picture p = read_png(in_folder("both.png"));
+    CHECK_EQ(p.h, SIDE);
+    CHECK_EQ(p.w, SIDE);
+    free(p.pixels);
+}
+
 int main(void)
 {
     help_open();
@@ -368,6 +460,9 @@ int main(void)
     RUN(test_crops_fit_images_of_any_width);
     RUN(test_colours_keep_their_places);
     RUN(test_of_a_volume_the_middle_slab_is_shown);
+    RUN(test_a_network_with_norms_is_shown_in_stages);
+    RUN(test_the_right_image_comes_out_of_a_whole_pass);
+    RUN(test_a_job_that_was_previewed_runs);
     if (tg_has(SUPER))
         RUN(test_super_resolution_enlarges_the_raw_panel);
     help_close();
