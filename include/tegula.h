@@ -494,7 +494,7 @@ TG_API tg_status tg_job_preview(tg_job *job);
 typedef enum tg_output_state {
     TG_STATE_RUNNING,  /* a process works on it */
     TG_STATE_STOPPED,  /* the same command goes on */
-    TG_STATE_FINISHED, /* it has its name, and nothing is left to be done */
+    TG_STATE_FINISHED, /* it has its name and a receipt, nothing is left to do */
     TG_STATE_STALE     /* files of a run lie there that no run goes on with */
 } tg_output_state;
 
@@ -533,8 +533,9 @@ typedef struct tg_output_status {
  * EXPERIMENTAL: the declaration may still change from one version to the next.
  *
  * @param out  caller-owned, `size` set.
- * @return TG_E_NOT_FOUND  there is no such output, or it may not be read; arrays, and outputs in a
- *                         folder, have no journal to look at
+ * @return TG_E_NOT_FOUND  there is no such output, or it may not be read; a file is there that no run
+ *                         is known to have made (no receipt beside it tells of it); arrays, and
+ *                         outputs in a folder, have no journal to look at
  */
 TG_API tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out);
 

@@ -116,16 +116,6 @@ tg_status tgi_pass_take_device(tgi_pass *p, tg_job *job, const tgi_tiling *t,
     return tgi_graph_unchanged(job->graph, err);
 }
 
-size_t tgi_pass_peak(const tgi_pass *p)
-{
-    const tgi_bytes *b = &p->job->plan.bytes;
-    const int to_come = p->job->dev.ops && p->job->plan.choice.staged; /* of each stage */
-    const size_t tables = p->job->film ? p->job->film->out.tables : 0; /* of the join */
-    tgi_mem_trim();
-    return tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture + tables +
-           b->pyramid + (to_come ? b->pinned + b->weights : 0);
-}
-
 /* ---- Rows -------------------------------------------------------------------------------- */
 
 tg_status tgi_pass_load_port(tgi_pass *p, int port, int i, const tgi_view *view,

@@ -72,8 +72,6 @@ tg_status tgi_pass_take_device(tgi_pass *p, tg_job *job, const tgi_tiling *t,
                                tgi_err *err);
 /* Rows of an image come from `source`, borrowed; NULL: inputs are arrays. */
 tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end, tgi_err *err);
-/* What the process will hold at most: what it holds now, and what the plan allows beside. */
-size_t tgi_pass_peak(const tgi_pass *p);
 /* One core, which the slots of the tiling hold; the loader is turned to its place. */
 tg_status tgi_pass_core(tgi_pass *p, const tgi_range core[3], tgi_err *err);
 /* All cells; again: what is missing of them. */

@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
+#include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/stage_state.h"
 #include "engine/out/frame_files.h"
@@ -19,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define RECEIPT ".tegula.json" /* behind the output's name */
+
 typedef struct looking {
     const char *output;
     char name[PATH_MAX];
@@ -32,6 +35,33 @@ typedef struct looking {
 } looking;
 
 /* ---- Files ------------------------------------------------------------------------------- */
+
+static int is_there(const looking *l, const char *end)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    const int n = snprintf(path, sizeof path, "%s%s", l->output, end);
+    return n > 0 && (size_t)n < sizeof path && lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Does the receipt beside it tell of this file? It is there before the output gets its name, and of
+ * another file that got the name since it tells another size. */
+static int has_receipt(const looking *l, uint64_t bytes)
+{
+    char path[PATH_MAX + 16];
+    tgi_json *doc = NULL;
+    tgi_err none = {0};
+    const char *made_by;
+    int64_t told = -1;
+    snprintf(path, sizeof path, "%s" RECEIPT, l->output);
+    if (!is_there(l, RECEIPT) || tgi_json_load(path, &doc, &none) != TG_OK)
+        return 0;
+    const int ours = tgi_json_str(tgi_json_get(doc, "tegula"), &made_by) &&
+                     tgi_json_int(tgi_json_get(doc, "output_bytes"), &told) && told >= 0 &&
+                     (uint64_t)told == bytes;
+    tgi_json_free(&doc);
+    return ours;
+}
 
 static tg_status no_journal(const looking *l, tg_output_status *out, tgi_err *err)
 {
@@ -53,6 +83,12 @@ static tg_status no_journal(const looking *l, tg_output_status *out, tgi_err *er
             err, TG_E_NOT_FOUND,
             "%s: is no image file; arrays and outputs in a folder have no journal to "
             "look at",
+            l->output);
+    if (!has_receipt(l, (uint64_t)st.st_size))
+        return tgi_fail(
+            err, TG_E_NOT_FOUND,
+            "%s: is there, and no run works on it; whether one made it cannot be told: no "
+            "OUT" RECEIPT " beside it tells of this file (copies and arrays have none)",
             l->output);
     out->state = TG_STATE_FINISHED;
     out->fraction = 1;
@@ -89,14 +125,6 @@ static int is_held(const looking *l)
     if (fcntl(l->file.fd, F_OFD_GETLK, &lock) == 0)
         return lock.l_type != F_UNLCK;
     return l->introduced && (kill((pid_t)l->about.process, 0) == 0 || errno == EPERM);
-}
-
-static int is_there(const looking *l, const char *end)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    const int n = snprintf(path, sizeof path, "%s%s", l->output, end);
-    return n > 0 && (size_t)n < sizeof path && lstat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* ---- What it says ------------------------------------------------------------------------ */

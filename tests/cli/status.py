@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import stat
 import sys
 import time
@@ -44,7 +45,29 @@ def test_stages(lab, job):
     check(r.code == 0, "does not go on: %s" % r)
     job.confirm("after looks")
     check(look(lab, job.out, 73, "finished")["fraction"] == 1, "finished")
+    test_not_made(lab, job.out)
     job.clean()
+
+
+def test_not_made(lab, out):
+    """A file that no run is known to have made is not "finished", though it is there."""
+    text, moved = lab.path("notes.txt"), lab.path("moved.tif")
+    with open(text, "w") as f:
+        f.write("hello")
+    shutil.copy(out, moved)
+    shutil.copy(out + ".tegula.json", text + ".tegula.json")
+    for name in (text, moved, lab.path("image.tif")):
+        s = look(lab, name, 66)
+        check(s["event"] == "error" and "no run works on it" in s["detail"], "none made it: %s" % s)
+    for receipt in (b"", b"{}", b"[1", b'{"tegula":"1","output_bytes":-1}', b'{"output_bytes":5}', b'{"tegula":1,"output_bytes":5}'):
+        with open(text + ".tegula.json", "wb") as f:
+            f.write(receipt)
+        look(lab, text, 66)
+    os.unlink(text + ".tegula.json")
+    os.mkfifo(text + ".tegula.json")
+    look(lab, text, 66)
+    for name in (text, text + ".tegula.json", moved):
+        os.unlink(name)
 
 
 def look_while(lab, job, p):

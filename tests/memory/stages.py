@@ -145,7 +145,9 @@ class Checker:
             self.complain(row, "not the pixels of the uncut network")
         elif want is None and staged:
             self.complain(row, "in stages, with memory for all of it")
-        elif told > ram * MIB or plan["peak_bytes"] > ram * MIB:
+        elif told != plan["peak_bytes"]:
+            self.complain(row, f"the first line has another peak: {plan['peak_bytes'] / MIB:.2f} MiB")
+        elif told > ram * MIB:
             self.complain(row, "more is predicted than the budget has")
         elif seen > told:
             self.complain(row, "more memory than was predicted")
