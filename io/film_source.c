@@ -118,7 +118,8 @@ static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t ca
                  "%lld of the %lld frames that its header declares are there: it is cut",
                  (long long)there, (long long)a->declared_frames);
     else if (a->lacks)
-        snprintf(to, cap, "its last fragment lacks %lld bytes: it is cut", (long long)a->lacks);
+        snprintf(to, cap, "%s lacks %lld byte%s: it is cut", a->lacks_of, (long long)a->lacks,
+                 a->lacks == 1 ? "" : "s");
     else if (a->cut)
         snprintf(to, cap, "its file ends amid a frame: it is cut");
     else if (a->lost)
@@ -130,6 +131,8 @@ static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t ca
     else if (!a->declared_frames && a->declared_end > a->seen_end + ENDS_EARLY + frame)
         snprintf(to, cap, "it ends after %.1f s, and its header says %.1f s: it is cut",
                  (double)a->seen_end / 1e6, (double)a->declared_end / 1e6);
+    else if (a->unended)
+        snprintf(to, cap, "%s: it may be cut", a->unended);
 }
 
 static tg_status fill_info(film *f, tgi_err *err)
@@ -208,9 +211,12 @@ static tg_status check_declared(film *f, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_info *a = f->ops->info(f->film);
     const int fewer = a->declared_frames > a->frames + a->hidden;
-    if (!fewer && (!a->cut || o->truncated))
+    const int is_cut = a->cut || a->lacks;
+    if (!fewer && (!is_cut || o->truncated))
         return TG_OK;
-    f->empty = fewer && is_all_of_an_avi(f) ? a->declared_frames - a->frames - a->hidden : 0;
+    f->empty = fewer && !a->lacks && is_all_of_an_avi(f)
+                   ? a->declared_frames - a->frames - a->hidden
+                   : 0;
     if (f->empty)
         return TG_OK;
     if (fewer && o->truncated) {
@@ -222,6 +228,12 @@ static tg_status check_declared(film *f, const tgi_open_opts *o, tgi_err *err)
                         "the film's header declares %lld frames, %lld are there: it is cut; "
                         "--allow-truncated takes those",
                         (long long)a->declared_frames, (long long)whole_frames(a, o));
+    if (a->lacks)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s lacks %lld byte%s: the film is cut; --allow-truncated takes the "
+                        "frames that are there, %lld of them",
+                        a->lacks_of, (long long)a->lacks, a->lacks == 1 ? "" : "s",
+                        (long long)whole_frames(a, o));
     return tgi_fail(err, TG_E_FORMAT,
                     "its file ends amid a frame, behind %lld whole ones: it is cut; "
                     "--allow-truncated takes those",

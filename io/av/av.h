@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 10u /* rises with any change of this header */
+#define TGI_AV_ABI 11u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -81,7 +81,9 @@ typedef struct tgi_av_info {
     int interlaced; /* what header or first frame say: 1 interlaced, 0 progressive, -1 nothing */
     int fields; /* of an interlaced one, which rows are shown first: 1 the top one and each second, 2 the others;
                    0: nobody says */
-    int64_t lacks; /* bytes of its last fragment that the file has not, at least (MP4) */
+    int64_t lacks;        /* bytes that its file has not, at least; 0: nothing in it says so */
+    const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
+    const char *unended;  /* what speaks for a cut, and may be so in a whole file, too; NULL */
     int64_t declared_frames; /* what the header says; 0: nothing */
     int no_alpha;            /* 1: frames have alpha, which no decoder here gives */
     int64_t cut;    /* packets that the file ends in: not whole; with `truncated` no frames */

@@ -52,6 +52,7 @@ struct tgi_av_film {
     int64_t gap;  /* the decoder yielded none of [gap, have), from the first frame on */
     int whole;    /* it was decoded from the first frame on */
     int64_t refused;
+
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_info info;
     tgi_av_frames frames;
@@ -445,6 +446,14 @@ static void take_rotation(tgi_av_film *f)
     f->info.rotation = 90 * (f->info.flipped ? (4 - turns) % 4 : turns);
 }
 
+/* What a header says that was written through a pipe, and so never set: each frame of an AVI has the head of a chunk. */
+#define CHUNK_HEAD 8
+static int64_t believed(const tgi_av_film *f, int64_t frames)
+{
+    return strcmp(f->info.container, "avi") == 0 && frames > f->in.size / CHUNK_HEAD ? 0
+                                                                                     : frames;
+}
+
 static void take_header(tgi_av_film *f)
 {
     const AVStream *s = f->in.container->streams[f->stream];
@@ -465,13 +474,16 @@ static void take_header(tgi_av_film *f)
             s->codecpar->field_order == AV_FIELD_TT || s->codecpar->field_order == AV_FIELD_BT
                 ? 1
                 : 2;
-    i->declared_frames = s->nb_frames;
+    i->declared_frames = believed(f, s->nb_frames);
     /* What other methods find is no statement; times before 0 count. */
-    if (f->in.container->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
+    if (i->declared_frames == s->nb_frames &&
+        f->in.container->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
         f->in.container->duration > 0)
         i->declared_end = f->in.container->duration +
                           tgi_clamp(f->in.container->start_time, -f->in.container->duration, 0);
     i->lacks = f->in.lacks;
+    i->lacks_of = f->in.lacks_of;
+    i->unended = f->in.unended;
     i->n_streams = (int)f->in.container->nb_streams;
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
@@ -554,11 +566,6 @@ tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film *
     f->frame = av_frame_alloc();
     tg_status st = f->packet && f->frame ? tgi_av_input_file(&f->in, path, err)
                                          : tgi_fail(err, TG_E_NOMEM, "no memory for a frame");
-    if (st == TG_OK && f->in.lacks && !o->truncated)
-        st = tgi_fail(err, TG_E_FORMAT,
-                      "its last fragment lacks %lld bytes: the film is cut; --allow-truncated "
-                      "takes the frames that are there",
-                      (long long)f->in.lacks);
     if (st == TG_OK)
         st = look(f, err);
     if (st != TG_OK)

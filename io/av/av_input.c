@@ -2,6 +2,7 @@
 #include "io/av/av_input.h"
 
 #include "engine/base/size.h"
+#include "io/av/av_ends.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,6 +82,20 @@ tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_
                     why);
 }
 
+/* Where it ends, of containers other than MP4. */
+static void look_at_end(tgi_av_input *in)
+{
+    tgi_av_ends e = {.fd = in->fd, .size = in->size, .cancelled = in->cancelled};
+    if (in->lacks_of || !tgi_av_ends_look(&e))
+        return;
+    in->unended = e.unended;
+    if (!e.of)
+        return;
+    in->lacks = e.lacks;
+    in->lacks_of = e.of;
+    in->size = e.whole;
+}
+
 tg_status tgi_av_input_file(tgi_av_input *in, const char *path, tgi_err *err)
 {
     struct stat st;
@@ -90,7 +105,9 @@ tg_status tgi_av_input_file(tgi_av_input *in, const char *path, tgi_err *err)
     if (fstat(in->fd, &st) != 0 || !S_ISREG(st.st_mode))
         return tgi_fail(err, TG_E_UNSUPPORTED, "no regular file");
     in->size = st.st_size;
-    return tgi_av_mp4_look(in, err);
+    TGI_TRY(tgi_av_mp4_look(in, err));
+    look_at_end(in);
+    return TG_OK;
 }
 
 void tgi_av_input_end(tgi_av_input *in)

@@ -15,14 +15,15 @@
 
 typedef struct tgi_av_input {
     int fd;
-    int64_t at, size; /* of the file, up to a fragment's head that is cut */
+    int64_t at, size; /* of the file, up to what is not whole */
     AVIOContext *io;
     AVFormatContext *container; /* NULL: closed */
     int read_error;             /* errno of the file */
     int (*cancelled)(void);     /* or NULL */
-    int64_t
-        lacks; /* bytes of its last fragment that the file has not, at least; 0: it is whole, or of another kind */
-    int64_t most_pixels; /* of a frame that is decoded for the header; 0: as libav has it */
+    int64_t lacks; /* bytes that the file has not, at least; 0: nothing says that any lack */
+    const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
+    const char *unended;  /* as in tgi_av_info */
+    int64_t most_pixels;  /* of a frame that is decoded for the header; 0: as libav has it */
 } tgi_av_input;
 
 /* The file, none of it libav's yet. TG_E_NOT_FOUND, TG_E_IO, TG_E_UNSUPPORTED no regular file; and as tgi_av_mp4_look. */
@@ -38,7 +39,7 @@ int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p);
 /* What libav's `code` means while `what` was read, with what our own calls know of it. */
 tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_err *err);
 /* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK.
- * Of one that is cut amid a fragment `lacks` is set. */
+ * Of one that is cut amid a box, or in front of a fragment's samples, `lacks` and `lacks_of` are set, and `size`. */
 tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err);
 /* Of all its tracks, attachments too. */
 size_t tgi_av_header_bytes(const AVFormatContext *c);

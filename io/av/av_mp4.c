@@ -15,6 +15,8 @@
 #define FEW_SAMPLES ((size_t)1 << 20)  /* that any file may name */
 #define MANY_SAMPLES ((size_t)1 << 25) /* that none may */
 #define MANY_EDITED ((size_t)1 << 24)
+#define BOX_HEAD 8
+#define LARGE_HEAD 16   /* of a box whose size has 64 bits */
 #define SOUND_BLOCK 160 /* samples of sound that share an entry, at least */
 
 typedef struct track {
@@ -29,7 +31,11 @@ typedef struct mp4 {
     int boxes;
     int has_index; /* a moov that is whole */
     int in_fragments;
-    int64_t lacks, size; /* as in tgi_av_input */
+    int64_t lacks, size; /* as in tgi_av_input, */
+    const char *of;      /* lacks_of there */
+    int64_t head;        /* a fragment's head whose samples did not come yet; -1: of none */
+    int64_t named;       /* where the last fragment ends that an index of them (sidx) names */
+    size_t before;       /* entries that there were before it */
 } mp4;
 
 typedef struct box {
@@ -58,13 +64,13 @@ static uint32_t number(const mp4 *m, int64_t at)
 static int box_at(mp4 *m, int64_t at, int64_t end, box *b)
 {
     uint8_t h[8];
-    if (end - at < 8 || pread(m->in->fd, h, 8, at) != 8)
+    if (end - at < BOX_HEAD || pread(m->in->fd, h, BOX_HEAD, at) != BOX_HEAD)
         return 0;
     memcpy(b->name, h + 4, 4);
-    uint64_t n = number(m, at), head = 8;
+    uint64_t n = number(m, at), head = BOX_HEAD;
     if (n == 1) {
         n = (uint64_t)number(m, at + 8) << 32 | number(m, at + 12);
-        head = 16;
+        head = LARGE_HEAD;
     }
     b->is_cut = n > (uint64_t)(end - at);
     b->lacks = b->is_cut && n <= INT64_MAX ? (int64_t)n - (end - at) : 0;
@@ -128,14 +134,67 @@ static int has_boxes(const box *b)
     return 0;
 }
 
-/* A box that is in no other. Source: ISO/IEC 14496-12:2015, section 8.8: a fragment is a moof, and the mdat behind it. */
-static void note_fragment(mp4 *m, const box *b)
+static void lacks(mp4 *m, int64_t n, int64_t whole, const char *of)
 {
-    m->in_fragments |= is(b, "moof");
-    if (m->in_fragments && (is(b, "moof") || is(b, "mdat")))
-        m->lacks = b->lacks;
-    if (is(b, "moof") && b->lacks) /* a demuxer takes a head as a whole */
-        m->size = b->from;
+    m->lacks = n;
+    m->size = whole;
+    m->of = of;
+}
+
+/* Its name is letters: what stands behind a film and is no box has others. */
+static int has_name(const box *b)
+{
+    for (int i = 0; i < 4; i++)
+        if (b->name[i] < ' ' || b->name[i] > '~')
+            return 0;
+    return 1;
+}
+
+/* Fragments behind each other, from a place behind the box on. Source: ISO/IEC 14496-12:2015, section 8.16.3. */
+static void take_named(mp4 *m, const box *b)
+{
+    const int large = number(m, b->at) >> 24 != 0; /* places have 64 bits */
+    const int64_t first = b->at + (large ? 20 : 16), refs = first + (large ? 8 : 4);
+    uint64_t end = (uint64_t)b->end + number(m, large ? first + 4 : first);
+    const uint32_t n = number(m, refs) & 0xffff;
+    for (uint32_t i = 0; i < n && refs + 4 + 12 * (int64_t)(i + 1) <= b->end; i++)
+        end += number(m, refs + 4 + 12 * (int64_t)i) & INT32_MAX;
+    m->named = tgi_max(m->named, (int64_t)end);
+}
+
+/* A box that is in no other. Source: ISO/IEC 14496-12:2015, section 8.8: a fragment is a moof, and the mdat behind it. */
+static void note_outer(mp4 *m, const box *b)
+{
+    const int is_data = is(b, "mdat");
+    if (is(b, "moof")) {
+        m->in_fragments = 1;
+        m->head = b->from;
+        m->before = m->entries;
+    }
+    if (is_data)
+        m->head = -1;
+    if (is(b, "sidx") && !b->lacks)
+        take_named(m, b);
+    if (b->lacks && has_name(b)) /* a demuxer takes all but samples as a whole */
+        lacks(m, b->lacks, is_data ? m->in->size : b->from,
+              m->in_fragments && (is_data || is(b, "moof")) ? "its last fragment"
+              : is_data                                     ? "its mdat box"
+                                                            : "its last box");
+}
+
+/* Behind the last box that is in no other: the file ends there, or in the head of one, or a fragment lacks its samples. */
+static void note_end(mp4 *m, int64_t at)
+{
+    const int64_t left = m->in->size - at;
+    if (left > 0 && left < BOX_HEAD)
+        lacks(m, BOX_HEAD - left, at, "its last box");
+    else if (left >= BOX_HEAD && left < LARGE_HEAD && number(m, at) == 1)
+        lacks(m, LARGE_HEAD - left, at, "its last box");
+    if (!m->lacks && m->in_fragments && m->named > m->in->size)
+        lacks(m, m->named - m->in->size, m->in->size, "its last fragment");
+    if (m->head < 0 || m->entries == m->before || m->size <= m->head)
+        return;
+    lacks(m, m->lacks ? m->lacks : BOX_HEAD, m->head, "its last fragment");
 }
 
 /* Boxes in boxes. */
@@ -145,6 +204,8 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
     box b;
     for (int depth = 0; depth >= 0;) {
         if (!box_at(m, at[depth], ends[depth], &b)) {
+            if (depth == 0)
+                note_end(m, at[0]);
             depth--;
             continue;
         }
@@ -155,7 +216,7 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
         if (is(&b, "trak"))
             count_track(m);
         if (depth == 0)
-            note_fragment(m, &b);
+            note_outer(m, &b);
         m->has_index |= is(&b, "moov") && !b.is_cut;
         if (!has_boxes(&b)) {
             take_counts(m, &b);
@@ -173,7 +234,7 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
 
 tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err)
 {
-    mp4 m = {.in = in, .size = in->size};
+    mp4 m = {.in = in, .size = in->size, .head = -1};
     box b = {.at = 0};
     if (!box_at(&m, 0, in->size, &b) ||
         !(is(&b, "ftyp") || is(&b, "moov") || is(&b, "mdat") || is(&b, "wide")))
@@ -189,6 +250,7 @@ tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err)
             "the file's header names %zu samples, of which edits show %zu, in %zu bytes",
             m.entries, m.edited, bytes);
     in->lacks = m.lacks;
+    in->lacks_of = m.of;
     in->size = m.size;
     if (m.has_index)
         return TG_OK;

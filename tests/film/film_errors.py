@@ -89,11 +89,13 @@ def cut_fragments():
     at = [i for i in range(len(whole)) if whole.startswith(b"moof", i)]
     expect(len(at) == 5, f"fragments: {at}")
     run("copy", "whole.mp4", "-o", "whole.npy", "-y", "--planes", "0-15")
-    for end, least, most in ((at[2] + 60, 16, 16), (at[3] - 100, 20, 23)):
+    data = whole.index(b"mdat", at[2]) - 4
+    # In a head; in what follows it; behind the whole head, and in the head of what follows; in the next head.
+    for end, least, most in ((at[2] + 60, 16, 16), (at[3] - 100, 20, 23), (data, 16, 16), (data + 3, 16, 16), (at[3] - 4 + 5, 24, 24)):
         with open("cut.mp4", "wb") as f:
             f.write(whole[:end])
         code, _, err = run("run", *SAME, "cut.mp4", "-o", "cut.mkv", "--codec", "ffv1")
-        expect(code == 65 and "its last fragment lacks" in err and "--allow-truncated" in err and not os.path.exists("cut.mkv"), f"cut at {end}: {code}: {err}")
+        expect(code == 65 and re.search("its last (fragment|box) lacks", err) and "--allow-truncated" in err and not os.path.exists("cut.mkv"), f"cut at {end}: {code}: {err}")
         code, _, err = run("run", *SAME, "cut.mp4", "-o", "cut.mkv", "--codec", "ffv1", "--allow-truncated")
         there = int(probed("cut.mkv", "stream=nb_read_packets")[0]) if code == 0 else 0
         expect(code == 0 and "it is cut" in err and least <= there <= most, f"cut at {end}: {code}: {there} frames: {err}")
@@ -116,21 +118,20 @@ def cut_films():
         n = len(probed(name, "packet=pts"))
         run("copy", name, "-o", "whole.npy", "-y", "--planes", "0-9")
         code, _, err = run("run", *SAME, cut, "-o", "cut.mp4")
-        if name.endswith("mp4"):
-            expect(code == 65 and f"declares {n} frames" in err and "--allow-truncated" in err and not os.path.exists("cut.mp4"),
-                   f"{cut}: {code}: {err}")
-            said = int(re.search(r"frames, (\d+) are there", err)[1])
-        else: # nothing but its duration says that it is cut
-            expect(code == 0 and "it is cut" in err, f"{cut}: {code}: {err}")
+        told = re.search(rf"declares {n} frames, (\d+) are there: it is cut" if name.endswith("mp4") else
+                         r"its segment lacks \d+ bytes: the film is cut; .* there, (\d+) of them", err)
+        expect(code == 65 and told and "--allow-truncated" in err and not os.path.exists("cut.mp4"), f"{cut}: {code}: {err}")
+        said = int(told[1]) if told else 0
         code, _, err = run("run", *SAME, cut, "-o", "cut.mp4", "--allow-truncated")
         there = int(probed("cut.mp4", "stream=nb_read_packets")[0]) if code == 0 else 0
         expect(code == 0 and "it is cut" in err and n // 3 < there < n, f"{cut}: {code}: {there} of {n} frames: {err}")
-        expect(name.endswith("mkv") or (f"{there} of the {n} frames" in err and said == there), f"{cut}: {said}, {there}: {err}")
+        expect(said == there and (name.endswith("mkv") or f"{there} of the {n} frames" in err), f"{cut}: {said}, {there}: {err}")
         expect(not os.path.exists("cut.mp4.errors.json"), f"{cut}: nothing is damaged")
         code, text, err = run("info", cut, "--json")
         expect(code == 0 and "it is cut" in json.loads(text)["note"], f"info {cut}: {code}: {err}")
         run("copy", cut, "-o", "some.npy", "-y", "--planes", "0-9", "--allow-truncated")
         expect(bytes_of("some.npy") == bytes_of("whole.npy"), f"{cut}: other pixels")
+        os.remove("cut.mp4")
     whole = bytes_of(car)
     for what, data in (("behind the frames", whole[:len(whole) // 2]), ("in it", whole[:-9000])):
         with open("noindex.mp4", "wb") as f:
@@ -155,7 +156,7 @@ def cut_amid_a_frame():
             code, _, err = run("copy", end, "-o", "strict.npy", "-y")
             there = re.search(r"its file ends amid a frame, behind (\d+) whole ones: it is cut; --allow-truncated", err)
             there = there or re.search(r"header declares \d+ frames, (\d+) are there: it is cut; --allow-truncated", err)
-            there = there or re.search(r"its last fragment lacks \d+ bytes: the film is cut; --allow-truncated", err)
+            there = there or re.search(r"its (?:last|mdat) [a-z]+ lacks \d+ bytes?: the film is cut; --allow-truncated .* there, (\d+) of them", err)
             expect(code == (65 if there else 0), f"{end}, {part} %: {code}: {err}")
             n += there is not None
             same = not there or not there.groups() or int(there[1]) == told["shape"][0]

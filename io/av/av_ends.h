@@ -1,0 +1,38 @@
+/* av_ends.h - where a file's own structure says that more of it should follow: what shows that a copy or a recording was not
+ * finished. Inside the plugin alone, and without libav, whose demuxers end at such a place as at any other. */
+#ifndef TGI_AV_ENDS_H
+#define TGI_AV_ENDS_H
+
+#include <stdint.h>
+
+#define TGI_AV_ENDS_MOST 512 /* bytes that one look takes */
+
+typedef struct tgi_av_ends {
+    int fd;
+    int64_t size; /* of the file */
+    int (*cancelled)(void);
+    int looks,
+        gave_up; /* gave_up: it cannot be read, is too long for this, or somebody stops it: nothing is known */
+    int64_t from; /* of the bytes that are kept, */
+    int kept;     /* and how many they are */
+    uint8_t bytes[4096];
+    /* What was found. */
+    const char
+        *of;       /* what of it is not whole: "its last tag"; NULL: nothing is known to lack */
+    int64_t lacks; /* bytes of it that the file has not, at least */
+    int64_t whole; /* the file up to what is not whole */
+    const char *
+        unended; /* what speaks for a cut and may as well be so in a whole file; NULL: nothing */
+} tgi_av_ends;
+
+/* n bytes from `at` on, n up to TGI_AV_ENDS_MOST, until the next call; NULL: the file ends before, or it was given up. */
+const uint8_t *tgi_av_ends_at(tgi_av_ends *e, int64_t at, int n);
+/* The file ends in what begins at `at` and ends at `end`. */
+void tgi_av_ends_in(tgi_av_ends *e, int64_t at, int64_t end, const char *of);
+/* 1: it is one of those that are looked at, all of them but MP4 (av_mp4.c); what is found stands in e. */
+int tgi_av_ends_look(tgi_av_ends *e);
+/* Kinds that have a file of their own. Each 1: it is one. */
+int tgi_av_ends_mkv(tgi_av_ends *e);
+int tgi_av_ends_mpeg(tgi_av_ends *e);
+
+#endif

@@ -1,0 +1,160 @@
+/* av_ends_mkv.c - whether a Matroska or WebM is as long as its elements say (av_ends.h).
+ *
+ * Names of elements are the same at any depth, so the walk is flat: it goes into what holds others and is not whole, or does not
+ * say how long it is (a live stream), and over all else. Behind a segment that says its length nothing counts.
+ * Source: RFC 8794 (EBML), sections 4 to 6; RFC 9559 (Matroska), sections 5 and 23. */
+#include "io/av/av_ends.h"
+
+#include "engine/base/arith.h"
+
+#include <stddef.h>
+
+enum {
+    EBML = 0x1a45dfa3,
+    SEGMENT = 0x18538067,
+    CLUSTER = 0x1f43b675,
+    SEEK_HEAD = 0x114d9b74,
+    SEEK = 0x4dbb,
+    SEEK_POSITION = 0x53ac,
+    CUES = 0x1c53bb6b,
+    CUE_POINT = 0xbb,
+    CUE_TRACK_POSITIONS = 0xb7,
+    CUE_CLUSTER_POSITION = 0xf1
+};
+
+typedef struct element {
+    uint32_t id;
+    int64_t at, end; /* of what it holds */
+    int open;        /* it does not say its length */
+} element;
+
+typedef struct segment {
+    int64_t at, end; /* of what it holds; INT64_MAX: it does not say */
+    int64_t named;   /* the last place in it that an index names */
+    int64_t until;   /* where the segment or cluster ends that the file ends in; 0: in none */
+    const char *of;
+} segment;
+
+/* Bytes of a number that begins with b; 0: none does. */
+static int length_of(uint8_t b)
+{
+    int n = 1;
+    while (n <= 8 && !(b & 0x100 >> n))
+        n++;
+    return n <= 8 ? n : 0;
+}
+
+enum { NO_ELEMENT, HALF_A_HEAD, ELEMENT };
+
+static int element_at(tgi_av_ends *e, int64_t at, element *x)
+{
+    const uint8_t *b = tgi_av_ends_at(e, at, 1);
+    const int n = b ? length_of(b[0]) : 0;
+    if (n < 1 || n > 4)
+        return NO_ELEMENT;
+    b = tgi_av_ends_at(e, at, n + 1);
+    if (!b)
+        return HALF_A_HEAD;
+    x->id = 0;
+    for (int i = 0; i < n; i++)
+        x->id = x->id << 8 | b[i];
+    const int m = length_of(b[n]);
+    if (!m)
+        return NO_ELEMENT;
+    b = tgi_av_ends_at(e, at, n + m);
+    if (!b)
+        return HALF_A_HEAD;
+    const uint64_t most = ((uint64_t)1 << 7 * m) - 1;
+    uint64_t size = 0;
+    for (int i = 0; i < m; i++)
+        size = size << 8 | b[n + i];
+    size &= most;
+    x->open = size == most;
+    x->at = at + n + m;
+    x->end = x->open ? INT64_MAX : x->at + (int64_t)size;
+    return ELEMENT;
+}
+
+/* What stands in a file, a segment or a cluster. */
+static int is_known(uint32_t id)
+{
+    static const uint32_t known[] = {EBML,       SEGMENT,    CLUSTER,
+                                     SEEK_HEAD,  CUES,       0x1549a966,
+                                     0x1654ae6b, 0x1043a770, 0x1254c367,
+                                     0x1941a469, /* Info to Attachments */
+                                     0xe7,       0x5854,     0xa7,
+                                     0xab,       0xa3, /* Timestamp to SimpleBlock */
+                                     0xa0,       0xaf,       0xec,
+                                     0xbf}; /* BlockGroup, EncryptedBlock, Void, CRC-32 */
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i] == id)
+            return 1;
+    return 0;
+}
+
+static int holds_places(uint32_t id)
+{
+    return id == SEEK_HEAD || id == SEEK || id == CUES || id == CUE_POINT ||
+           id == CUE_TRACK_POSITIONS;
+}
+
+static void note_place(tgi_av_ends *e, const element *x, segment *s)
+{
+    const int n = (int)tgi_min(x->end - x->at, 8);
+    const uint8_t *b = n > 0 ? tgi_av_ends_at(e, x->at, n) : NULL;
+    uint64_t place = 0;
+    for (int i = 0; b && i < n; i++)
+        place = place << 8 | b[i];
+    if (place < (uint64_t)(INT64_MAX - s->at))
+        s->named = tgi_max(s->named, s->at + (int64_t)place);
+}
+
+/* Where to go on behind the element's head. */
+static int64_t behind(tgi_av_ends *e, const element *x, segment *s)
+{
+    const int holds = x->id == SEGMENT || x->id == CLUSTER;
+    const int is_cut = !x->open && x->end > e->size;
+    if (holds && is_cut && !s->until) {
+        s->until = x->end;
+        s->of = x->id == SEGMENT ? "its segment" : "its last cluster";
+    }
+    if (x->id == SEGMENT) {
+        s->at = x->at;
+        s->end = x->end;
+    }
+    if (x->id == SEGMENT || (holds && (is_cut || x->open)) ||
+        (s->end == INT64_MAX && holds_places(x->id)))
+        return x->at;
+    if (x->id == SEEK_POSITION || x->id == CUE_CLUSTER_POSITION)
+        note_place(e, x, s);
+    return x->end;
+}
+
+int tgi_av_ends_mkv(tgi_av_ends *e)
+{
+    element x;
+    segment s = {.end = INT64_MAX};
+    int64_t at = 0;
+    if (element_at(e, 0, &x) != ELEMENT || x.id != EBML)
+        return 0;
+    while (at < e->size && at < s.end) {
+        const int got = element_at(e, at, &x);
+        const int holds = got == ELEMENT && (x.id == SEGMENT || x.id == CLUSTER);
+        if (got == NO_ELEMENT || (got == ELEMENT && x.open && !holds))
+            break;
+        if (got == HALF_A_HEAD || (!holds && x.end > e->size && (s.until || is_known(x.id)))) {
+            tgi_av_ends_in(e, at,
+                           s.until          ? s.until
+                           : got == ELEMENT ? x.end
+                                            : 0,
+                           s.until ? s.of : "its last element");
+            return 1;
+        }
+        at = behind(e, &x, &s);
+    }
+    if (s.until)
+        tgi_av_ends_in(e, e->size, s.until, s.of);
+    else if (s.end == INT64_MAX && s.named >= e->size)
+        tgi_av_ends_in(e, e->size, s.named, "its segment");
+    return 1;
+}
