@@ -35,6 +35,8 @@ static tg_status open_run(tgi_run *r, tgi_err *err)
         tgi_job_learn_stage(r->job, 0, r->pass.exec);
     TGI_TRY(tgi_input_hash_open(steps_of(r)->files, r->of, r->hashing.buffer, r->hashing.bytes,
                                 &r->hash, err));
+    if (r->hashing.before)
+        tgi_input_hash_expect(r->hash, r->hashing.before);
     /* The plan counts the program in whole steps, and slack: no more than was promised. */
     const size_t total = r->job->plan.bytes.total, now = tgi_pass_peak(&r->pass);
     r->predicted = now < total ? now : total;

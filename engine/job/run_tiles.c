@@ -44,6 +44,8 @@ typedef struct run {
     int start_over; /* nothing to go on from, or another job's and -y was given */
     int64_t found;  /* the journal had something, if only a part of a segment of a film */
     int settled;    /* all was there: only what the end leaves was to be done */
+    char input_sum
+        [TGI_SHA256_TEXT]; /* of the whole input, as the journal knows it; "": not yet */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
 } run;
 
@@ -142,6 +144,8 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
+    TGI_TRY(tgi_same_input(r->all.job->ctx, r->journal, r->all.job->source, r->fingerprint,
+                           r->input_sum, err));
     return tgi_job_stats_same(r->all.job, r->journal, err);
 }
 
@@ -263,6 +267,16 @@ static tg_status reread_tick(void *user, double fraction, tgi_err *err)
     return stopped(err);
 }
 
+/* Who goes on with the journal knows then what all of the input was. */
+static void say_input(run *r)
+{
+    const char *sum = tgi_input_hash_known(r->all.hash);
+    if (!sum || r->input_sum[0])
+        return;
+    snprintf(r->input_sum, sizeof r->input_sum, "%s", sum);
+    tgi_journal_say_input(r->journal, sum);
+}
+
 /* ---- Statistics -------------------------------------------------------------------------- */
 
 static tg_status stats_tick(void *user, double fraction)
@@ -289,7 +303,9 @@ static tg_status run_tick(void *user, tgi_err *err)
     run *r = user;
     report(r, "run", BY_TILES, r->all.t_phase);
     TGI_TRY(stopped(err));
-    return tgi_run_input_holds(&r->all, err);
+    TGI_TRY(tgi_run_input_holds(&r->all, err));
+    say_input(r);
+    return TG_OK;
 }
 
 /* Rows of a cell that the file does not have yet. */
@@ -386,6 +402,7 @@ static tg_status complete(tgi_run *all, tgi_err *err)
 
 static tg_status begin_anew(run *r, tgi_err *err)
 {
+    r->input_sum[0] = 0;
     TGI_TRY(tgi_job_film_begin_files(r->all.job, err));
     TGI_TRY(tgi_journal_begin(r->journal, tgi_job_stored(r->all.job), r->fingerprint,
                               strlen(r->fingerprint), err));
@@ -487,6 +504,7 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
     all->source = source_of(r);
     all->hashing.buffer = all->pass.receipt;
     all->hashing.bytes = TGI_INPUT_HASH_BYTES;
+    all->hashing.before = r->input_sum;
     return TG_OK;
 }
 

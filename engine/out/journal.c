@@ -760,6 +760,22 @@ void tgi_journal_say_frames(const tgi_journal *j, int64_t n)
     tgi_journal_file_set_frames(&j->file, n);
 }
 
+void tgi_journal_input_sum(const tgi_journal *j, char sha256[TGI_SHA256_TEXT])
+{
+    if (!tgi_journal_file_input(&j->file, sha256))
+        sha256[0] = 0;
+}
+
+void tgi_journal_say_input(const tgi_journal *j, const char *sha256)
+{
+    tgi_journal_file_set_input(&j->file, sha256);
+}
+
+int tgi_journal_is_sealed(const tgi_journal *j)
+{
+    return j->s.final != 0;
+}
+
 void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model,
                            int segment)
 {

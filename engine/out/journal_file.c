@@ -16,6 +16,7 @@
 #define BEGUN_AT 8
 #define FRAMES_AT 24
 #define ABOUT_AT 64
+#define INPUT_AT 3584
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
 #define SLOT_MAGIC 0x746f6c732d6a6774ull
 
@@ -234,4 +235,30 @@ void tgi_journal_file_set_about(const tgi_journal_file *f, tgi_journal_about *a)
     a->check = about_check(a);
     if (pwrite(f->fd, a, sizeof *a, ABOUT_AT) != sizeof *a)
         return; /* a line less in a report */
+}
+
+/* ---- The input --------------------------------------------------------------------------- */
+
+static uint32_t input_check(const tgi_journal_input *in)
+{
+    return tgi_crc32c(0, in, offsetof(tgi_journal_input, check));
+}
+
+int tgi_journal_file_input(const tgi_journal_file *f, char sha256[TGI_SHA256_TEXT])
+{
+    tgi_journal_input in;
+    if (pread(f->fd, &in, sizeof in, INPUT_AT) != sizeof in || in.check != input_check(&in) ||
+        strnlen(in.sha256, sizeof in.sha256) != sizeof in.sha256 - 1)
+        return 0;
+    memcpy(sha256, in.sha256, sizeof in.sha256);
+    return 1;
+}
+
+void tgi_journal_file_set_input(const tgi_journal_file *f, const char *sha256)
+{
+    tgi_journal_input in = {.sha256 = ""};
+    snprintf(in.sha256, sizeof in.sha256, "%s", sha256);
+    in.check = input_check(&in);
+    if (pwrite(f->fd, &in, sizeof in, INPUT_AT) != sizeof in)
+        return; /* then only times tell */
 }
