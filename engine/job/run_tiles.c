@@ -26,6 +26,7 @@
 #include "engine/memory/trace.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
+#include "engine/out/stage_log.h"
 
 #include <string.h>
 
@@ -396,6 +397,7 @@ static tg_status complete(tgi_run *all, tgi_err *err)
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
     tgi_run_state_close(&r->state);
     TGI_TRY(tgi_stage_state_remove(&r->all.pass, r->all.job->set.output, err));
+    tgi_kept_sweep(r->all.job->set.scratch, r->all.job->set.output);
     tgi_trace_report(&r->memory, "bands");
     return TG_OK;
 }
@@ -486,12 +488,33 @@ static tg_status room(tgi_run *all, tgi_err *err)
     return has_all((run *)all) ? TG_OK : tgi_job_check_disk(all->job, err);
 }
 
+/* Values between stages that are found no more would stay for ever. */
+static void warn_of_lost_values(tg_job *job)
+{
+    char path[TGI_KEPT_PATH];
+    if (!tgi_kept_lost(job->set.scratch, job->set.output, path, sizeof path))
+        return;
+    if (strchr(path, '/'))
+        tgi_job_warn(
+            job,
+            "%s: values between stages of a run whose output had another path: they are "
+            "of no use if that output was moved; remove them then",
+            path);
+    else
+        tgi_job_warn(
+            job,
+            "%s%s is damaged: if the stopped run had a --scratch folder, %s in it is of "
+            "no use any more and stays; remove it",
+            job->set.output, TGI_STAGES_END, path);
+}
+
 static tg_status open_ends(tgi_run *all, tgi_err *err)
 {
     run *r = (run *)all;
     tgi_pass_stages *stages = &all->pass.stages;
     tgi_trace_report(&r->memory, "reserve");
     TGI_TRY(open_scratch(r, err));
+    warn_of_lost_values(all->job);
     TGI_TRY(begin_journal(r, err));
     all->part = r->tiles_before != 0;
     stages->idle = r->tiles_before && has_all(r);

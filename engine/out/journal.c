@@ -48,7 +48,8 @@
  *   FINAL and made,     crash between rename and unlink: OUT came from OUT.made
  *   OUT as promised     -> FINISHED, whether OUT.partial is still there or not
  *   slot, no partial    somebody removed the data      -> FRESH
- *   both slots damaged  -> TG_E_FORMAT: a person must decide; FRESH where he did
+ *   both slots damaged, -> TG_E_FORMAT: a person must decide; FRESH where he did
+ *   or the head
  *   another format      -> TG_E_CHANGED, or FRESH where the caller may overwrite
  *
  * The lock is an open-file-description lock on OUT.journal; it dies with its holder.

@@ -89,7 +89,7 @@ typedef struct tgi_journal_file {
 typedef struct tgi_journal_found {
     int head; /* it has one: a run of ours was here, and what lies beside it is of that */
     int found;
-    int tried;  /* places of slots that are not zero */
+    int tried;  /* places of slots that are not zero; 2 also where the head is damaged */
     int format; /* another than ours, which is not read; 0: ours, or nothing */
     tgi_journal_slot slot;
     void *job, *stats;
@@ -98,7 +98,8 @@ typedef struct tgi_journal_found {
 /* Open (or create) and lock the file. TG_E_BUSY another process holds it, the detail names
  * `output`; TG_E_EXISTS it is no journal. On a filesystem without locks: TG_OK without one. */
 tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err);
-/* Find the newest slot that holds, with its records and texts. TG_E_FORMAT: not our file. */
+/* Find the newest slot that holds, with its records and texts. Where the head is damaged none is looked
+ * for. TG_E_FORMAT: not our file: neither its head is near to ours, nor has it a slot of ours. */
 tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *out,
                                 tgi_err *err);
 
