@@ -1,6 +1,6 @@
 """An input whose bytes were changed in its midst between a stop and the same command, its time put back.
 
-    rewritten.py TEGULA SOURCE_DIR
+    rewritten.py TEGULA SOURCE_DIR [more]   more: a large input of a copy, and one of several files, too
 
 Size, time and both ends are then what they were. Of a small input all bytes are compared before the first
 pixel; of a large one the time of any change (ctime) tells, and the checksum of the whole decides, which the
@@ -94,7 +94,7 @@ class Stopped(Job):
             p.send_signal(signal.SIGKILL)
             r = self.lab.wait(p)
             s = self.slot()
-            if r.code == -9 and s and 0 < s["tiles"] < self.tiles and ready():
+            if r.code == -9 and s and 0 < s["tiles"] < (self.tiles or 1 << 60) and ready():
                 return
         check(False, "%s: never stopped where it should be" % self.name)
 
@@ -179,9 +179,26 @@ def test_unseen_by_time(lab, job):
     job.clean()
 
 
+def test_more(lab, large, slow):
+    copy = Stopped(lab, "large-copy", ["copy", large, "--compress", "lzw", "--threads", "1"], large)
+    test_large(lab, copy)
+    test_unseen_by_time(lab, copy)
+    files = lab.path("files")
+    os.mkdir(files)
+    for k in range(5):
+        noise(os.path.join(files, "p%d.tif" % k), 2048, 4100)
+    test_large(lab, Stopped(lab, "large-stack", slow + ["--roi", "1800:2400,0:512", files], os.path.join(files, "p2.tif")))
+
+
 def test(lab, rest):
     net = upscaler(lab.path("net.onnx"), 8)
     run = ["run", "-m", net, "--threads", "1", "--tile", "64x64", "--ram", "64MiB"]
+    large = noise(lab.path("large.tif"), 4096, 8200)
+    check(os.path.getsize(large) > 64 << 20, "it is hashed whole")
+    slow = upscaler(lab.path("slow.onnx"), 32)
+    slow = ["run", "-m", slow] + run[3:]
+    if "more" in rest:
+        return test_more(lab, large, slow)
     image = picture(lab.path("im.tif"), 500, 400)
     test_small(lab, Stopped(lab, "run", run + [image], image))
     test_small(lab, Stopped(lab, "copy", ["copy", image], image))
@@ -191,11 +208,7 @@ def test(lab, rest):
         picture(os.path.join(stack, "p%d.tif" % k), 200, 150, seed=k)
     test_small(lab, Stopped(lab, "stack", run + [stack], os.path.join(stack, "p2.tif")))
 
-    large = noise(lab.path("large.tif"), 4096, 8200)
-    check(os.path.getsize(large) > 64 << 20, "it is hashed whole")
-    slow = upscaler(lab.path("slow.onnx"), 32)
-    job = Stopped(lab, "large", ["run", "-m", slow, "--threads", "1", "--tile", "64x64", "--ram", "64MiB", "--roi",
-                                 "3584:4608,0:1024", large], large)
+    job = Stopped(lab, "large", slow + ["--roi", "3584:4608,0:1024", large], large)
     test_large(lab, job)
     test_unseen_by_time(lab, job)
     print("bytes changed in the midst of an input are found between a stop and the same command, whatever its time says")
