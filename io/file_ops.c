@@ -145,6 +145,24 @@ static int begins(int fd, const void *with, size_t n)
            memcmp(have, with, (size_t)got) == 0;
 }
 
+int tgi_bits_differ(const void *a, const void *b, size_t n)
+{
+    const unsigned char *p = a, *q = b;
+    int bits = 0;
+    for (size_t i = 0; i < n && bits < 1 << 20; i++)
+        for (unsigned x = p[i] ^ q[i]; x; x &= x - 1)
+            bits++;
+    return bits;
+}
+
+/* As this mark, but for few bits? */
+static int is_near(int fd, const char *mark, size_t n)
+{
+    char have[64];
+    return n >= 6 && n <= sizeof have && pread(fd, have, n, 0) == (ssize_t)n &&
+           tgi_bits_differ(have, mark, n) <= TGI_FEW_BITS;
+}
+
 /* One was being replaced by the other, from the front, when the power went. */
 static int is_torn(int fd, const char *mark, const void *head, size_t n)
 {
@@ -164,7 +182,10 @@ static int is_ours(int fd, const tgi_left *l)
     if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink > 1)
         return 0;
     return st.st_size == 0 || begins(fd, l->begins, l->begins ? strlen(l->begins) : 0) ||
-           begins(fd, l->head, l->head_bytes) || is_torn(fd, l->begins, l->head, l->head_bytes);
+           begins(fd, l->head, l->head_bytes) ||
+           is_torn(fd, l->begins, l->head, l->head_bytes) ||
+           (l->begins && is_near(fd, l->begins, strlen(l->begins))) ||
+           (l->known && l->known(fd));
 }
 
 int tgi_file_is_ours(const tgi_left *left)
@@ -179,13 +200,31 @@ int tgi_file_is_ours(const tgi_left *left)
     return ours;
 }
 
+/* Opened to look at, if it is a regular file; else -1. */
+static int open_to_look(const char *path)
+{
+    struct stat st;
+    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (f < 0 || (fstat(f, &st) == 0 && S_ISREG(st.st_mode)))
+        return f;
+    close(f);
+    return -1;
+}
+
 int tgi_file_begins(const char *path, const void *with, size_t n)
 {
     char have[64];
-    struct stat st;
-    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    const int so = f >= 0 && n <= sizeof have && fstat(f, &st) == 0 && S_ISREG(st.st_mode) &&
-                   pread(f, have, n, 0) == (ssize_t)n && memcmp(have, with, n) == 0;
+    const int f = open_to_look(path);
+    const int so = f >= 0 && n <= sizeof have && pread(f, have, n, 0) == (ssize_t)n &&
+                   memcmp(have, with, n) == 0;
+    if (f >= 0)
+        close(f);
+    return so;
+}
+
+int tgi_file_nearly_begins(const char *path, const void *with, size_t n)
+{
+    const int f = open_to_look(path), so = f >= 0 && is_near(f, with, n);
     if (f >= 0)
         close(f);
     return so;

@@ -39,15 +39,24 @@ typedef struct tgi_left {
                            ours */
     const void *head;   /* or what one that was complete, and had no name yet; NULL: none */
     size_t head_bytes;
+    int (*known)(
+        int fd); /* or what tells it though its beginning is damaged; NULL: nothing does */
 } tgi_left;
 
 /* Is the file ours? 1: nothing is there, or a regular file that has no second name and is empty
- * or begins so (`output` does not matter). Such a file may be written over. No other is,
- * whatever -y says, because the user never named it. */
+ * or begins so (`output` does not matter); of `begins` TGI_FEW_BITS may be others. Such a file may be
+ * written over. No other is, whatever -y says, because the user never named it. */
 int tgi_file_is_ours(const tgi_left *left);
+/* A mark of six bytes or more that is so near to ours was ours, before a disk or a hand damaged it. Of
+ * 48 random bits one in 10^10 is so near. */
+#define TGI_FEW_BITS 3
 /* Does the file begin with these n bytes (64 at most)? 1: yes, and it is a regular file, not a
  * link to one. */
 int tgi_file_begins(const char *path, const void *with, size_t n);
+/* The same where TGI_FEW_BITS may be others. */
+int tgi_file_nearly_begins(const char *path, const void *with, size_t n);
+/* How many bits of n bytes are others. */
+int tgi_bits_differ(const void *a, const void *b, size_t n);
 /* Make the file, or open it if it is ours, and lock it. Nobody else can open it in this way
  * before it is closed, or its holder dies. Its content stays. On a filesystem without locks it
  * is opened without one.

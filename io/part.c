@@ -50,7 +50,11 @@ static tg_status take_room(const tgi_part *p, tgi_err *err)
  * at any moment leaves what the next one knows. */
 static tg_status open_part(const tgi_part_spec *s, tgi_part *p, tgi_err *err)
 {
-    const tgi_left left = {p->partial, p->path, TGI_PART_MARK, s->head, s->head_bytes};
+    const tgi_left left = {.path = p->partial,
+                           .output = p->path,
+                           .begins = TGI_PART_MARK,
+                           .head = s->head,
+                           .head_bytes = s->head_bytes};
     TGI_TRY(tgi_file_open_locked(&left, &p->fd, err));
     TGI_TRY(refuse_existing(p, err));
     TGI_TRY(tgi_file_truncate(p->fd, p->told, 0, err));
@@ -77,7 +81,8 @@ tg_status tgi_part_open_complete(const tgi_part_spec *s, tgi_part *out, tgi_err 
 {
     tgi_part p = {.fd = -1, .replace = s->replace, .at_once = 1, .keep = 1};
     tg_status st = make_names(s, &p, err);
-    const tgi_left left = {p.partial, p.path, NULL, s->head, s->head_bytes};
+    const tgi_left left = {
+        .path = p.partial, .output = p.path, .head = s->head, .head_bytes = s->head_bytes};
     if (st == TG_OK && access(p.partial, F_OK) != 0)
         st = tgi_fail(err, TG_E_NOT_FOUND, "%s: is not there", p.partial);
     if (st == TG_OK)

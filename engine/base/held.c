@@ -13,7 +13,9 @@ static tgi_stamp stamp_of(const struct stat *st)
                        .ino = (uint64_t)st->st_ino,
                        .size = (uint64_t)st->st_size,
                        .sec = (int64_t)st->st_mtim.tv_sec,
-                       .nsec = (int64_t)st->st_mtim.tv_nsec};
+                       .nsec = (int64_t)st->st_mtim.tv_nsec,
+                       .csec = (int64_t)st->st_ctim.tv_sec,
+                       .cnsec = (int64_t)st->st_ctim.tv_nsec};
 }
 
 int tgi_stamp_fd(int fd, tgi_stamp *out)

@@ -11,10 +11,12 @@
 
 #include <stdint.h>
 
-/* Device and number say which file, size and time of change which state. */
+/* Device and number say which file, size and time of change which state. The second time is that of
+ * any change, of its rights or names too: nobody can put it back, but a copy has a new one. */
 typedef struct tgi_stamp {
     uint64_t dev, ino, size;
-    int64_t sec, nsec; /* of the last change */
+    int64_t sec, nsec;   /* of the last change of its bytes (mtime) */
+    int64_t csec, cnsec; /* of anything of it (ctime); no part of its state */
 } tgi_stamp;
 
 /* errno, or 0. */

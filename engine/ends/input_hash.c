@@ -27,6 +27,7 @@ struct tgi_input_hash {
     atomic_int lost; /* becomes 1 + the number of a file that changed before all was read */
     atomic_int read; /* becomes 1 when all was */
     char sha256[TGI_SHA256_TEXT]; /* then; "": it could not be read */
+    char before[TGI_SHA256_TEXT]; /* what an earlier run read; "": nobody knows */
     /* The thread's until all was read or it is stopped. */
     tgi_sha256 sha;
     int64_t file;      /* the one being read */
@@ -230,6 +231,30 @@ static tg_status read_again(tgi_input_hash *h, const found *now, tgi_input_tick 
     return TG_OK;
 }
 
+void tgi_input_hash_expect(tgi_input_hash *h, const char *sha256)
+{
+    snprintf(h->before, sizeof h->before, "%s", sha256);
+}
+
+const char *tgi_input_hash_known(const tgi_input_hash *h)
+{
+    return h && atomic_load(&h->read) && !atomic_load(&h->lost) && h->sha256[0] ? h->sha256
+                                                                                : NULL;
+}
+
+/* All was read: is it what an earlier run read, too? What could not be read again says nothing. */
+static tg_status as_before(const tgi_input_hash *h, tgi_err *err)
+{
+    tgi_held f;
+    if (!h->before[0] || !h->sha256[0] || strcmp(h->before, h->sha256) == 0)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_FORMAT,
+        "%s: has other bytes than the interrupted run read, though size and time are "
+        "the same: what was made of it is discarded; the same command starts again",
+        h->files(h->of, 0, &f) ? f.path : "the input");
+}
+
 /* Looking takes a hundredth of the time. */
 tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *user,
                                tgi_err *err)
@@ -240,6 +265,7 @@ tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *us
     const double t0 = tgi_seconds();
     if (!atomic_load(&h->read) || t0 < h->next)
         return TG_OK;
+    TGI_TRY(as_before(h, err));
     const found now = look(h);
     h->next = t0 + 100 * (tgi_seconds() - t0);
     return now.state == h->state ? TG_OK : read_again(h, &now, tick, user, err);
@@ -250,6 +276,8 @@ static tg_status conclude(tgi_input_hash *h, int sum, tgi_input_tick *tick, void
                           tgi_input_digest *out, tgi_err *err)
 {
     TGI_TRY(lost(h, err));
+    if (atomic_load(&h->read))
+        TGI_TRY(as_before(h, err));
     const found now = look(h);
     if (now.state != h->state)
         TGI_TRY(read_again(h, &now, tick, user, err));

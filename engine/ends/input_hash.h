@@ -49,6 +49,12 @@ typedef tg_status tgi_input_tick(void *user, double fraction, tgi_err *err);
 /* Between pixels: TG_E_FORMAT, naming the file, when it was changed. NULL: TG_OK. */
 tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *user,
                                tgi_err *err);
+/* The checksum of what an earlier run read that this one goes on with; "": it is not known. As soon as
+ * this run's is there both are compared. Where they differ check, finish and settle answer as if the
+ * input had been changed meanwhile. Before check. */
+void tgi_input_hash_expect(tgi_input_hash *h, const char *sha256);
+/* The checksum, once all was read and found to be what it was; else NULL. */
+const char *tgi_input_hash_known(const tgi_input_hash *h);
 /* After the last pixel: read what the thread has not read yet, and check. The digest is filled
  * only with TG_OK. */
 tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,

@@ -37,7 +37,7 @@ static tg_status open_list(const char *folder, tgi_names *n, tgi_err *err)
     if (!n->path && !(n->path = tgi_malloc(TGI_TAG_IO, cap)))
         return tgi_fail(err, TG_E_NOMEM, "no memory for a path");
     snprintf(n->path, cap, "%s%s", folder, TGI_NAMES_FILE);
-    const tgi_left left = {n->path, folder, TGI_NAMES_HEAD, NULL, 0};
+    const tgi_left left = {.path = n->path, .output = folder, .begins = TGI_NAMES_HEAD};
     return tgi_file_open_locked(&left, &n->fd, err);
 }
 

@@ -254,9 +254,12 @@ tg_status tgi_copy_check_tick(void *user, double fraction, tgi_err *err)
 
 tg_status tgi_copy_watch_input(tgi_copying *c, tgi_err *err)
 {
-    return c->part ? TG_OK
-                   : tgi_input_hash_open(tgi_source_held, c->source, NULL,
-                                         TGI_INPUT_HASH_LITTLE, &c->hash, err);
+    if (c->part)
+        return TG_OK;
+    TGI_TRY(tgi_input_hash_open(tgi_source_held, c->source, NULL, TGI_INPUT_HASH_LITTLE,
+                                &c->hash, err));
+    tgi_input_hash_expect(c->hash, c->input_sum);
+    return TG_OK;
 }
 
 tg_status tgi_copy_input_held(tgi_copying *c, tg_status st, tgi_err *err)

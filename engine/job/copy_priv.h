@@ -31,11 +31,12 @@ typedef struct tgi_copying {
     char axes[TGI_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
     int64_t shape[TGI_IMAGE_MAX_AXES];
     int n_axes;
-    tgi_input_hash *hash;       /* of a part NULL: nobody else has its input */
-    int changed;                /* the input is another one now */
-    char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
-    size_t row_bytes;           /* of both */
-    size_t budget;              /* what --ram allows */
+    tgi_input_hash *hash;            /* of a part NULL: nobody else has its input */
+    char input_sum[TGI_SHA256_TEXT]; /* of all of it, as the journal knows it; "": not yet */
+    int changed;                     /* the input is another one now */
+    char *in_rows, *out_rows;        /* [sample][row][column]; one row of the output */
+    size_t row_bytes;                /* of both */
+    size_t budget;                   /* what --ram allows */
     size_t source_bytes;        /* of the library, that the source took when it was opened */
     int spare;                  /* it was opened to hold as little as it can */
     int refused;                /* check_budget did not let it begin */

@@ -10,6 +10,7 @@
 #include "engine/job/go_on.h"
 #include "engine/job/job_picture.h"
 #include "engine/out/pyramid.h"
+#include <stdio.h>
 #include <string.h>
 
 /* The program in the fingerprint of a copy that is part of a job: nobody goes on with it. */
@@ -89,6 +90,16 @@ static int row_is_there(const tgi_sink_layout *l, const tgi_journal *j, int64_t 
     return 1;
 }
 
+/* Who goes on with the journal knows then what all of the input was. */
+static void say_input(tgi_copying *c, const tgi_journal *j)
+{
+    const char *sum = tgi_input_hash_known(c->hash);
+    if (!sum || c->input_sum[0])
+        return;
+    snprintf(c->input_sum, sizeof c->input_sum, "%s", sum);
+    tgi_journal_say_input(j, sum);
+}
+
 /* All that are missing. */
 static tg_status tile_rows(tgi_copying *c, const tgi_sink_layout *l, const tgi_journal *j,
                            tgi_commit *w, void **slot, tgi_err *err)
@@ -98,6 +109,7 @@ static tg_status tile_rows(tgi_copying *c, const tgi_sink_layout *l, const tgi_j
         if (row_is_there(l, j, k * l->tiles_x))
             continue;
         TGI_TRY(tile_row(c, l, j, w, k / l->tiles_y, k % l->tiles_y, slot, err));
+        say_input(c, j);
         tgi_copy_tell(c, (double)(k + 1) / (double)n);
     }
     return tgi_commit_flush(w, err);
@@ -131,11 +143,14 @@ static tg_status all_tiles(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
 static tg_status fingerprint(const tgi_copying *c, const tgi_sink_layout *l, char **out,
                              tgi_err *err)
 {
-    char id[160], codec[64];
+    char codec[64];
     tgi_lines t = {0};
-    TGI_TRY(tgi_input_identity(c->source, id, sizeof id, err));
     tgi_fingerprint_program(&t, c->part ? PART : "copy " TG_VERSION_STRING);
-    tgi_lines_add(&t, "input", "%s", id);
+    const tg_status st = tgi_fingerprint_input(&t, c->source, err);
+    if (st != TG_OK) {
+        tgi_free(t.p);
+        return st;
+    }
     tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
                   (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
                   (long long)c->n_planes);
@@ -155,6 +170,7 @@ static tg_status take_over(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
     size_t n;
     const void *stored = tgi_journal_job(j, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, text, err));
+    TGI_TRY(tgi_same_input(c->ctx, j, c->source, text, c->input_sum, err));
     TGI_TRY(tgi_may_go_on(j, c->bad, c->output, err));
     return tgi_journal_state(j) == TGI_JOURNAL_FINISHED
                ? TG_OK
@@ -180,6 +196,8 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
                     c->output);
         afresh = 1;
     }
+    if (afresh)
+        c->input_sum[0] = 0;
     if (afresh)
         st = tgi_journal_begin(j, l, text, strlen(text), &why);
     if (afresh && st == TG_OK)

@@ -1,4 +1,4 @@
-/* fingerprint.c - hashes model and ends of the input, and writes the lines of the
+/* fingerprint.c - hashes model and input, and writes the lines of the
  * fingerprint. */
 #include "engine/job/fingerprint.h"
 
@@ -13,6 +13,7 @@
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/run_arrays.h"
+#include "io/crc32c.h"
 #include "io/onnx.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static size_t read_block(int fd, unsigned char *block, size_t cap, uint64_t at)
 }
 
 /* Of the whole file up to `limit` bytes, else of its first HEAD and of its end. Nothing behind
- * the size that the file had when it was opened is read. */
+ * the size that the file had when it was opened is read. Blocks lie at fixed places. */
 static uint64_t hash_file(int fd, uint64_t size, uint64_t limit)
 {
     enum { HEAD = 65536 };
@@ -48,7 +49,8 @@ static uint64_t hash_file(int fd, uint64_t size, uint64_t limit)
         const size_t n = read_block(fd, block, left < sizeof block ? left : sizeof block, at);
         if (!n)
             break;
-        h = tgi_fnv(h, block, n);
+        const uint32_t check = tgi_crc32c(0, block, n);
+        h = tgi_fnv(h, &check, sizeof check);
         at += n;
         if (at >= HEAD && at >= part && at < size - part)
             at = size - part; /* the middle of a huge image is left out */
@@ -73,33 +75,72 @@ static tg_status file_identity(const tgi_held *f, uint64_t limit, char *buf, siz
     return TG_OK;
 }
 
+#define WHOLE ((uint64_t)64 << 20) /* up to here all is hashed, before the first pixel */
+#define EVERY UINT64_MAX
+
+/* Are the files together small enough? *n: how many there are. */
+static int are_small(tgi_held_files *files, const void *of, int64_t *n)
+{
+    tgi_held f;
+    uint64_t all = 0;
+    for (*n = 0; files(of, *n, &f); (*n)++)
+        all = f.was.size < EVERY - all ? all + f.was.size : EVERY;
+    return all <= WHOLE;
+}
+
+/* What can be had at once of the files that an input is read from. */
 static tg_status files_identity(tgi_held_files *files, const void *of, char *buf, size_t cap,
                                 tgi_err *err)
 {
     char one[128];
-    int64_t n = 0;
+    int64_t n;
     uint64_t h = TGI_FNV_BEGIN;
     tgi_held f;
-    if (!files(of, 0, &f))
+    const int small = are_small(files, of, &n);
+    if (!n)
         return tgi_fail(err, TG_E_NOT_FOUND, "the input cannot be looked at");
-    if (!files(of, 1, &f)) {
+    if (n == 1) {
         files(of, 0, &f);
-        return file_identity(&f, 32768, buf, cap, err);
+        return file_identity(&f, small ? EVERY : 32768, buf, cap, err);
     }
-    for (; files(of, n, &f); n++) {
+    for (int64_t i = 0; i < n && files(of, i, &f); i++) {
         const char *slash = strrchr(f.path, '/'), *name = slash ? slash + 1 : f.path;
-        TGI_TRY(file_identity(&f, 4096, one, sizeof one, err));
+        TGI_TRY(file_identity(&f, small ? EVERY : 4096, one, sizeof one, err));
         h = tgi_fnv(h, name, strlen(name) + 1);
         h = tgi_fnv(h, one, strlen(one) + 1);
     }
-    snprintf(buf, cap, "%lld files, hash of names, sizes, times and ends %016llx", (long long)n,
-             (unsigned long long)h);
+    snprintf(buf, cap, "%lld files, hash of names, sizes, times and %s %016llx", (long long)n,
+             small ? "bytes" : "ends", (unsigned long long)h);
     return TG_OK;
 }
 
-tg_status tgi_input_identity(const tgi_source *s, char *buf, size_t cap, tgi_err *err)
+/* Of files whose middle was not hashed: when anything of them was changed last. */
+static void add_changed(tgi_lines *t, tgi_held_files *files, const void *of)
 {
-    return files_identity(tgi_source_held, s, buf, cap, err);
+    int64_t n;
+    uint64_t h = TGI_FNV_BEGIN;
+    tgi_held f;
+    if (are_small(files, of, &n))
+        return;
+    for (int64_t i = 0; files(of, i, &f); i++) {
+        const int64_t at[2] = {f.was.csec, f.was.cnsec};
+        h = tgi_fnv(h, at, sizeof at);
+    }
+    if (n == 1 && files(of, 0, &f))
+        tgi_lines_add(t, TGI_INPUT_CHANGED, "%lld.%09lld", (long long)f.was.csec,
+                      (long long)f.was.cnsec);
+    else
+        tgi_lines_add(t, TGI_INPUT_CHANGED, "%lld files, hash of times %016llx", (long long)n,
+                      (unsigned long long)h);
+}
+
+tg_status tgi_fingerprint_input(tgi_lines *t, const tgi_source *s, tgi_err *err)
+{
+    char text[160];
+    TGI_TRY(files_identity(tgi_source_held, s, text, sizeof text, err));
+    tgi_lines_add(t, "input", "%s", text);
+    add_changed(t, tgi_source_held, s);
+    return TG_OK;
 }
 
 void tgi_fingerprint_program(tgi_lines *t, const char *program)
@@ -176,9 +217,7 @@ static void add_region(tgi_lines *t, const tgi_mapping *m)
     tgi_lines_add(t, "size", "%s %s %s", size[0], size[1], size[2]);
 }
 
-#define WHOLE ((uint64_t)64 << 20) /* such files are hashed from end to end */
-
-/* What is in the files of a list, "IN=FILE,...". */
+/* What is in the files of a list, "IN=FILE,...": all of it, since it is held in memory, too. */
 static void add_files(tgi_lines *t, const char *key, const char *list)
 {
     char path[3072], one[128];
@@ -191,7 +230,7 @@ static void add_files(tgi_lines *t, const char *key, const char *list)
             break;
         snprintf(path, sizeof path, "%.*s", (int)strcspn(file + 1, ","), file + 1);
         if (tgi_stamp_path(path, &f.was) == 0 &&
-            file_identity(&f, WHOLE, one, sizeof one, &none) == TG_OK)
+            file_identity(&f, EVERY, one, sizeof one, &none) == TG_OK)
             h = tgi_fnv(h, one, strlen(one) + 1);
     }
     tgi_lines_add(t, key, "%.200s, hash %016llx", list, (unsigned long long)h);
@@ -258,13 +297,12 @@ static void add_output(tgi_lines *t, const tg_job *job)
     tgi_lines_add(t, "plan", "%s", tgi_decided_text(&decided, plan, sizeof plan));
 }
 
-/* What computes which network, of which input. */
-static void add_network(tgi_lines *t, const tg_job *job, const char *input)
+/* What computes which network. */
+static void add_network(tgi_lines *t, const tg_job *job)
 {
     char by[64];
     tgi_lines_add(t, "isa", "%s", tgi_job_computed_by(job, by, sizeof by));
     tgi_lines_add(t, "precision", "%s", tgi_job_precision(job));
-    tgi_lines_add(t, "input", "%s", input);
     add_model(t, job);
     char *net = tgi_net_text(job->plan.net);
     t->lost |= !net;
@@ -278,12 +316,12 @@ static void add_network(tgi_lines *t, const tg_job *job, const char *input)
 
 static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
 {
-    char input[128];
-    snprintf(input, sizeof input, "what came through a pipe");
-    if (!tgi_film_source_is_stream(job->source))
-        TGI_TRY(tgi_input_identity(job->source, input, sizeof input, err));
     tgi_fingerprint_program(t, TG_VERSION_STRING);
-    add_network(t, job, input);
+    if (tgi_film_source_is_stream(job->source))
+        tgi_lines_add(t, "input", "what came through a pipe");
+    else
+        TGI_TRY(tgi_fingerprint_input(t, job->source, err));
+    add_network(t, job);
     add_region(t, &job->map);
     add_scope(t, job);
     add_window(t, job);
@@ -303,7 +341,7 @@ static void add_statistics(tgi_lines *t, const char *path)
 
 tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
 {
-    char input[128];
+    char input[160];
     const char *compress = tgi_opts_str(job->opts, TGI_OPT_COMPRESS);
     const char *format = tgi_opts_str(job->opts, TGI_OPT_FORMAT);
     tgi_held any;
@@ -314,7 +352,8 @@ tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
         if (job->tensors->in[i].lent) /* nothing says that it is what it was before a stop */
             tgi_lines_add(t, "source", "%d %.9f", (int)getpid(), tgi_seconds());
     tgi_fingerprint_program(t, "arrays " TG_VERSION_STRING);
-    add_network(t, job, input);
+    tgi_lines_add(t, "input", "%s", input);
+    add_network(t, job);
     if (job->source)
         add_region(t, &job->map);
     add_window(t, job);

@@ -20,9 +20,10 @@ void tgi_fingerprint_program(tgi_lines *t, const char *program);
 /* The lines of what is chosen of an input: planes, axes, patterns, series, level. */
 void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o);
 
-/* Size, time of change and a hash of the file that the source reads, as it was opened: of all
- * of a small one, else of both ends. Of a stack those of every file, and their names.
- * TG_E_NOT_FOUND, TG_E_FORMAT: a file of it is gone, or another has its name. */
-tg_status tgi_input_identity(const tgi_source *s, char *buf, size_t cap, tgi_err *err);
+/* The lines of the files that a source reads, as they were opened. "input": size, time of change and
+ * a hash, of all of what is small, else of both ends of each file; of a stack the names, too. Where
+ * it is the ends, TGI_INPUT_CHANGED says when anything of the files was changed last (tgi_same_input
+ * in go_on.h). TG_E_NOT_FOUND, TG_E_FORMAT: a file is gone, or another has its name. */
+tg_status tgi_fingerprint_input(tgi_lines *t, const tgi_source *s, tgi_err *err);
 
 #endif

@@ -1,8 +1,11 @@
 /* go_on.c - compares an interrupted output's fingerprint with this job's, and goes on, refuses
  * or begins anew. */
 #include "engine/job/go_on.h"
+#include "engine/base/cancel.h"
+#include "engine/ends/input_hash.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_device.h"
+#include "engine/out/fingerprint_text.h"
 
 #include <string.h>
 
@@ -65,6 +68,58 @@ tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, t
                     "%s: the output is the input itself, which is never replaced: choose "
                     "another name",
                     output);
+}
+
+static tg_status check_tick(void *user, double fraction, tgi_err *err)
+{
+    const tg_progress p = {.phase = "check", .fraction = fraction, .eta_seconds = -1};
+    tgi_ctx_progress(user, &p);
+    return tgi_cancel_signal()
+               ? tgi_fail(err, TG_E_CANCELLED, "stopped by %s; the same command goes on",
+                          tgi_cancel_by())
+               : TG_OK;
+}
+
+static tg_status compare_all(tg_ctx *ctx, const tgi_source *s, const char *sum, tgi_err *err)
+{
+    tgi_input_hash *h = NULL;
+    tgi_input_digest d = {.trouble = ""};
+    tgi_ctx_log(
+        ctx, TG_LOG_INFO,
+        "the input was copied, renamed, given other rights or written to since: it is read "
+        "and compared with what the interrupted run read");
+    TGI_TRY(tgi_input_hash_open(tgi_source_held, s, NULL, TGI_INPUT_HASH_LITTLE, &h, err));
+    const tg_status st = tgi_input_hash_finish(h, check_tick, ctx, &d, err);
+    tgi_input_hash_close(&h);
+    TGI_TRY(st);
+    return strcmp(d.sha256, sum) == 0
+               ? TG_OK
+               : tgi_fail(
+                     err, TG_E_CHANGED,
+                     "the interrupted output was made with another input (of the same size, "
+                     "time and ends): restore it, or give -y to discard that output and start "
+                     "over");
+}
+
+tg_status tgi_same_input(tg_ctx *ctx, const tgi_journal *j, const tgi_source *s,
+                         const char *ours, char sum[TGI_SHA256_TEXT], tgi_err *err)
+{
+    char was[96] = "", now[96] = "";
+    size_t n;
+    const char *stored = tgi_journal_job(j, &n);
+    tgi_journal_input_sum(j, sum);
+    (void)tgi_fingerprint_get(stored, n, TGI_INPUT_CHANGED, was, sizeof was);
+    (void)tgi_fingerprint_get(ours, strlen(ours), TGI_INPUT_CHANGED, now, sizeof now);
+    if (strcmp(was, now) == 0 || tgi_journal_state(j) == TGI_JOURNAL_FINISHED ||
+        tgi_journal_is_sealed(j)) /* nothing is made of it any more */
+        return TG_OK;
+    if (!sum[0])
+        return tgi_fail(
+            err, TG_E_CHANGED,
+            "the interrupted output was made with this input or another one: it was "
+            "copied, renamed, given other rights or written to since, and the run had "
+            "not read all of it: give -y to discard that output and start over");
+    return compare_all(ctx, s, sum, err);
 }
 
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,

@@ -15,6 +15,13 @@ void tgi_leave_out(const char *input, const char *output, const char **out);
 /* `st` is what the command answers to that journal. What is not that very output was one of the
  * input's files, and is TG_E_ARG: no -y replaces it. */
 tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, tgi_err *err);
+/* Is the input still what it was? Where size, time and what is hashed of it agree, `stored` and `ours` may
+ * still differ in when anything of it was changed (TGI_INPUT_CHANGED). A copy, other rights and another
+ * name do that, and so does who writes into it and puts its time back. Then all of it is read once,
+ * here, before a tile is made of it, and its checksum is compared with what the interrupted run read:
+ * TG_E_CHANGED, also where that had not read all. *sum: that checksum, or "". */
+tg_status tgi_same_input(tg_ctx *ctx, const tgi_journal *j, const tgi_source *s,
+                         const char *ours, char sum[TGI_SHA256_TEXT], tgi_err *err);
 /* Before anything is taken over: an output with regions that --on-bad-tile fill filled is gone
  * on with under that option only (TG_E_CHANGED). `bad` NULL: without it. */
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,

@@ -35,6 +35,8 @@ static tg_status open_run(tgi_run *r, tgi_err *err)
         tgi_job_learn_stage(r->job, 0, r->pass.exec);
     TGI_TRY(tgi_input_hash_open(steps_of(r)->files, r->of, r->hashing.buffer, r->hashing.bytes,
                                 &r->hash, err));
+    if (r->hashing.before)
+        tgi_input_hash_expect(r->hash, r->hashing.before);
     tgi_mem_trim(); /* what opening freed is no part of the peak */
     r->predicted = r->job->plan.bytes.total;
     tgi_tracker_expect(r->tracker, r->predicted, r->job->plan.budget);

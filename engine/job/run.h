@@ -71,7 +71,8 @@ struct tgi_run {
     struct {
         void *buffer; /* NULL: its own */
         size_t bytes;
-    } hashing; /* the input, for its checksum */
+        const char *before; /* its checksum, as an earlier run read it; NULL: there is none */
+    } hashing;              /* the input, for its checksum */
     /* While the input is read for its checksum alone. */
     tgi_input_tick *check_tick;
     /* While statistics are collected; NULL: the engine says how far it is. */

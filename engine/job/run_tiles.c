@@ -26,6 +26,7 @@
 #include "engine/memory/trace.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
+#include "engine/out/stage_log.h"
 
 #include <string.h>
 
@@ -44,6 +45,8 @@ typedef struct run {
     int start_over; /* nothing to go on from, or another job's and -y was given */
     int64_t found;  /* the journal had something, if only a part of a segment of a film */
     int settled;    /* all was there: only what the end leaves was to be done */
+    char input_sum
+        [TGI_SHA256_TEXT]; /* of the whole input, as the journal knows it; "": not yet */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
 } run;
 
@@ -151,6 +154,8 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
+    TGI_TRY(tgi_same_input(r->all.job->ctx, r->journal, r->all.job->source, r->fingerprint,
+                           r->input_sum, err));
     tgi_job_warn_of_staying(r->all.job);
     return tgi_job_stats_same(r->all.job, r->journal, err);
 }
@@ -273,6 +278,16 @@ static tg_status reread_tick(void *user, double fraction, tgi_err *err)
     return stopped(err);
 }
 
+/* Who goes on with the journal knows then what all of the input was. */
+static void say_input(run *r)
+{
+    const char *sum = tgi_input_hash_known(r->all.hash);
+    if (!sum || r->input_sum[0])
+        return;
+    snprintf(r->input_sum, sizeof r->input_sum, "%s", sum);
+    tgi_journal_say_input(r->journal, sum);
+}
+
 /* ---- Statistics -------------------------------------------------------------------------- */
 
 static tg_status stats_tick(void *user, double fraction)
@@ -299,7 +314,9 @@ static tg_status run_tick(void *user, tgi_err *err)
     run *r = user;
     report(r, "run", BY_TILES, r->all.t_phase);
     TGI_TRY(stopped(err));
-    return tgi_run_input_holds(&r->all, err);
+    TGI_TRY(tgi_run_input_holds(&r->all, err));
+    say_input(r);
+    return TG_OK;
 }
 
 /* Rows of a cell that the file does not have yet. */
@@ -390,12 +407,14 @@ static tg_status complete(tgi_run *all, tgi_err *err)
                 100.0 * tgi_reserve_touched(r->all.pass.reserve, "arena"));
     tgi_run_state_close(&r->state);
     TGI_TRY(tgi_stage_state_remove(&r->all.pass, r->all.job->set.output, err));
+    tgi_kept_sweep(r->all.job->set.scratch, r->all.job->set.output);
     tgi_trace_report(&r->memory, "bands");
     return TG_OK;
 }
 
 static tg_status begin_anew(run *r, tgi_err *err)
 {
+    r->input_sum[0] = 0;
     TGI_TRY(tgi_job_film_begin_files(r->all.job, err));
     TGI_TRY(tgi_journal_begin(r->journal, tgi_job_stored(r->all.job), r->fingerprint,
                               strlen(r->fingerprint), err));
@@ -471,12 +490,33 @@ static tg_status room(tgi_run *all, tgi_err *err)
     return has_all((run *)all) ? TG_OK : tgi_job_check_disk(all->job, err);
 }
 
+/* Values between stages that are found no more would stay for ever. */
+static void warn_of_lost_values(tg_job *job)
+{
+    char path[TGI_KEPT_PATH];
+    if (!tgi_kept_lost(job->set.scratch, job->set.output, path, sizeof path))
+        return;
+    if (strchr(path, '/'))
+        tgi_job_warn(
+            job,
+            "%s: values between stages of a run whose output had another path: they are "
+            "of no use if that output was moved; remove them then",
+            path);
+    else
+        tgi_job_warn(
+            job,
+            "%s%s is damaged: if the stopped run had a --scratch folder, %s in it is of "
+            "no use any more and stays; remove it",
+            job->set.output, TGI_STAGES_END, path);
+}
+
 static tg_status open_ends(tgi_run *all, tgi_err *err)
 {
     run *r = (run *)all;
     tgi_pass_stages *stages = &all->pass.stages;
     tgi_trace_report(&r->memory, "reserve");
     TGI_TRY(open_scratch(r, err));
+    warn_of_lost_values(all->job);
     TGI_TRY(begin_journal(r, err));
     all->part = r->tiles_before != 0;
     stages->idle = r->tiles_before && has_all(r);
@@ -489,6 +529,7 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
     all->source = source_of(r);
     all->hashing.buffer = all->pass.receipt;
     all->hashing.bytes = TGI_INPUT_HASH_BYTES;
+    all->hashing.before = r->input_sum;
     return TG_OK;
 }
 

@@ -47,7 +47,7 @@ tg_status tgi_film_spool_open(const char *output, int replace, tgi_film_spool *o
         tgi_free(partial);
         return tgi_fail(err, TG_E_NOMEM, "no memory for the name of an output");
     }
-    out->left = tgi_file_begins(partial, TGI_PART_MARK, TGI_PART_MARK_BYTES);
+    out->left = tgi_file_nearly_begins(partial, TGI_PART_MARK, TGI_PART_MARK_BYTES);
     tgi_free(partial);
     if (!out->left && access(out->made, F_OK) == 0)
         return tgi_file_in_the_way(out->made, err);

@@ -194,13 +194,17 @@ static tg_status refuse(const tgi_line *was, const tgi_line *now, tgi_err *err)
                     of_program ? "finish it with the tegula that began it" : "restore it");
 }
 
+static int may_differ(const tgi_line *l)
+{
+    return is_key(l, "plan") || is_key(l, "on_bad_tile") || is_key(l, TGI_INPUT_CHANGED);
+}
+
 tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err)
 {
-    static const char *const may_differ[] = {"plan", "on_bad_tile"};
     const char *end = stored + n, *at = ours, *ours_end = ours + strlen(ours);
     tgi_line now, was;
     while (tgi_lines_next(&at, ours_end, &now)) {
-        if (is_key(&now, may_differ[0]) || is_key(&now, may_differ[1]))
+        if (may_differ(&now))
             continue;
         if (!find(stored, end, &now, &was))
             return refuse(NULL, &now, err);
@@ -208,8 +212,7 @@ tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours
             return refuse(&was, &now, err);
     }
     for (at = stored; tgi_lines_next(&at, end, &was);)
-        if (!find(ours, ours_end, &was, &now) && !is_key(&was, may_differ[0]) &&
-            !is_key(&was, may_differ[1]))
+        if (!may_differ(&was) && !find(ours, ours_end, &was, &now))
             return refuse(&was, NULL, err);
     return TG_OK;
 }

@@ -31,8 +31,11 @@ int tgi_lines_next(const char **at, const char *end, tgi_line *out);
 
 /* Value of a key in a text, NUL-terminated into buf; 0 when absent or too long. */
 int tgi_fingerprint_get(const char *text, size_t n, const char *key, char *buf, size_t cap);
+/* When anything of the input's files was changed last: rights and names, too, so that who asks must know
+ * what another value means (tgi_same_input). */
+#define TGI_INPUT_CHANGED "input_ctime"
 /* TG_E_CHANGED naming the first key that differs, is missing or is only stored. Those of the
- * plan ("plan", "on_bad_tile") may differ. */
+ * plan ("plan", "on_bad_tile") may differ, and TGI_INPUT_CHANGED. */
 tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err);
 
 #endif

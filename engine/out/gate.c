@@ -150,9 +150,13 @@ typedef struct derived {
 
 static tg_status is_ours(const tgi_gate *g, const char *path, const derived *d, tgi_err *err)
 {
-    const tgi_left left = {path, NULL, d->report ? NULL : TGI_PART_MARK, d->head,
-                           d->head ? strlen(d->head) : 0};
-    if (d->is_ours ? d->is_ours(path) : !d->head || tgi_file_is_ours(&left))
+    const tgi_left left = {.path = path,
+                           .begins = d->report ? NULL : TGI_PART_MARK,
+                           .head = d->head,
+                           .head_bytes = d->head ? strlen(d->head) : 0};
+    const tgi_left damaged = {.path = path, .begins = d->report ? NULL : d->head};
+    if (d->is_ours ? d->is_ours(path)
+                   : !d->head || tgi_file_is_ours(&left) || tgi_file_is_ours(&damaged))
         return TG_OK;
     if (!d->report)
         return tgi_file_in_the_way(path, err);
@@ -185,7 +189,7 @@ tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err)
         {.end = ".tegula.json.tmp", .head = "{\"tegula\":"},
         {.end = ".errors.json", .head = "{\"input\":", .report = 1},
         {.end = ".errors.partial", .is_ours = tgi_bad_tiles_ours},
-        {.end = TGI_STAGES_END, .head = TGI_STAGES_MARK},
+        {.end = TGI_STAGES_END, .is_ours = tgi_stages_ours},
     };
     TGI_TRY(tgi_gate_writes(g, path, "the output", TGI_GATE_FILE, err));
     return writes_derived(g, path, names, (int)(sizeof names / sizeof names[0]), err);

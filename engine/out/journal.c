@@ -48,7 +48,8 @@
  *   FINAL and made,     crash between rename and unlink: OUT came from OUT.made
  *   OUT as promised     -> FINISHED, whether OUT.partial is still there or not
  *   slot, no partial    somebody removed the data      -> FRESH
- *   both slots damaged  -> TG_E_FORMAT: a person must decide; FRESH where he did
+ *   both slots damaged, -> TG_E_FORMAT: a person must decide; FRESH where he did
+ *   or the head
  *   another format      -> TG_E_CHANGED, or FRESH where the caller may overwrite
  *
  * The lock is an open-file-description lock on OUT.journal; it dies with its holder.
@@ -758,6 +759,22 @@ int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id)
 void tgi_journal_say_frames(const tgi_journal *j, int64_t n)
 {
     tgi_journal_file_set_frames(&j->file, n);
+}
+
+void tgi_journal_input_sum(const tgi_journal *j, char sha256[TGI_SHA256_TEXT])
+{
+    if (!tgi_journal_file_input(&j->file, sha256))
+        sha256[0] = 0;
+}
+
+void tgi_journal_say_input(const tgi_journal *j, const char *sha256)
+{
+    tgi_journal_file_set_input(&j->file, sha256);
+}
+
+int tgi_journal_is_sealed(const tgi_journal *j)
+{
+    return j->s.final != 0;
 }
 
 void tgi_journal_introduce(const tgi_journal *j, const char *input, const char *model,

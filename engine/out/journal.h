@@ -24,6 +24,7 @@
 #ifndef TGI_JOURNAL_H
 #define TGI_JOURNAL_H
 
+#include "engine/base/sha256.h"
 #include "engine/base/status.h"
 #include "engine/out/bad_tiles.h"
 #include "engine/out/tiles.h"
@@ -105,6 +106,13 @@ tg_status tgi_journal_set_stats(tgi_journal *j, const void *stats, size_t n, tgi
  * before the journal when the output has its name. */
 const tgi_bad_state *tgi_journal_bad(const tgi_journal *j);
 void tgi_journal_watch_bad(tgi_journal *j, tgi_bad_tiles *bad);
+
+/* The checksum of all of the input that was read so far is made of, "" while it is not known. Said
+ * once it is; another thread may append meanwhile. */
+void tgi_journal_input_sum(const tgi_journal *j, char sha256[TGI_SHA256_TEXT]);
+void tgi_journal_say_input(const tgi_journal *j, const char *sha256);
+/* All tiles are there and sealed: nothing is computed for this output any more. */
+int tgi_journal_is_sealed(const tgi_journal *j);
 
 /* Append one encoded tile, and sync when the policy says so. Tiles come in the plan's order;
  * each tile id once. After TG_E_NO_SPACE or TG_E_IO from writing the tile itself, the tiles

@@ -16,23 +16,38 @@
 #define BEGUN_AT 8
 #define FRAMES_AT 24
 #define ABOUT_AT 64
+#define INPUT_AT 3584
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
 #define SLOT_MAGIC 0x746f6c732d6a6774ull
 
-/* ---- Lock -------------------------------------------------------------------------------- */
-
-tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err)
-{
-    const tgi_left left = {f->name, output, TGI_JOURNAL_HEAD, NULL, 0};
-    return tgi_file_open_locked(&left, &f->fd, err);
-}
-
-/* ---- Reading ----------------------------------------------------------------------------- */
+/* ---- Whose it is ------------------------------------------------------------------------- */
 
 static uint32_t slot_check(const tgi_journal_slot *s)
 {
     return tgi_crc32c(0, s, offsetof(tgi_journal_slot, check));
 }
+
+/* Has it a slot with our number and its own checksum? Nobody else writes one. */
+static int has_slot(int fd)
+{
+    tgi_journal_slot s;
+    for (unsigned i = 0; i < 2; i++)
+        if (pread(fd, &s, sizeof s, (off_t)SLOT_AT(i)) == (ssize_t)sizeof s &&
+            s.magic == SLOT_MAGIC && s.check == slot_check(&s))
+            return 1;
+    return 0;
+}
+
+/* ---- Lock -------------------------------------------------------------------------------- */
+
+tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err)
+{
+    const tgi_left left = {
+        .path = f->name, .output = output, .begins = TGI_JOURNAL_HEAD, .known = has_slot};
+    return tgi_file_open_locked(&left, &f->fd, err);
+}
+
+/* ---- Reading ----------------------------------------------------------------------------- */
 
 uint64_t tgi_journal_record_at(const tgi_journal_slot *s, int64_t i)
 {
@@ -128,6 +143,12 @@ static int other_format(const char head[HEAD_BYTES])
     return is_head ? 10 * tens + ones : 0;
 }
 
+static int is_damaged_head(const tgi_journal_file *f, const char *head, size_t n)
+{
+    return n == HEAD_BYTES &&
+           (tgi_bits_differ(head, TGI_JOURNAL_HEAD, 6) <= TGI_FEW_BITS || has_slot(f->fd));
+}
+
 tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *out, tgi_err *err)
 {
     uint64_t size;
@@ -138,16 +159,17 @@ tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *ou
     make_head(want);
     TGI_TRY(tgi_file_pread(f->fd, f->name, head, n, 0, err));
     out->head = n == sizeof head;
-    if (n && memcmp(head, want, n) != 0) {
-        out->format = n == sizeof head ? other_format(head) : 0;
-        return out->format
-                   ? TG_OK
-                   : tgi_fail(err, TG_E_FORMAT,
-                              "%s: is not a journal of tegula; move it away or choose another "
-                              "output",
-                              f->name);
-    }
-    return find_slot(f, size, out, err);
+    if (memcmp(head, want, n) == 0)
+        return find_slot(f, size, out, err);
+    out->format = n == sizeof head ? other_format(head) : 0;
+    if (!out->format && is_damaged_head(f, head, n))
+        out->tried = 2;
+    return out->format || out->tried
+               ? TG_OK
+               : tgi_fail(
+                     err, TG_E_FORMAT,
+                     "%s: is not a journal of tegula; move it away or choose another output",
+                     f->name);
 }
 
 /* ---- Writing ----------------------------------------------------------------------------- */
@@ -234,4 +256,30 @@ void tgi_journal_file_set_about(const tgi_journal_file *f, tgi_journal_about *a)
     a->check = about_check(a);
     if (pwrite(f->fd, a, sizeof *a, ABOUT_AT) != sizeof *a)
         return; /* a line less in a report */
+}
+
+/* ---- The input --------------------------------------------------------------------------- */
+
+static uint32_t input_check(const tgi_journal_input *in)
+{
+    return tgi_crc32c(0, in, offsetof(tgi_journal_input, check));
+}
+
+int tgi_journal_file_input(const tgi_journal_file *f, char sha256[TGI_SHA256_TEXT])
+{
+    tgi_journal_input in;
+    if (pread(f->fd, &in, sizeof in, INPUT_AT) != sizeof in || in.check != input_check(&in) ||
+        strnlen(in.sha256, sizeof in.sha256) != sizeof in.sha256 - 1)
+        return 0;
+    memcpy(sha256, in.sha256, sizeof in.sha256);
+    return 1;
+}
+
+void tgi_journal_file_set_input(const tgi_journal_file *f, const char *sha256)
+{
+    tgi_journal_input in = {.sha256 = ""};
+    snprintf(in.sha256, sizeof in.sha256, "%s", sha256);
+    in.check = input_check(&in);
+    if (pwrite(f->fd, &in, sizeof in, INPUT_AT) != sizeof in)
+        return; /* then only times tell */
 }

@@ -6,6 +6,7 @@
  *     8      tiles begun, 8 bytes and the same inverted: a running count, not part of any
  *            promise (see below)
  *     24     frames of a film that are done, in the same way: with the encoder, maybe lost by a stop
+ *     3584   checksum of the whole input, once it was read to its end
  *     4096   slot 0 \  {sequence, tiles, file length, places of the texts, checksums};
  *     8192   slot 1 /  written in turn, the valid one with the higher sequence counts
  *     12288  job text, statistics text, then one record per tile:
@@ -20,6 +21,7 @@
 #ifndef TGI_JOURNAL_FILE_H
 #define TGI_JOURNAL_FILE_H
 
+#include "engine/base/sha256.h"
 #include "engine/out/bad_tiles.h"
 
 #include <stddef.h>
@@ -65,7 +67,17 @@ typedef struct tgi_journal_about {
     uint32_t segment; /* of a film: frames that are made again together; 0: no film */
     uint32_t check;   /* of all above */
 } tgi_journal_about;
-_Static_assert(sizeof(tgi_journal_about) <= 4096 - 64, "it ends before the first slot");
+_Static_assert(sizeof(tgi_journal_about) <= 3584 - 64, "it ends before the input's checksum");
+
+/* Of all of the input as the runs have read it: what the whole must still be where time and ends do
+ * not tell. It lies in one sector, and is synced with the next slot. */
+typedef struct tgi_journal_input {
+    char sha256[TGI_SHA256_TEXT];
+    char zero[3];
+    uint32_t check; /* of all above */
+} tgi_journal_input;
+_Static_assert(sizeof(tgi_journal_input) <= 512,
+               "one sector, which ends before the first slot");
 
 typedef struct tgi_journal_file {
     int fd;     /* -1: closed */
@@ -77,7 +89,7 @@ typedef struct tgi_journal_file {
 typedef struct tgi_journal_found {
     int head; /* it has one: a run of ours was here, and what lies beside it is of that */
     int found;
-    int tried;  /* places of slots that are not zero */
+    int tried;  /* places of slots that are not zero; 2 also where the head is damaged */
     int format; /* another than ours, which is not read; 0: ours, or nothing */
     tgi_journal_slot slot;
     void *job, *stats;
@@ -86,7 +98,8 @@ typedef struct tgi_journal_found {
 /* Open (or create) and lock the file. TG_E_BUSY another process holds it, the detail names
  * `output`; TG_E_EXISTS it is no journal. On a filesystem without locks: TG_OK without one. */
 tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err);
-/* Find the newest slot that holds, with its records and texts. TG_E_FORMAT: not our file. */
+/* Find the newest slot that holds, with its records and texts. Where the head is damaged none is looked
+ * for. TG_E_FORMAT: not our file: neither its head is near to ours, nor has it a slot of ours. */
 tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *out,
                                 tgi_err *err);
 
@@ -94,6 +107,10 @@ tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *ou
 int tgi_journal_file_about(const tgi_journal_file *f, tgi_journal_about *out);
 /* What cannot be written is lost. The checksum is filled in. */
 void tgi_journal_file_set_about(const tgi_journal_file *f, tgi_journal_about *a);
+
+/* The same of the input's checksum; 0: it is not known. */
+int tgi_journal_file_input(const tgi_journal_file *f, char sha256[TGI_SHA256_TEXT]);
+void tgi_journal_file_set_input(const tgi_journal_file *f, const char *sha256);
 
 /* Write the head, and nothing else stays in the file. */
 tg_status tgi_journal_file_head(const tgi_journal_file *f, tgi_err *err);

@@ -54,7 +54,7 @@ static tg_status compare_both(const tgi_journal *j, const tgi_sink_layout *l, in
 
 static int partial_is_ours(const tgi_journal *j, const tgi_sink_layout *layout)
 {
-    const tgi_left growing = {j->partial, NULL, TGI_PART_MARK, NULL, 0};
+    const tgi_left growing = {.path = j->partial, .begins = TGI_PART_MARK};
     tgi_err none = {0};
     int fd = -1;
     if (tgi_file_is_ours(&growing))
@@ -80,7 +80,10 @@ static int made_is_ours(const tgi_journal *j)
         {"", 0}, {"\x89PNG\r\n\x1a\n", 8}, {"\xff\xd8\xff", 3}, {"II*\0", 4}, {"MM\0*", 4}};
     const size_t n = tgi_journal_exists(j->partial) ? sizeof heads / sizeof heads[0] : 1;
     for (size_t i = 0; i < n; i++) {
-        const tgi_left left = {j->made, NULL, TGI_PART_MARK, heads[i].bytes, heads[i].n};
+        const tgi_left left = {.path = j->made,
+                               .begins = TGI_PART_MARK,
+                               .head = heads[i].bytes,
+                               .head_bytes = heads[i].n};
         if (tgi_file_is_ours(&left))
             return 1;
     }

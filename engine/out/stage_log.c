@@ -151,21 +151,56 @@ static int is_kept_of(const char *path, const char *output)
            strcmp(path, want) == 0;
 }
 
-/* It begins as ours does, or is empty: a run was killed before it wrote the mark. */
-static int is_ours(const char *path, const char *mark, size_t n)
+/* It is there, and begins as ours does, perhaps damaged, or is empty: a run was killed before it wrote
+ * the mark. */
+static int is_ours(const tgi_left *left)
 {
     struct stat st;
-    const int empty =
-        lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_size == 0;
-    return empty || tgi_file_begins(path, mark, n);
+    return lstat(left->path, &st) == 0 && tgi_file_is_ours(left);
+}
+
+static int is_kept(const char *path)
+{
+    return is_ours(&(tgi_left){.path = path, .begins = TGI_KEPT_MARK});
+}
+
+/* Has it a record in its first place? Nobody else writes one. */
+static int has_record(int fd)
+{
+    place p;
+    return pread(fd, &p, sizeof p, FRONT) == (ssize_t)sizeof p && p.sequence > 0 &&
+           p.check == check_of(&p);
+}
+
+static tgi_left left_of(const char *path, const char *output)
+{
+    return (tgi_left){
+        .path = path, .output = output, .begins = TGI_STAGES_MARK, .known = has_record};
+}
+
+int tgi_stages_ours(const char *path)
+{
+    const tgi_left left = left_of(path, NULL);
+    return tgi_file_is_ours(&left);
 }
 
 static void remove_kept(const char *path, const char *output)
 {
     tgi_err none = {0};
-    if (path[0] && is_kept_of(path, output) &&
-        is_ours(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1))
+    if (path[0] && is_kept_of(path, output) && is_kept(path))
         (void)tgi_file_unlink(path, &none);
+}
+
+/* What a front of ours names, whatever else of it is damaged. */
+static void remove_named(int fd, const char *path, const char *output, const char *but)
+{
+    front f;
+    tgi_err none = {0};
+    if (tgi_file_pread(fd, path, &f, sizeof f, 0, &none) != TG_OK)
+        return;
+    f.owner.kept[sizeof f.owner.kept - 1] = 0;
+    if (strcmp(f.owner.kept, but) != 0)
+        remove_kept(f.owner.kept, output);
 }
 
 /* The front is on the disk before there are values of its owner: whoever discards them finds them
@@ -188,15 +223,11 @@ static tg_status settle_front(tgi_stage_log *l, const char *output,
     const front want = front_of(owner, l->bytes);
     front is;
     place p;
-    if (!read_front(l->fd, l->path, &is))
-        return make_front(l, &want, err);
-    if (memcmp(&is, &want, sizeof is) == 0) {
+    if (read_front(l->fd, l->path, &is) && memcmp(&is, &want, sizeof is) == 0) {
         l->sequence = newest(l->fd, l->path, l->bytes, &p) ? p.sequence : 0;
         return TG_OK;
     }
-    is.owner.kept[sizeof is.owner.kept - 1] = 0;
-    if (strcmp(is.owner.kept, want.owner.kept) != 0)
-        remove_kept(is.owner.kept, output);
+    remove_named(l->fd, l->path, output, want.owner.kept);
     return make_front(l, &want, err);
 }
 
@@ -207,7 +238,7 @@ tg_status tgi_stage_log_open(const char *output, const tgi_stage_owner *owner, s
     tg_status st = TG_E_NOMEM;
     if (l) {
         *l = (tgi_stage_log){.fd = -1, .bytes = bytes, .path = path_of(output)};
-        const tgi_left left = {.path = l->path, .output = output, .begins = TGI_STAGES_MARK};
+        const tgi_left left = left_of(l->path, output);
         st = l->path ? tgi_file_open_locked(&left, &l->fd, err) : TG_E_NOMEM;
     }
     if (st == TG_OK)
@@ -265,10 +296,21 @@ tg_status tgi_stage_log_read(tgi_stage_log *l, const tgi_stage_part *part, int n
     return TG_OK;
 }
 
-/* Open what another process may be writing; -1: no such file of ours, or a damaged one. */
+/* Open what another process may be writing; -1: there is no regular file. */
+static int open_to_read(const char *path)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* -1: no such file of ours, or a damaged one. */
 static int open_to_look(const char *path, front *f)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    const int fd = open_to_read(path);
     if (fd < 0 || read_front(fd, path, f))
         return fd;
     close(fd);
@@ -315,17 +357,16 @@ int tgi_stage_log_folder(const char *output, uint64_t job, char folder[TGI_KEPT_
 tg_status tgi_stage_log_discard(const char *output, tgi_err *err)
 {
     char *path = path_of(output);
-    front f;
     tg_status st = TG_OK;
     if (!path)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %s%s", output, TGI_STAGES_END);
-    const int fd = open_to_look(path, &f);
-    if (fd >= 0) {
-        f.owner.kept[sizeof f.owner.kept - 1] = 0;
-        remove_kept(f.owner.kept, output);
-        close(fd);
-    }
-    if (is_ours(path, TGI_STAGES_MARK, sizeof TGI_STAGES_MARK - 1)) {
+    const tgi_left left = left_of(path, output);
+    if (is_ours(&left)) {
+        const int fd = open_to_read(path);
+        if (fd >= 0) {
+            remove_named(fd, path, output, "");
+            close(fd);
+        }
         st = tgi_file_unlink(path, err);
         if (st == TG_OK)
             st = tgi_file_sync_dir(path, err);
@@ -369,9 +410,55 @@ uint64_t tgi_kept_holds(const char *folder, const char *output)
     struct stat st;
     tgi_err none = {0};
     if (tgi_kept_path(folder, output, path, sizeof path, &none) != TG_OK ||
-        !tgi_file_begins(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1) || stat(path, &st) != 0)
+        !tgi_file_nearly_begins(path, TGI_KEPT_MARK, sizeof TGI_KEPT_MARK - 1) ||
+        stat(path, &st) != 0)
         return 0;
     return (uint64_t)st.st_blocks * 512;
+}
+
+void tgi_kept_sweep(const char *folder, const char *output)
+{
+    char path[4096];
+    tgi_err none = {0};
+    if (folder && output && tgi_kept_path(folder, output, path, sizeof path, &none) == TG_OK)
+        remove_kept(path, output);
+}
+
+/* 1: they are not found by what the front says. *at: what to look for. */
+static int is_lost(int fd, const char *path, const char *output, front *f, const char **at)
+{
+    const int whole = read_front(fd, path, f);
+    f->owner.kept[sizeof f->owner.kept - 1] = 0;
+    const int there = f->owner.kept[0] && is_kept(f->owner.kept);
+    *at = whole ? f->owner.kept : NULL;
+    if (whole) /* of an output of another path: it was moved, or copied */
+        return there && !is_kept_of(f->owner.kept, output);
+    return !there || !is_kept_of(f->owner.kept, output);
+}
+
+int tgi_kept_lost(const char *folder, const char *output, char *path, size_t cap)
+{
+    char *stages = path_of(output), name[4096] = "";
+    const char *at = NULL;
+    uint64_t size = 0;
+    front f;
+    tgi_err none = {0};
+    memset(&f, 0, sizeof f);
+    const tgi_left left = left_of(stages ? stages : "", output);
+    const int fd = stages && is_ours(&left) ? open_to_read(stages) : -1;
+    int lost = fd >= 0 && tgi_file_size(fd, stages, &size, &none) == TG_OK && size > 0 &&
+               is_lost(fd, stages, output, &f, &at);
+    if (lost && !at) {
+        lost = (!folder || !tgi_kept_holds(folder, output)) &&
+               tgi_kept_path(".", output, name, sizeof name, &none) == TG_OK;
+        at = lost ? strrchr(name, '/') + 1 : "";
+    }
+    if (lost)
+        snprintf(path, cap, "%s", at);
+    if (fd >= 0)
+        close(fd);
+    tgi_free(stages);
+    return lost;
 }
 
 typedef struct kept_front {

@@ -56,8 +56,18 @@ int tgi_stage_log_look(const char *output, uint64_t *job, void *first, size_t by
 /* The folder where values of that job are still kept, from what OUT.stages says; 0: none are. */
 int tgi_stage_log_folder(const char *output, uint64_t job, char folder[TGI_KEPT_PATH]);
 /* Remove it, and the file of kept values, where they begin as ours; durably. Nothing there: no
- * error, and nothing is written. */
+ * error, and nothing is written. The values are found where the front names them, be it damaged: their
+ * name is of OUT and its folder, and what has it begins as ours. */
 tg_status tgi_stage_log_discard(const char *output, tgi_err *err);
+/* May a run write over OUT.stages? 1: nothing is there, or it is ours, perhaps damaged. */
+int tgi_stages_ours(const char *path);
+/* Remove values of this output that a stopped run left in a folder (--scratch), whatever names them; while
+ * OUT.journal is locked and nobody has them open. */
+void tgi_kept_sweep(const char *folder, const char *output);
+/* 1: a stopped run may have left values that no run of this output finds: OUT.stages is ours and damaged,
+ * and they are not in `folder` (--scratch, or NULL), or it names those of another path. While OUT.stages is
+ * as it was left. `path`: that path, or the name that they have in whatever folder. */
+int tgi_kept_lost(const char *folder, const char *output, char *path, size_t cap);
 
 /* Where values of this output are kept in a folder, into buf: the same path however the output and
  * the folder are spelled, and from wherever. TG_E_ARG: too long. */
