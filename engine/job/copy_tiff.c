@@ -168,9 +168,12 @@ static tg_status take_over(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
                            const char *text, tgi_err *err)
 {
     size_t n;
+    int unsure;
     const void *stored = tgi_journal_job(j, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, text, err));
-    TGI_TRY(tgi_same_input(c->ctx, j, c->source, text, c->input_sum, err));
+    TGI_TRY(tgi_same_input(c->ctx, j, c->source, text, c->input_sum, &unsure, err));
+    if (unsure)
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_UNSURE_INPUT, c->input);
     TGI_TRY(tgi_may_go_on(j, c->bad, c->output, err));
     return tgi_journal_state(j) == TGI_JOURNAL_FINISHED
                ? TG_OK

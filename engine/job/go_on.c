@@ -102,10 +102,11 @@ static tg_status compare_all(tg_ctx *ctx, const tgi_source *s, const char *sum, 
 }
 
 tg_status tgi_same_input(tg_ctx *ctx, const tgi_journal *j, const tgi_source *s,
-                         const char *ours, char sum[TGI_SHA256_TEXT], tgi_err *err)
+                         const char *ours, char sum[TGI_SHA256_TEXT], int *unsure, tgi_err *err)
 {
     char was[96] = "", now[96] = "";
     size_t n;
+    *unsure = 0;
     const char *stored = tgi_journal_job(j, &n);
     tgi_journal_input_sum(j, sum);
     (void)tgi_fingerprint_get(stored, n, TGI_INPUT_CHANGED, was, sizeof was);
@@ -113,13 +114,8 @@ tg_status tgi_same_input(tg_ctx *ctx, const tgi_journal *j, const tgi_source *s,
     if (strcmp(was, now) == 0 || tgi_journal_state(j) == TGI_JOURNAL_FINISHED ||
         tgi_journal_is_sealed(j)) /* nothing is made of it any more */
         return TG_OK;
-    if (!sum[0])
-        return tgi_fail(
-            err, TG_E_CHANGED,
-            "the interrupted output was made with this input or another one: it was "
-            "copied, renamed, given other rights or written to since, and the run had "
-            "not read all of it: give -y to discard that output and start over");
-    return compare_all(ctx, s, sum, err);
+    *unsure = !sum[0];
+    return *unsure ? TG_OK : compare_all(ctx, s, sum, err);
 }
 
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,

@@ -19,9 +19,15 @@ tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, t
  * still differ in when anything of it was changed (TGI_INPUT_CHANGED). A copy, other rights and another
  * name do that, and so does who writes into it and puts its time back. Then all of it is read once,
  * here, before a tile is made of it, and its checksum is compared with what the interrupted run read:
- * TG_E_CHANGED, also where that had not read all. *sum: that checksum, or "". */
+ * TG_E_CHANGED. *sum: that checksum, or "". *unsure: it had not read all, so nobody knows; the caller
+ * says TGI_UNSURE_INPUT, with its name. */
 tg_status tgi_same_input(tg_ctx *ctx, const tgi_journal *j, const tgi_source *s,
-                         const char *ours, char sum[TGI_SHA256_TEXT], tgi_err *err);
+                         const char *ours, char sum[TGI_SHA256_TEXT], int *unsure,
+                         tgi_err *err);
+#define TGI_UNSURE_INPUT                                                                       \
+    "%s: copied, renamed, given other rights or written to since the interrupted run, which "  \
+    "had not read all of it; size, time and both ends are the same, so it goes on (-y starts " \
+    "over)"
 /* Before anything is taken over: an output with regions that --on-bad-tile fill filled is gone
  * on with under that option only (TG_E_CHANGED). `bad` NULL: without it. */
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,

@@ -149,13 +149,16 @@ static tg_status plan_afresh(run *r, tgi_err *err)
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
     size_t n;
+    int unsure;
     TGI_TRY(tgi_may_go_on(r->journal, r->all.job->bad, r->all.job->set.output, err));
     TGI_TRY(adopt_plan(r, err));
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
     TGI_TRY(tgi_same_input(r->all.job->ctx, r->journal, r->all.job->source, r->fingerprint,
-                           r->input_sum, err));
+                           r->input_sum, &unsure, err));
+    if (unsure)
+        tgi_job_warn(r->all.job, TGI_UNSURE_INPUT, r->all.job->set.input);
     tgi_job_warn_of_staying(r->all.job);
     return tgi_job_stats_same(r->all.job, r->journal, err);
 }
