@@ -7,6 +7,7 @@
 #include "io/raw_frames.h"
 #include "io/rfile.h"
 #include "io/stack.h"
+#include "io/y4m.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,14 @@ static tg_status refuse_raw(const tgi_source_ops *ops, tgi_err *err)
                     ops->format, all);
 }
 
+/* It may begin like another format by chance: that there are only whole frames of that size decides, or that somebody takes a
+ * film that is cut. */
+static int is_raw(const tgi_av_info *raw, const tgi_open_opts *o, uint64_t bytes)
+{
+    const size_t frame = tgi_y4m_frame_bytes(&raw->form, raw->width, raw->height);
+    return o->truncated || (bytes && frame && bytes % frame == 0);
+}
+
 static int is_pipe(const char *path)
 {
     return strcmp(path, "-") == 0 || tgi_input_is_stream(path);
@@ -181,6 +190,8 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     const size_t n = f.size < sizeof head ? (size_t)f.size : sizeof head;
     tg_status st = tgi_rfile_read(&f, 0, head, n, err);
     tgi_rfile_close(&f);
+    if (st == TG_OK && of_file.raw && is_raw(&raw, &of_file, f.size))
+        return open_film(path, &of_file, out, err);
     for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->probe(head, n, path)) {
             if (of_file.raw) {

@@ -154,7 +154,8 @@ static int ivf_ends(tgi_av_ends *e)
     const uint8_t *b = is_kind(e, "DKIF", 4) ? tgi_av_ends_at(e, 0, 32) : NULL;
     if (!b)
         return 0;
-    for (int64_t at = tgi_load16(b + 6, false), end; at < e->size && !e->of; at = end) {
+    for (int64_t at = tgi_load16(b + 6, false), end; at < e->size && !e->of && !e->gave_up;
+         at = end) {
         b = tgi_av_ends_at(e, at, IVF_FRAME);
         end = at + IVF_FRAME + (b ? (int64_t)tgi_load32(b, false) : 0);
         if (end > e->size)
@@ -291,7 +292,7 @@ static int asf_ends(tgi_av_ends *e)
     asf a = {.packet = 0};
     if (!is_kind(e, asf_header, 16))
         return 0;
-    for (int64_t at = 0; at < e->size && !e->of;) {
+    for (int64_t at = 0; at < e->size && !e->of && !e->gave_up;) {
         const uint8_t *b = tgi_av_ends_at(e, at, ASF_OBJECT);
         const uint64_t n = b ? tgi_load64(b + 16, false) : ASF_OBJECT;
         const int64_t end = n < (uint64_t)(INT64_MAX - at) ? at + (int64_t)n : INT64_MAX;
@@ -321,13 +322,15 @@ static int asf_ends(tgi_av_ends *e)
 static const char mxf_begins[] = "\x06\x0e\x2b\x34";
 static const char mxf_partition[] = "\x06\x0e\x2b\x34\x02\x05\x01\x01\x0d\x01\x02\x01\x01\x02";
 
-/* Where the value at `at` begins, and *end where it ends; 0: the file ends before that is known. */
+/* Where the value at `at` begins, and *end where it ends; 0: the file ends before that is known; -1: it has no length. */
 static int64_t mxf_value(tgi_av_ends *e, int64_t at, int64_t *end)
 {
     const uint8_t *b = tgi_av_ends_at(e, at, MXF_KEY + 1);
     const int more = b && b[MXF_KEY] > 127 ? b[MXF_KEY] & 127 : 0;
     uint64_t n = b ? b[MXF_KEY] : 0;
-    b = b && more <= 8 ? tgi_av_ends_at(e, at, MXF_KEY + 1 + more) : NULL;
+    if (more > 8)
+        return -1;
+    b = b ? tgi_av_ends_at(e, at, MXF_KEY + 1 + more) : NULL;
     for (int i = 0; b && i < more; i++)
         n = (i ? n << 8 : 0) | b[MXF_KEY + 1 + i];
     const int64_t value = at + MXF_KEY + 1 + more;
@@ -341,9 +344,9 @@ static int mxf_ends(tgi_av_ends *e)
     if (!is_kind(e, mxf_begins, 4))
         return 0;
     for (int64_t at = 0; at < e->size && !e->of; at = end) {
-        if (!begins(e, at, mxf_begins, 4))
+        const int64_t value = begins(e, at, mxf_begins, 4) ? mxf_value(e, at, &end) : -1;
+        if (value < 0)
             return 1;
-        const int64_t value = mxf_value(e, at, &end);
         const uint8_t *b =
             value && begins(e, at, mxf_partition, 14) ? tgi_av_ends_at(e, value, 32) : NULL;
         if (b)

@@ -393,6 +393,22 @@ static tg_status copy_words(joining *w, tgi_err *err)
     return TG_OK;
 }
 
+/* Beside the film's own packets. A Matroska says by a word that frames are two views. */
+static void name_side_data(const joining *w, const AVStream *from)
+{
+    static const struct {
+        enum AVPacketSideDataType type;
+        const char *what;
+    } named[] = {{AV_PKT_DATA_STEREO3D, "that frames are two views (stereo)"},
+                 {AV_PKT_DATA_SPHERICAL, "that frames are of a sphere (360 degrees)"},
+                 {AV_PKT_DATA_ICC_PROFILE, "the ICC profile of its colours"}};
+    const int has_word = !is_mp4(w) && av_dict_get(from->metadata, "stereo_mode", NULL, 0);
+    for (size_t i = 0; w->telling && w->j->dropped && i < sizeof named / sizeof named[0]; i++)
+        if (av_stream_get_side_data(from, named[i].type, NULL) &&
+            !(has_word && named[i].type == AV_PKT_DATA_STEREO3D))
+            w->j->dropped(w->j->user, named[i].what);
+}
+
 /* Words about the film itself. */
 static tg_status copy_film(joining *w, const AVStream *from, tgi_err *err)
 {
@@ -400,6 +416,7 @@ static tg_status copy_film(joining *w, const AVStream *from, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     av_dict_set(&w->film->metadata, "alpha_mode", NULL,
                 0); /* the muxer says it of what has alpha */
+    name_side_data(w, from);
     return TG_OK;
 }
 

@@ -224,6 +224,23 @@ def what_is_said_of_each_scene_is_named():
     expect("Dolby" not in err and "HDR10" not in err, f"neither of them: {err}")
 
 
+def what_a_display_does_with_frames_is_named():
+    """Two views in a frame; a sphere: a Matroska keeps the first one's word, and nothing else has a place for them."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-metadata:s:v:0", "stereo_mode=left_right", "two.mkv")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "libx264", "-pix_fmt", "yuv420p", "flat.mp4")
+    sv3d = box(b"sv3d", box(b"svhd", bytes(4) + b"by hand\0") + box(b"proj", box(b"prhd", bytes(16)) + box(b"equi", bytes(20))))
+    with_boxes("flat.mp4", "sphere.mp4", sv3d)
+    for film, out, word in (("two.mkv", "o.mp4", "two views"), ("two.mkv", "o.mkv", None), ("sphere.mp4", "o.mp4", "a sphere"), ("sphere.mp4", "o.mkv", "a sphere"),
+                            ("flat.mp4", "o.mkv", None)):
+        err = write(film, out)
+        expect(re.search(rf"warning: {out}: .*{word}.*left out", err) if word else "two views" not in err and "a sphere" not in err, f"{film} to {out}: {err}")
+    code, _, err = run("run", "-m", network(3), "sphere.mp4", "-o", "s.mp4", "--normalize", "none", "--strict")
+    expect(code == 65 and "a sphere" in err and not os.path.exists("s.mp4"), f"--strict: {code}: {err}")
+    write("two.mkv", "o.mkv")
+    expect("stereo_mode=left_right" in subprocess.run(["ffprobe", "-v", "error", "-show_streams", "o.mkv"], capture_output=True, text=True, check=True).stdout,
+           "two views in a Matroska")
+
+
 # ---- The display matrix --------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +319,7 @@ def all_of_it(rows):
     light_goes_with_the_film()
     half_of_it()
     what_is_said_of_each_scene_is_named()
+    what_a_display_does_with_frames_is_named()
     the_matrix_stays()
     an_angle_is_told()
     a_frame_may_say_it()

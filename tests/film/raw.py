@@ -99,6 +99,20 @@ def refused(code, says, *words, data=None):
     expect(got == code and not missing, f"{words}: exit {got}, not {code}, or not {missing}: {err}")
 
 
+def frames_win_that_only_look_like_another_format(words, size):
+    """A JPEG's first bytes, a MOV's, a TIFF's, a GIF's, a Y4M's: where whole frames are there, or a film that is cut is taken."""
+    frames = frames_of("rgb24")
+    for begin in (b"\xff\xd8\xff\xe0", b"\0\0\0\x10moov", b"II*\0\x08\0\0\0", b"GIF89a", b"YUV4MPEG2 W4 H2\n", b"\x89PNG\r\n\x1a\n"):
+        data = begin + frames[len(begin):]
+        put("looks.bin", data)
+        code, _, err = run(*words[:-1], "looks.raw", "looks.bin", "--raw", size + ",rgb24", "-y")
+        expect(code == 0 and bytes_of("looks.raw") == data, f"frames that begin {begin}: {code}: {err}")
+        put("looks.bin", data[:-1])
+        refused(64, ("leave --raw out",), *words, "looks.bin", "--raw", size + ",rgb24")
+        code, _, err = run(*words[:-1], "looks.raw", "looks.bin", "--raw", size + ",rgb24", "-y", "--allow-truncated")
+        expect(code == 0 and bytes_of("looks.raw") == data[:-W * H * 3], f"cut frames that begin {begin}: {code}: {err}")
+
+
 def what_does_not_fit_is_refused():
     put("in.bin", frames_of("rgb24"))
     put("in.y4m", b"YUV4MPEG2 W4 H2 C444\nFRAME\n" + bytes(24))
@@ -111,6 +125,7 @@ def what_does_not_fit_is_refused():
         refused(64, (f"--raw {text}:", why, "640x360,rgb24,25", "rgb48le", "yuv420p", "10le"), *words, "in.bin", "--raw", text)
     refused(64, ("in.y4m", "leave --raw out, which is for frames without a header, of rgb24"), *words, "in.y4m", "--raw", size + ",rgb24")
     refused(64, ("--raw is for one file",), *words, ".", "--raw", size + ",rgb24")
+    frames_win_that_only_look_like_another_format(words, size)
     for other in ("rgb48le", "gray16le", "yuv420p"):
         refused(65, ("in.bin", "is cut, or --raw says another size or FORMAT", "--allow-truncated"), *words, "in.bin", "--raw", f"{W}x{H + 1},{other}")
     refused(65, ("without frames",), *words, "/dev/null", "--raw", size + ",rgb24")
