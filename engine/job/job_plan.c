@@ -357,16 +357,26 @@ static void say_of_disk(tg_job *job, char *out, size_t cap)
     }
 }
 
-static tg_status refuse_stages(tg_job *job, const char *need, const char *have,
+/* The operator that a plan of `least` bytes owes a good part of them to; "": there is none. */
+static void say_of_largest(const tg_job *job, size_t least, char out[200])
+{
+    memcpy(out, "; ", 3);
+    if (tgi_stages_largest_text(job->plan.stages, out + 2, 198) < least / 8)
+        out[0] = 0;
+}
+
+static tg_status refuse_stages(tg_job *job, size_t least, const char *need, const char *have,
                                const char *must, tgi_err *err)
 {
-    char disk[96];
+    char disk[96], largest[200];
     say_of_disk(job, disk, sizeof disk);
-    return tgi_fail(err, TG_E_BUDGET,
-                    "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s",
-                    need, job->plan.stages->n,
-                    keeps_on_disk(job) ? " with what passes between them on disk" : "", have,
-                    must, disk, job->source ? ", or a smaller --roi" : ", or a smaller array");
+    say_of_largest(job, least, largest);
+    return tgi_fail(
+        err, TG_E_BUDGET,
+        "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s%s", need,
+        job->plan.stages->n, keeps_on_disk(job) ? " with what passes between them on disk" : "",
+        have, must, disk, job->source ? ", or a smaller --roi" : ", or a smaller array",
+        largest);
 }
 
 #define MAPPED_MORE ((size_t)4 << 20) /* stacks, and the border that a reservation begins on */
@@ -409,7 +419,7 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err)
                         job->device_text, need, have, must);
     }
     if (may_run_stages(job))
-        return refuse_stages(job, need, have, must, err);
+        return refuse_stages(job, least, need, have, must, err);
     if (whole && job->set.norm_tiles)
         return tgi_fail(
             err, TG_E_BUDGET,
