@@ -30,12 +30,23 @@
 
 /* ---- Room -------------------------------------------------------------------------------- */
 
+#define FEW_THREADS 16
+#define STACK_TOUCHED                                                                          \
+    ((size_t)16 << 10) /* of each; 8 to 12 KiB were seen, and an arena's slack */
+
+/* Stacks of more threads than the allowance was measured with come on top. */
+static size_t allowance_of(const tg_job *job)
+{
+    const int more = job->set.threads - FEW_THREADS;
+    return TGI_ALLOWANCE_BYTES + (more > 0 ? (size_t)more * STACK_TOUCHED : 0);
+}
+
 tgi_bytes tgi_plan_first_bytes(tg_job *job)
 {
     tgi_choice_free(&job->plan.choice);
     tgi_stages_forget(job->plan.stages); /* counted where they are filled in again */
     return (tgi_bytes){.process = tgi_job_process_bytes(job),
-                       .allowance = TGI_ALLOWANCE_BYTES,
+                       .allowance = allowance_of(job),
                        .carried = job->carried_bytes};
 }
 
