@@ -62,15 +62,23 @@ static void put_speed(FILE *to, const tg_run_result *r)
     fprintf(to, ", %.1f Mpx/s", r->megapixels_per_second);
 }
 
-/* Of a film frames, of an image tiles. */
+/* Of a film frames, of an image tiles; of a network in stages also those. */
 static void put_resumed(const tg_run_result *r)
 {
+    const bool staged = r->stages_resumed > 0;
+    if (staged)
+        printf(", %" PRId64 " of %" PRId64 " stages", r->stages_resumed, r->stages);
     const int film = r->frames > 0 || r->frames_resumed > 0;
     const int64_t before = film ? r->frames_resumed : r->tiles_resumed,
                   now = film ? r->frames : r->tiles;
     if (before > 0)
-        printf(", %" PRId64 " of %" PRId64 " %s were done before", before, before + now,
+        printf("%s %" PRId64 " of %" PRId64 " %s", staged ? " and" : ",", before, before + now,
                film ? "frames" : "tiles");
+    if (staged || before > 0)
+        fputs(" were done before", stdout);
+    if (r->stages_again > 0)
+        printf(" (%" PRId64 " stage%s ran again for values in memory)", r->stages_again,
+               r->stages_again == 1 ? "" : "s");
 }
 
 static void close_piped(const tg_run_result *r)
@@ -134,6 +142,11 @@ static void close_event(const tg_run_result *r)
     if (r->frames > 0 || r->frames_resumed > 0) {
         cli_json_int(stdout, "frames", r->frames);
         cli_json_int(stdout, "frames_resumed", r->frames_resumed);
+    }
+    if (r->stages > 0) {
+        cli_json_int(stdout, "stages", r->stages);
+        cli_json_int(stdout, "stages_resumed", r->stages_resumed);
+        cli_json_int(stdout, "stages_again", r->stages_again);
     }
     cli_json_int(stdout, "bad_regions", r->bad_regions);
     cli_json_int(stdout, "nonfinite", r->nonfinite);

@@ -44,14 +44,33 @@ static void put_name(const char *value, size_t n)
     putchar('"');
 }
 
-static void put_numbers(const char *value, size_t n)
+static void put_node(const char *value)
 {
-    (void)n;
-    fputs("numbers of ", stdout);
-    put_text(value, "operator");
     fputs(" \"", stdout);
     put_text(value, "node");
     putchar('"');
+}
+
+static bool same_operator(const char *a, const char *b)
+{
+    size_t n = 0, m = 0;
+    const char *of_a = cli_json_member(a, "operator", &n);
+    const char *of_b = cli_json_member(b, "operator", &m);
+    return of_a && of_b && n == m && memcmp(of_a, of_b, n) == 0;
+}
+
+/* `count` reductions of one operator, in the network's order: a long network has dozens. */
+static void put_numbers(const char *first, const char *last, int count)
+{
+    if (count > 1)
+        printf("%d x ", count);
+    fputs("numbers of ", stdout);
+    put_text(first, "operator");
+    put_node(first);
+    if (count > 1)
+        fputs(count > 2 ? " to" : " and", stdout);
+    if (count > 1)
+        put_node(last);
 }
 
 static void put_output(const char *value, size_t n)
@@ -85,6 +104,31 @@ static void put_list(const char *stage, const char *key, const char **between, i
     }
 }
 
+/* Those of one operator that follow each other are one. */
+static void put_number_list(const char *stage, const char *key, const char **between)
+{
+    size_t n = 0;
+    const char *list, *value, *first = NULL, *last = NULL;
+    int count = 0;
+    if (!member(stage, key, &list, &n))
+        return;
+    const char *end = list + n;
+    list++;
+    do {
+        value = cli_json_next(&list, end, &n);
+        if (first && !(value && same_operator(first, value))) {
+            fputs(*between, stdout);
+            put_numbers(first, last, count);
+            *between = ", ";
+            first = NULL;
+            count = 0;
+        }
+        first = first ? first : value;
+        last = value;
+        count++;
+    } while (value);
+}
+
 static void print_stage(const char *stage)
 {
     char a[CLI_TEXT];
@@ -97,11 +141,11 @@ static void print_stage(const char *stage)
            (int)number(stage, "bands"), cli_size(number(stage, "arena_bytes"), a));
     put_list(stage, "reads_inputs", &reads, put_input);
     put_list(stage, "reads_kept", &reads, put_name);
-    put_list(stage, "reads_numbers", &reads, put_numbers);
+    put_number_list(stage, "reads_numbers", &reads);
     put_list(stage, "reads_at_once", &looks, put_name);
     put_list(stage, "reads_in_pieces", &pieces, put_name);
     put_list(stage, "keeps", &gives, put_kept);
-    put_list(stage, "gathers", &gives, put_numbers);
+    put_number_list(stage, "gathers", &gives);
     put_list(stage, "outputs", &gives, put_output);
     putchar('\n');
 }

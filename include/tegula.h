@@ -372,6 +372,10 @@ typedef struct tg_run_result {
     double device_upload_seconds, device_kernel_seconds, device_download_seconds;
     /* Of a film, read or written: frames that this call made, and those that it found. 0: none. */
     int64_t frames, frames_resumed;
+    /* Of a network that runs in stages: how many there are (0: it ran in one); those that an earlier run
+     * was through with; of these, those that ran again for values in memory, which a stop takes. Of
+     * several planes or volumes, of the one that the run went on with. */
+    int64_t stages, stages_resumed, stages_again;
 } tg_run_result;
 
 /**

@@ -3,6 +3,7 @@
 #include "io/y4m.h"
 
 #include <string.h>
+#include <strings.h>
 
 static int begins(const uint8_t *head, size_t n, size_t at, const char *bytes, size_t m)
 {
@@ -30,7 +31,7 @@ static int ends_in(const char *path, const char *const *ends)
     const size_t n = strlen(path);
     for (; *ends; ends++) {
         const size_t m = strlen(*ends);
-        if (n > m && strcmp(path + n - m, *ends) == 0)
+        if (n > m && strcasecmp(path + n - m, *ends) == 0)
             return 1;
     }
     return 0;
@@ -52,5 +53,6 @@ int tgi_film_probe(const uint8_t *head, size_t n, const char *path)
            begins(head, n, 0, "\x06\x0e\x2b\x34\x02\x05\x01\x01", 8) || /* MXF */
            begins(head, n, 0, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)) ||
            (start && ends_in(path, raw)) ||
-           ((start || (n && head[0] == 0x47)) && ends_in(path, streams));
+           ((start || begins(head, n, 0, "\x47", 1) || begins(head, n, 4, "\x47", 1)) &&
+            ends_in(path, streams)); /* .m2ts: four bytes of time before each packet */
 }

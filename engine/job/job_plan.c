@@ -28,12 +28,23 @@
 
 /* ---- Room -------------------------------------------------------------------------------- */
 
+#define FEW_THREADS 16
+#define STACK_TOUCHED                                                                          \
+    ((size_t)16 << 10) /* of each; 8 to 12 KiB were seen, and an arena's slack */
+
+/* Stacks of more threads than the allowance was measured with come on top. */
+static size_t allowance_of(const tg_job *job)
+{
+    const int more = job->set.threads - FEW_THREADS;
+    return TGI_ALLOWANCE_BYTES + (more > 0 ? (size_t)more * STACK_TOUCHED : 0);
+}
+
 tgi_bytes tgi_plan_first_bytes(tg_job *job)
 {
     tgi_choice_free(&job->plan.choice);
     tgi_stages_forget(job->plan.stages); /* counted where they are filled in again */
     return (tgi_bytes){.process = tgi_job_process_bytes(job),
-                       .allowance = TGI_ALLOWANCE_BYTES,
+                       .allowance = allowance_of(job),
                        .carried = job->carried_bytes};
 }
 
@@ -273,7 +284,7 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err)
                         job->device_text, need, have, must);
     }
     if (tgi_plan_may_stage(job))
-        return tgi_plan_refuse_stages(job, need, have, must, err);
+        return tgi_plan_refuse_stages(job, least, need, have, must, err);
     if (whole && job->set.norm_tiles)
         return tgi_fail(
             err, TG_E_BUDGET,

@@ -219,6 +219,16 @@ static void end_stage(tgi_pass *p)
     tgi_exec_close(&p->exec);
 }
 
+/* Who watches sees the next stage: its first band may take minutes. */
+static void watch_next(tgi_pass *p, int k)
+{
+    tgi_range core[3];
+    p->stages.at = k;
+    p->tiling = &p->stages.plan->tiling[k];
+    tgi_tiling_cell(p->tiling, 0, core);
+    tgi_stage_state_watch(p, 0, &core[0]);
+}
+
 /* Its numbers are there: that is written down before the next stage writes over what this one
  * read. */
 static tg_status stage_done(tgi_pass *p, int k, tgi_err *err)
@@ -236,6 +246,7 @@ static tg_status stage_done(tgi_pass *p, int k, tgi_err *err)
     s->now.band = 0; /* nothing of it was handed out */
     for (int o = 0; o < s->n_done; o++)
         s->done[o] = -1;
+    watch_next(p, k + 1);
     return tgi_stage_state_write(p, err);
 }
 
@@ -251,6 +262,18 @@ static tg_status walk_stage(tgi_pass *p, int k, int64_t cell, tgi_err *err)
     return st == TG_OK ? stage_done(p, k, err) : st;
 }
 
+/* What an earlier run had behind it of the item that this one begins with. */
+static void count_before(tgi_pass *p)
+{
+    tgi_pass_stages *s = &p->stages;
+    if (s->walked)
+        return;
+    s->walked = 1;
+    s->before = s->known;
+    for (int k = 0; k < s->known; k++)
+        s->again += s->state.needs[k];
+}
+
 tg_status tgi_pass_stages_walk(tgi_pass *p, tgi_err *err)
 {
     const tgi_staged *plan = p->stages.plan;
@@ -260,6 +283,7 @@ tg_status tgi_pass_stages_walk(tgi_pass *p, tgi_err *err)
     p->stages.idle = 0;
     TGI_TRY(tgi_stage_state_item(p, &p->stages.known, &p->stages.first, err));
     const int first = p->stages.known;
+    count_before(p);
     const int resumes = s->log && first < plan->n && s->now.band > 0;
     for (int k = 0; k < plan->n; k++) {
         if (s->log && !s->needs[k])

@@ -26,6 +26,9 @@ typedef struct tgi_pass_stages {
     int resumes;   /* the first stage of the item goes on in its midst */
     int64_t first; /* then: with this cell */
     int known;     /* stages before it have their numbers: they only make values again */
+    /* Of the first item, once walked: stages that an earlier run was through with; how many of them make
+     * values again. */
+    int walked, before, again;
     tgi_stage_state state;
     int64_t shift[3];       /* from the region to the network, z,y,x */
     tgi_exec_times behind;  /* of the stages that are through */

@@ -210,17 +210,26 @@ static void say_of_disk(tg_job *job, char *out, size_t cap)
     }
 }
 
-tg_status tgi_plan_refuse_stages(tg_job *job, const char *need, const char *have,
+/* The operator that a plan of `least` bytes owes a good part of them to; "": there is none. */
+static void say_of_largest(const tg_job *job, size_t least, char out[200])
+{
+    memcpy(out, "; ", 3);
+    if (tgi_stages_largest_text(job->plan.stages, out + 2, 198) < least / 8)
+        out[0] = 0;
+}
+
+tg_status tgi_plan_refuse_stages(tg_job *job, size_t least, const char *need, const char *have,
                                  const char *must, tgi_err *err)
 {
-    char disk[128];
+    char disk[128], largest[200];
     say_of_disk(job, disk, sizeof disk);
-    return tgi_fail(err, TG_E_BUDGET,
-                    "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s",
-                    need, job->plan.stages->n,
-                    tgi_plan_keeps_on_disk(job) ? " with what passes between them on disk" : "",
-                    have, must, disk,
-                    job->source ? ", or a smaller --roi" : ", or a smaller array");
+    say_of_largest(job, least, largest);
+    return tgi_fail(
+        err, TG_E_BUDGET,
+        "the smallest plan needs %s, in %d stages%s; the budget is %s: give %s%s%s%s", need,
+        job->plan.stages->n,
+        tgi_plan_keeps_on_disk(job) ? " with what passes between them on disk" : "", have, must,
+        disk, job->source ? ", or a smaller --roi" : ", or a smaller array", largest);
 }
 
 /* What of the values between stages lies in memory, and why not all. */

@@ -18,8 +18,9 @@ tg_status tgi_plan_stages(tg_job *job, const tgi_choose_args *a, tgi_choice *out
 void tgi_plan_drop_cuts(tg_job *job);
 /* Lines of the plan: stores, reductions, tilings. */
 void tgi_plan_stage_lines(tg_job *job);
-/* Nothing fits: `need` would, the budget is `have`, `must` is the option that helps. */
-tg_status tgi_plan_refuse_stages(tg_job *job, const char *need, const char *have,
+/* Nothing fits: `least` bytes, in words `need`, would; the budget is `have`, `must` is the option
+ * that helps. */
+tg_status tgi_plan_refuse_stages(tg_job *job, size_t least, const char *need, const char *have,
                                  const char *must, tgi_err *err);
 
 /* Of job_plan.c: what a tiling may take of this machine's memory, and what one is chosen by. */

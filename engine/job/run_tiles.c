@@ -587,6 +587,9 @@ static void result(const tgi_run *all, tg_run_result *res)
     res->frames = tgi_job_frames_of(all->job, res->tiles);
     res->frames_resumed = tgi_job_frames_of(all->job, res->tiles_resumed);
     res->tiles_begun = r->journal ? tgi_journal_begun(r->journal) : 0;
+    res->stages = all->pass.stages.plan ? all->pass.stages.plan->n : 0;
+    res->stages_resumed = all->pass.stages.before;
+    res->stages_again = all->pass.stages.again;
     res->bad_regions =
         r->settled ? tgi_journal_bad(r->journal)->regions : tgi_bad_tiles_count(all->job->bad);
     res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;

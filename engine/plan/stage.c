@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/size.h"
 #include "engine/graph/split.h"
 #include "engine/plan/stage_cut.h"
 
@@ -379,6 +380,37 @@ void tgi_stages_at_once_text(const tgi_stages *s, char *buf, size_t cap)
     else
         snprintf(buf, cap, "%s \"%.60s\" and %d more need all pixels of an operand at once",
                  tgi_node_op_name(first), first->name, n - 1);
+}
+
+/* Of the operands that a node needs at once in the stage itself. */
+static size_t bytes_at_once(const tgi_stage *s, const tgi_net_node *n)
+{
+    size_t bytes = 0;
+    for (int j = 0; j < n->ctx.n_src; j++)
+        for (int g = 0; tgi_reads_whole(n, j) && g < n->operand[j].n_seg; g++)
+            if (!is_loaded_at_once(s, n->operand[j].value[g]))
+                bytes = tgi_sat_add(bytes, tgi_net_dense_bytes(s->net, n->operand[j].value[g]));
+    return bytes;
+}
+
+size_t tgi_stages_largest_text(const tgi_stages *s, char *buf, size_t cap)
+{
+    size_t most = 0;
+    char size[32];
+    buf[0] = 0;
+    for (int k = 0; k < s->n; k++)
+        for (int i = 0; i < s->stage[k].n_nodes; i++) {
+            const tgi_net_node *n = tgi_stage_node(&s->stage[k], i);
+            const size_t bytes = bytes_at_once(&s->stage[k], n);
+            if (bytes <= most)
+                continue;
+            most = bytes;
+            snprintf(buf, cap,
+                     "%s \"%.60s\" in stage %d needs all pixels of an operand at once, %s",
+                     tgi_node_op_name(n->node), n->node->name, k + 1,
+                     tgi_size_text(bytes, size, sizeof size));
+        }
+    return most;
 }
 
 void tgi_stages_at_once_json(tgi_jw *w, const tgi_stages *s)

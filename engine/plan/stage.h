@@ -157,6 +157,8 @@ void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap);
 /* What the cut leaves: "MatMul "mix" and 2 more need all pixels of an operand at once", the
  * operand has to fit by itself; "" where every stage streams. */
 void tgi_stages_at_once_text(const tgi_stages *s, char *buf, size_t cap);
+/* Which of them needs most at once: its name, stage and bytes. Returned: how many bytes; 0 and "": none. */
+size_t tgi_stages_largest_text(const tgi_stages *s, char *buf, size_t cap);
 /* Where these are several: the member "whole_image_only_operators", all their names. */
 void tgi_stages_at_once_json(tgi_jw *w, const tgi_stages *s);
 

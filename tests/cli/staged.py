@@ -176,6 +176,23 @@ def text_says_what_json_says():
     expect("stage_list" not in r.stdout, "stages stand in staged")
 
 
+def numbers_of_many_norms_are_one():
+    """Where values are made again, a late stage loads the numbers of all norms before it."""
+    ram = re.search(r"give --ram (\d+)MiB", run("plan", "-m", "norms.onnx", "tall.tif", "--ram", "1MiB").stderr)[1]
+    stages = plan("-m", "norms.onnx", "tall.tif", "--ram", f"{ram}MiB")["staged"]["stages"]
+    most = [n["node"] for n in max((t["reads_numbers"] for t in stages), key=len)]
+    expect(len(most) > 2, f"{most} are too few to be told as one")
+    text = run("plan", "-m", "norms.onnx", "tall.tif", "--ram", f"{ram}MiB", "--why").stdout
+    expect(f'{len(most)} x numbers of InstanceNormalization "{most[0]}" to "{most[-1]}"' in text, text)
+    expect(all(line.count("numbers of") < 2 for line in text.splitlines() if "reads " in line), text)
+
+
+def refusal_blames_no_norm():
+    """The gallery has one of an operator that needs all pixels."""
+    p = run("plan", "-m", "norms.onnx", "tall.tif", "--ram", "1MiB")
+    expect(p.returncode == 71 and "in 5 stages" in p.stderr and "at once" not in p.stderr, p.stderr)
+
+
 def why_tells_of_one_pass():
     """Of a plan in stages, and of one that is refused: what did not fit."""
     for ram, code in (("72MiB", 0), ("3MiB", 71)):
@@ -459,7 +476,7 @@ def prepare():
 
 
 main(prepare, [staged_plan_says_its_stages, time_is_that_of_all_stages, text_says_what_json_says,
-               why_tells_of_one_pass,
+               numbers_of_many_norms_are_one, refusal_blames_no_norm, why_tells_of_one_pass,
                info_says_what_needs_all_pixels, queries_stream_past_keys_and_values,
                keys_and_values_come_from_the_disk_in_pieces, each_node_looks_at_its_own_pieces,
                verify_compares_stages_with_the_whole,

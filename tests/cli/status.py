@@ -43,10 +43,36 @@ def test_stages(lab, job):
     check(s["cell"] <= s["cells"] and s["rows"] <= s["rows_in_all"], "rows: %s" % s)
     r = job.run()
     check(r.code == 0, "does not go on: %s" % r)
+    done = r.done()
+    check(done["stages"] == 5 and done["stages_resumed"] in (s["stage"] - 1, s["stage"]), "done before: %s" % done)
     job.confirm("after looks")
     check(look(lab, job.out, 73, "finished")["fraction"] == 1, "finished")
     test_not_made(lab, job.out)
     job.clean()
+
+
+def test_closing_line(lab, job):
+    """Of what an earlier run did, and what of it ran again."""
+    job.killed_in(3)
+    r = lab.run(job.args + ["-o", job.out], job.env)
+    stages, _ = job.ran(r.err)
+    again = sum(once_more for _, once_more in stages)
+    told = ", 2 of 5 stages were done before"
+    if again:
+        told += " (%d stage%s ran again for values in memory)" % (again, "s" * (again > 1))
+    check(r.code == 0 and told + ";" in r.out, "%s: %s: %s" % (job.name, told, r.out))
+    job.confirm("closing line")
+    job.clean()
+
+
+def test_between(lab, job):
+    """As soon as a stage begins it is the one that is told, not the last rows of the one before."""
+    for stage in (2, 3, 4) * 2:
+        job.killed_in(stage)
+        s = look(lab, job.out, 130, "stopped")
+        check(s["stage"] >= stage, "stage %d has begun: %s" % (stage, s))
+        check(s["stage"] > stage or s["rows"] < s["rows_in_all"] or s["cell"] > 1, "it is not through: %s" % s)
+        job.clean()
 
 
 def test_not_made(lab, out):
@@ -166,7 +192,10 @@ def test_strangers(lab, job):
 def test(lab, rest):
     jobs, _ = make(lab)
     job = jobs["disk"].learn()
+    for kind in jobs.values():
+        test_closing_line(lab, kind if kind is job else kind.learn())
     test_stages(lab, job)
+    test_between(lab, job)
     test_running(lab, job)
     test_uncut(lab)
     test_strangers(lab, job)

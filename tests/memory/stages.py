@@ -158,6 +158,13 @@ class Checker:
         self.staged += staged
         return got, plan["peak_bytes"]
 
+    def many_threads(self, name, model):
+        """Stacks are a part of the plan, also where there are many."""
+        image = self.inputs(3, (256, 256))["tif"]
+        for threads in (64, 128):
+            more = ["--threads", str(threads), "--compress", "zstd"]
+            self.run(f"{name:20} {threads:>12} threads", self.job(model, image, "tif", more), "tif", 4096, None)
+
     def check(self, name, model, image, form, size, ways):
         """`ways`: (place between the least and the uncut, in quarters, threads, options)."""
         row = f"{name:20} {'x'.join(str(n) for n in size):>12} {form}"
@@ -199,6 +206,8 @@ def main():
                 for form in ("npy", "tif") if long_run else (("npy", "tif")[number // 2 % 2],):
                     c.check(name, model, images[form], form, size, all_ways if long_run else few[number % 2])
                     ran += 1
+            if name == "fns_candy_nc16":
+                c.many_threads(name, model)
     print(f"{ran} jobs, {c.staged} runs in stages, {c.wrong} wrong")
     return 1 if c.wrong or not c.staged else 0
 
