@@ -20,7 +20,6 @@
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
-#include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_state.h"
@@ -29,320 +28,35 @@
 #include "engine/job/plan_scratch.h"
 #include "engine/job/stats_file.h"
 #include "engine/memory/monitor.h"
-#include "engine/verbs/preview_pass.h"
+#include "engine/verbs/preview_inside.h"
 #include "engine/verbs/preview_picture.h"
-#include "io/film_cut.h"
 #include "io/png.h"
-#include "kernels/pixels.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#define CROP 256 /* pixels of the larger of input and output */
-#define MAX_PLACES TGI_PREVIEW_CROPS
-#define LOOK_ROWS 8   /* rows of a crop that are looked at */
-#define LOOK_STEPS 64 /* rows of crops that are looked at, at most */
 #define FIRST_BAND 64
 #define PNG_BYTES ((size_t)2 << 20) /* what the PNG writer allocates, at most */
 
-typedef struct place {
-    int64_t at[3]; /* z,y,x of the crop in output pixels */
-    double score;
-} place;
-
-/* How an axis of the output lies over the image's region: out = in * up / down - lead. */
-typedef struct axis {
-    int64_t up, down, lead;
-    int64_t size, align; /* of a crop, in output pixels */
-    int64_t extent;
-} axis;
-
-typedef struct preview {
-    tg_job *job;
-    const tgi_stage *stage;
-    const tgi_net *net; /* the stage's */
-    axis ax[3];
-    int64_t item, slice; /* slice: of a volume, in output pixels */
-    place place[MAX_PLACES];
-    int n_places;
-    tgi_tiling tiling;
-    tgi_pass pass;
-    tgi_range *need; /* two intervals per value */
-    int at_once;     /* crops come out of one pass over the image: */
-    tgi_preview_pass all;
-    tgi_source *decoded;  /* its rows, where --scratch keeps them */
-    tgi_reserve *reserve; /* what is held beside it */
-    void *staging, *scratch;
-    size_t staging_bytes;
-    tgi_panel raw, result;
-    float *taken;      /* all channels under a crop; the frame's own are shown */
-    int64_t origin[3]; /* of the crop that is being computed */
-    tgi_picture picture;
-    size_t peak; /* of all the above and what is held */
-    /* Of the job, which has them again behind the preview. */
-    const tgi_picture_writer *writer;
-    char *no_scratch;
-} preview;
-
-static tgi_pass *pass_of(preview *v)
+static tgi_pass *pass_of(tgi_preview *v)
 {
     return v->at_once ? &v->all.pass : &v->pass;
-}
-
-static tgi_source *source_of(const preview *v)
-{
-    return v->decoded ? v->decoded : v->job->source;
-}
-
-/* ---- Geometry ---------------------------------------------------------------------------- */
-
-static int first_axis(const tg_job *job)
-{
-    return 3 - job->map.spatial;
-}
-
-static void lay_axes(preview *v)
-{
-    const tg_job *job = v->job;
-    for (int k = 0; k < 3; k++) {
-        const tgi_fit *f = &job->map.fit[k];
-        axis *a = &v->ax[k];
-        *a = (axis){1, 1, 0, 1, 1, job->map.out_extent[k]};
-        if (k < first_axis(job))
-            continue;
-        if (f->place.up > 0) {
-            a->up = f->place.up;
-            a->down = f->place.down;
-            a->lead = f->place.lead + f->crop - f->before / a->down * a->up;
-        }
-        if (k == 0)
-            continue; /* one slab of a volume */
-        a->align = tgi_max(1, job->graph->divisor[k] * a->up / a->down);
-        a->size = tgi_min(a->extent, tgi_align_up(tgi_max(1, CROP / a->down), a->align));
-        if (f->box)
-            a->size = tgi_min(a->size, f->core);
-    }
-}
-
-/* Pixels of the region under output pixels [lo, hi): one at least, the same number for the same
- * length. */
-static tgi_range input_of(const preview *v, int k, int64_t lo, int64_t hi)
-{
-    const axis *a = &v->ax[k];
-    const int64_t n = v->job->map.extent[k];
-    const int64_t from = tgi_floor_div((lo + a->lead) * a->down, a->up);
-    const int64_t first = tgi_clamp(from, 0, n - 1);
-    return (tgi_range){first, tgi_min(first + tgi_ceil_div((hi - lo) * a->down, a->up), n)};
-}
-
-/* A crop at `lo` or, where the network runs in boxes, the nearest one inside a single cell. */
-static int64_t inside_cell(const preview *v, int k, int64_t lo)
-{
-    const tgi_fit *f = &v->job->map.fit[k];
-    return f->box ? tgi_min(lo, (lo / f->core + 1) * f->core - v->ax[k].size) : lo;
-}
-
-/* What the crop at a place is in the network's output. */
-static tgi_range core_of(const preview *v, int k, const int64_t at[3])
-{
-    int64_t in, out;
-    tgi_fit_shift(&v->job->map.fit[k], at[k], &in, &out);
-    return (tgi_range){at[k] + out, at[k] + out + v->ax[k].size};
-}
-
-/* ---- Places ------------------------------------------------------------------------------ */
-
-static tg_status place_given(preview *v, const int64_t at[3], tgi_err *err)
-{
-    const tg_job *job = v->job;
-    const tgi_mapping *m = &job->map;
-    static const char name[] = "zyx";
-    for (int k = 0; k < 3; k++) {
-        const int is_item = k < first_axis(job);
-        const int64_t n = is_item ? m->n_items : m->extent[k];
-        const int64_t i = at[k] < 0 ? n / 2 : is_item ? at[k] : at[k] - m->origin[k];
-        if (i < 0 || i >= n)
-            return tgi_fail(err, TG_E_ARG,
-                            "--at: %c = %lld is outside the image (%lld to %lld)", name[k],
-                            (long long)at[k], (long long)(is_item ? 0 : m->origin[k]),
-                            (long long)(is_item ? 0 : m->origin[k]) + n - 1);
-        if (is_item) {
-            v->item = at[k] < 0 ? v->item : i;
-            continue;
-        }
-        const axis *a = &v->ax[k];
-        const int64_t centre = i * a->up / a->down - a->lead;
-        const int64_t lo = tgi_clamp(centre - a->size / 2, 0, a->extent - a->size);
-        v->place[0].at[k] = inside_cell(v, k, lo / a->align * a->align);
-    }
-    if (first_axis(job) == 0 && tgi_opts_str(job->opts, TGI_OPT_TIME))
-        v->place[0].at[0] = v->slice;
-    v->n_places = 1;
-    return TG_OK;
-}
-
-/* The frame of the source that is shown `seconds` after the film's first one. A part of the film counts as all of it
- * does. */
-static tg_status frame_at(const tg_job *job, const char *text, int64_t *out, tgi_err *err)
-{
-    const tgi_source *s = job->source;
-    const tgi_av_info *film = tgi_film_source_info(s);
-    const double seconds = tgi_film_seconds(text);
-    if (!film)
-        return tgi_fail(err, TG_E_ARG, "--time is for films: give --at z,y,x");
-    if (seconds < 0)
-        return tgi_fail(err, TG_E_ARG,
-                        "--time %s: a time from the first frame on, as 90, 1:30 or 00:01:30.04",
-                        text);
-    if (!film->has_times || !film->time_base.num)
-        return tgi_fail(err, TG_E_ARG,
-                        "--time: its frames have no times; --frames A:B chooses by numbers");
-    const double second = (double)film->time_base.den / (double)film->time_base.num;
-    const int64_t begin = tgi_film_source_time(s, -tgi_film_source_first(s));
-    const double at = (double)begin + (seconds + 0.0005) * second; /* players round */
-    int64_t lo = 0, hi = film->frames; /* the first one that is shown later */
-    while (lo < hi) {
-        const int64_t mid = lo + (hi - lo) / 2;
-        if ((double)tgi_film_source_time(s, mid) <= at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo == 0 || (double)film->end <= (double)begin + seconds * second)
-        return tgi_fail(err, TG_E_ARG,
-                        "--time %s: no frame is shown then: they are from %.3f s to %.3f s",
-                        text, (double)(tgi_film_source_time(s, 0) - begin) / second,
-                        (double)(film->end - begin) / second);
-    *out = lo - 1;
-    return TG_OK;
-}
-
-/* The item, and the slice of it, that the frame shown at a time becomes. */
-static tg_status frame_given(preview *v, const char *text, tgi_err *err)
-{
-    const tgi_mapping *m = &v->job->map;
-    const int64_t depth = m->out_extent[0];
-    const int64_t each = m->loops_samples ? m->loop[m->n_loop - 1].size : 1;
-    int64_t frame = -1;
-    TGI_TRY(frame_at(v->job, text, &frame, err));
-    for (int64_t k = 0; k < m->n_items / each * depth; k++)
-        if (tgi_job_film_plane(v->job, k) == frame) {
-            v->item = k / depth * each;
-            v->slice = k % depth;
-            return TG_OK;
-        }
-    return tgi_fail(
-        err, TG_E_ARG,
-        "--time %s: frame %lld is shown then, which is not among the planes of this "
-        "job",
-        text, (long long)frame);
-}
-
-static void consider(preview *v, const place *p)
-{
-    int i = v->n_places;
-    while (i > 0 && v->place[i - 1].score < p->score)
-        i--;
-    if (i == MAX_PLACES)
-        return;
-    v->n_places = v->n_places < MAX_PLACES ? v->n_places + 1 : MAX_PLACES;
-    memmove(&v->place[i + 1], &v->place[i], (size_t)(v->n_places - 1 - i) * sizeof v->place[0]);
-    v->place[i] = *p;
-}
-
-/* Variance of columns [x.lo, x.hi) of rows that are `pitch` bytes apart. */
-static double variance(tg_dtype type, const char *rows, int64_t n_rows, size_t pitch,
-                       tgi_range x)
-{
-    float part[512];
-    double n = 0, sum = 0, squares = 0, base = 0;
-    for (int64_t r = 0; r < n_rows; r++)
-        for (int64_t at = x.lo; at < x.hi; at += 512) {
-            const int64_t k = tgi_min(512, x.hi - at);
-            tgi_pixels_load(type, rows + (size_t)r * pitch + (size_t)at * tgi_dtype_size(type),
-                            k, 1.0f, 0.0f, part, 1);
-            if (n == 0)
-                base = part[0]; /* small numbers stay exact */
-            for (int64_t i = 0; i < k; i++) {
-                const double d = (double)part[i] - base;
-                sum += d;
-                squares += d * d;
-            }
-            n += (double)k;
-        }
-    const double var = n > 0 ? squares / n - sum / n * (sum / n) : 0;
-    return var > 0 ? var : 0; /* NaN too */
-}
-
-/* The slice that is shown beside slice z of the output. */
-static int64_t slice_of(const preview *v, int64_t z)
-{
-    const tgi_mapping *m = &v->job->map;
-    return tgi_range_len(m->own.slices) < m->extent[0]
-               ? m->own.slices.lo
-               : tgi_min(input_of(v, 0, z, z + 1).lo, m->extent[0] - 1);
-}
-
-/* Score the crops of one row of the grid by rows through their middle. */
-static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
-{
-    const tg_job *job = v->job;
-    const tgi_mapping *m = &job->map;
-    const tgi_range in = tgi_range_clip(input_of(v, 1, y, y + v->ax[1].size), 0, m->extent[1]);
-    const int64_t y0 = tgi_max(in.lo, (in.lo + in.hi - LOOK_ROWS) / 2);
-    const int64_t y1 = tgi_min(in.hi, y0 + LOOK_ROWS);
-    const size_t pitch = (size_t)m->extent[2] * tgi_dtype_size(job->info->dtype);
-    const size_t block = pitch * (size_t)(y1 - y0);
-    int sample;
-    const int64_t plane = tgi_mapping_plane(m, v->item, slice_of(v, z), &sample) +
-                          m->own.channels.lo * m->channel_stride;
-    char *rows = v->staging;
-    for (int c = 0; c < v->raw.channels; c++) {
-        const int s = m->from_samples ? c : sample;
-        TGI_TRY(tgi_source_read(source_of(v), 0, plane + c * m->channel_stride, s, s + 1,
-                                m->origin[1] + y0, m->origin[1] + y1, m->origin[2],
-                                m->origin[2] + m->extent[2], rows + (size_t)c * block, pitch,
-                                block, err));
-    }
-    const int64_t n = tgi_max(1, v->ax[2].extent / v->ax[2].size);
-    for (int64_t i = 0; i < n; i++) {
-        place p = {.at = {z, y, inside_cell(v, 2, i * v->ax[2].size)}};
-        const tgi_range x = input_of(v, 2, p.at[2], p.at[2] + v->ax[2].size);
-        for (int c = 0; c < v->raw.channels; c++)
-            p.score += variance(job->info->dtype, rows + (size_t)c * block, y1 - y0, pitch,
-                                tgi_range_clip(x, 0, m->extent[2]));
-        consider(v, &p);
-    }
-    return TG_OK;
-}
-
-static tg_status densest_places(preview *v, tgi_err *err)
-{
-    const int64_t z = v->slice;
-    const int64_t n = tgi_max(1, v->ax[1].extent / v->ax[1].size);
-    const int64_t step = tgi_ceil_div(n, LOOK_STEPS);
-    for (int64_t i = 0; i < n; i += step) {
-        if (tgi_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by());
-        TGI_TRY(look_at_row(v, z, inside_cell(v, 1, i * v->ax[1].size), err));
-    }
-    return TG_OK;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
 /* Rows under a crop, and rows that are looked at. */
-static size_t staging_beside(const preview *v)
+static size_t staging_beside(const tgi_preview *v)
 {
     const tgi_mapping *m = &v->job->map;
     const tg_dtype type = v->job->info->dtype;
     const size_t crop = tgi_loader_bytes(m, type, 1, v->raw.h, v->raw.w);
     const size_t look =
-        (size_t)(LOOK_ROWS * m->extent[2] * v->raw.channels) * tgi_dtype_size(type);
+        (size_t)(TGI_PREVIEW_LOOK_ROWS * m->extent[2] * v->raw.channels) * tgi_dtype_size(type);
     return tgi_align_size(crop > look ? crop : look, 64);
 }
 
-static size_t staging_for(const preview *v, int64_t band)
+static size_t staging_for(const tgi_preview *v, int64_t band)
 {
     const tg_job *job = v->job;
     const tgi_mapping *m = &job->map;
@@ -362,36 +76,36 @@ static size_t panel_bytes(const tgi_panel *p)
 }
 
 /* The loader fills every channel of the input, the picture shows the first ones. */
-static size_t raw_bytes(const preview *v)
+static size_t raw_bytes(const tgi_preview *v)
 {
     return (size_t)(v->raw.h * v->raw.w * v->job->map.channels) * sizeof(float);
 }
 
 /* Everything but what computes and staging. */
-static size_t other_bytes(const preview *v)
+static size_t other_bytes(const tgi_preview *v)
 {
     const tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
-    return raw_bytes(v) + (v->at_once ? MAX_PLACES : 1) * panel_bytes(&v->result) + pixels +
-           tgi_picture_scratch(&v->raw, &v->result) * sizeof(float) + TGI_STATS_SCRATCH +
-           16 * 64;
+    return raw_bytes(v) + (v->at_once ? TGI_PREVIEW_CROPS : 1) * panel_bytes(&v->result) +
+           pixels + tgi_picture_scratch(&v->raw, &v->result) * sizeof(float) +
+           TGI_STATS_SCRATCH + 16 * 64;
 }
 
 /* What is held while the plan of a run computes. */
-static size_t beside_bytes(const preview *v)
+static size_t beside_bytes(const tgi_preview *v)
 {
     const size_t blocks = tgi_sat_add(other_bytes(v), staging_beside(v));
     return tgi_sat_add(blocks, tgi_page_table_bytes(blocks) + PNG_BYTES);
 }
 
 /* 1 when the slots of the tiling hold the crop at this place. */
-static int fits(const preview *v, const place *p)
+static int fits(const tgi_preview *v, const tgi_preview_place *p)
 {
     const tgi_net *net = v->net;
     tgi_range *stored = v->need, *inside = v->need + net->n_values;
     for (int dim = TGI_STREAM_AXIS + 1; dim < net->rank; dim++) {
-        const int k = dim - TGI_STREAM_AXIS + first_axis(v->job);
-        tgi_axis_need(v->stage, dim, core_of(v, k, p->at), stored, inside);
+        const int k = dim - TGI_STREAM_AXIS + tgi_preview_first_axis(v->job);
+        tgi_axis_need(v->stage, dim, tgi_preview_core_of(v, k, p->at), stored, inside);
         for (int i = 0; i < net->n_values; i++) {
             const tgi_slot *s = &v->tiling.slot[i];
             const int64_t have = dim == net->rank - 1 ? s->width : s->rows;
@@ -404,15 +118,15 @@ static int fits(const preview *v, const place *p)
 
 /* 1 when the slots hold the place that was asked for, or every place of the grid: those inside
  * the image repeat after a few dozen crops, those at its ends are looked at each. */
-static int fits_everywhere(const preview *v)
+static int fits_everywhere(const tgi_preview *v)
 {
     if (v->n_places)
         return fits(v, &v->place[0]);
-    for (int k = first_axis(v->job) + 1; k < 3; k++) {
+    for (int k = tgi_preview_first_axis(v->job) + 1; k < 3; k++) {
         const int64_t n = tgi_max(1, v->ax[k].extent / v->ax[k].size);
-        for (int64_t i = 0; i < n; i = i == LOOK_STEPS ? tgi_max(n - 2, i + 1) : i + 1) {
-            place p = {0};
-            p.at[k] = inside_cell(v, k, i * v->ax[k].size);
+        for (int64_t i = 0; i < n; i = i == TGI_PREVIEW_LOOKS ? tgi_max(n - 2, i + 1) : i + 1) {
+            tgi_preview_place p = {0};
+            p.at[k] = tgi_preview_inside_cell(v, k, i * v->ax[k].size);
             if (!fits(v, &p))
                 return 0;
         }
@@ -422,12 +136,12 @@ static int fits_everywhere(const preview *v)
 
 /* A tiling whose cells hold the crop at any place: somewhat larger than the crop, since blocks
  * of a kernel and the image's border lie otherwise in a cell than in a crop. */
-static tg_status hold_crops(preview *v, int64_t band, tgi_err *err)
+static tg_status hold_crops(tgi_preview *v, int64_t band, tgi_err *err)
 {
     for (int64_t margin = 2;; margin *= 2) {
         int64_t cut[3] = {0, 0, 0};
         int grows = 0;
-        for (int k = first_axis(v->job) + 1; k < 3; k++) {
+        for (int k = tgi_preview_first_axis(v->job) + 1; k < 3; k++) {
             cut[k] = v->ax[k].size + margin * v->ax[k].align;
             grows |= cut[k] < v->ax[k].extent;
         }
@@ -440,7 +154,7 @@ static tg_status hold_crops(preview *v, int64_t band, tgi_err *err)
 }
 
 /* The largest band that the budget allows; v->peak is what all of it takes then. */
-static tg_status choose_tiling(preview *v, tgi_err *err)
+static tg_status choose_tiling(tgi_preview *v, tgi_err *err)
 {
     const tgi_plan_part *plan = &v->job->plan;
     const size_t held =
@@ -465,7 +179,7 @@ static tg_status choose_tiling(preview *v, tgi_err *err)
     return tgi_err_tried(err, st, "the preview", v->peak);
 }
 
-static tg_status reserve_crops(preview *v, tgi_err *err)
+static tg_status reserve_crops(tgi_preview *v, tgi_err *err)
 {
     tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
@@ -485,7 +199,7 @@ static tg_status reserve_crops(preview *v, tgi_err *err)
 }
 
 /* Beside a pass over the image. */
-static tg_status reserve_beside(preview *v, tgi_err *err)
+static tg_status reserve_beside(tgi_preview *v, tgi_err *err)
 {
     tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
@@ -494,14 +208,14 @@ static tg_status reserve_beside(preview *v, tgi_err *err)
     void *raw, *results, *picture;
     v->staging_bytes = staging_beside(v);
     const tgi_want want[] = {{"raw", raw_bytes(v), &raw},
-                             {"results", MAX_PLACES * result, &results},
+                             {"results", TGI_PREVIEW_CROPS * result, &results},
                              {"picture", pixels, &picture},
                              {"scratch", scratch, &v->scratch},
                              {"staging", v->staging_bytes, &v->staging}};
     TGI_TRY(tgi_reserve_all(want, sizeof want / sizeof want[0], TGI_STATS_SCRATCH, &v->reserve,
                             err));
     v->taken = raw;
-    for (int i = 0; i < MAX_PLACES; i++)
+    for (int i = 0; i < TGI_PREVIEW_CROPS; i++)
         v->all.data[i] = (float *)results + (size_t)i * (result / sizeof(float));
     p->pixels = picture;
     return TG_OK;
@@ -512,13 +226,14 @@ static tg_status reserve_beside(preview *v, tgi_err *err)
 static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
-    preview *v = user;
+    tgi_preview *v = user;
     (void)err;
     const tgi_range z = box->rank == 5 ? box->ax[2] : (tgi_range){0, 1};
     const tgi_range y = box->ax[box->rank - 2], x = box->ax[box->rank - 1];
     if (o != 0)
         return TG_OK;
-    const int64_t y0 = core_of(v, 1, v->origin).lo, x0 = core_of(v, 2, v->origin).lo;
+    const int64_t y0 = tgi_preview_core_of(v, 1, v->origin).lo,
+                  x0 = tgi_preview_core_of(v, 2, v->origin).lo;
     for (int c = 0; c < v->result.channels; c++)
         for (int64_t r = y.lo; r < y.hi; r++) {
             const float *src = tgi_view_at(view, c, z.lo, r, x.lo);
@@ -537,12 +252,12 @@ static tg_status check_stop(void *user, tgi_err *err)
 }
 
 /* The input under a crop, normalised as the network sees it. */
-static tg_status load_raw(preview *v, tgi_err *err)
+static tg_status load_raw(tgi_preview *v, tgi_err *err)
 {
     const tgi_net *net = v->net;
-    const tgi_range y = input_of(v, 1, v->origin[1], v->origin[1] + v->ax[1].size);
-    const tgi_range x = input_of(v, 2, v->origin[2], v->origin[2] + v->ax[2].size);
-    const int64_t z = slice_of(v, v->origin[0]);
+    const tgi_range y = tgi_preview_input_of(v, 1, v->origin[1], v->origin[1] + v->ax[1].size);
+    const tgi_range x = tgi_preview_input_of(v, 2, v->origin[2], v->origin[2] + v->ax[2].size);
+    const int64_t z = tgi_preview_slice_of(v, v->origin[0]);
     tgi_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
     box.ax[net->rank - 2] = y;
     box.ax[net->rank - 1] = x;
@@ -578,7 +293,7 @@ static tg_status load_raw(preview *v, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status compute_crop(preview *v, int i, tgi_err *err)
+static tg_status compute_crop(tgi_preview *v, int i, tgi_err *err)
 {
     tgi_range core[3];
     int64_t in[3], out;
@@ -589,12 +304,12 @@ static tg_status compute_crop(preview *v, int i, tgi_err *err)
         tgi_fit_shift(&v->job->map.fit[k], v->place[i].at[k], &in[k], &out);
     tgi_loader_place(v->pass.loader, in);
     for (int dim = TGI_STREAM_AXIS; dim < v->net->rank; dim++)
-        core[dim - TGI_STREAM_AXIS] =
-            core_of(v, dim - TGI_STREAM_AXIS + first_axis(v->job), v->origin);
+        core[dim - TGI_STREAM_AXIS] = tgi_preview_core_of(
+            v, dim - TGI_STREAM_AXIS + tgi_preview_first_axis(v->job), v->origin);
     return tgi_pass_core(&v->pass, core, err);
 }
 
-static tg_status one_crop(preview *v, int i, tgi_err *err)
+static tg_status one_crop(tgi_preview *v, int i, tgi_err *err)
 {
     memcpy(v->origin, v->place[i].at, sizeof v->origin);
     TGI_TRY(load_raw(v, err));
@@ -614,36 +329,37 @@ static tg_status one_crop(preview *v, int i, tgi_err *err)
 }
 
 /* All crops out of one pass over the item. Then rows of the image come alone. */
-static tg_status compute_all(preview *v, tgi_err *err)
+static tg_status compute_all(tgi_preview *v, tgi_err *err)
 {
     tgi_pass *pass = &v->all.pass;
     v->all.n = v->n_places;
     v->all.channels = v->result.channels;
     for (int i = 0; i < v->n_places; i++)
         for (int k = 0; k < 3; k++)
-            v->all.core[i][k] = core_of(v, k, v->place[i].at);
+            v->all.core[i][k] = tgi_preview_core_of(v, k, v->place[i].at);
     TGI_TRY(tgi_preview_pass_walk(&v->all, v->item, err));
     tgi_loader_close(&pass->loader);
     pass->staging[0] = pass->staging[1] = v->staging;
     pass->staging_bytes = v->staging_bytes;
-    return tgi_pass_open_loader(pass, source_of(v), err);
+    return tgi_pass_open_loader(pass, tgi_preview_source_of(v), err);
 }
 
 /* ---- The whole --------------------------------------------------------------------------- */
 
 /* Sizes of the panels, before any pixel. */
-static void lay_panels(preview *v)
+static void lay_panels(tgi_preview *v)
 {
     const tgi_mapping *m = &v->job->map;
-    const tgi_range y = input_of(v, 1, 0, v->ax[1].size), x = input_of(v, 2, 0, v->ax[2].size);
+    const tgi_range y = tgi_preview_input_of(v, 1, 0, v->ax[1].size),
+                    x = tgi_preview_input_of(v, 2, 0, v->ax[2].size);
     v->raw = (tgi_panel){NULL, tgi_range_len(y), tgi_range_len(x),
                          tgi_range_len(m->own.channels) == 3 ? 3 : 1};
     v->result = (tgi_panel){NULL, v->ax[1].size, v->ax[2].size, m->out_channels == 3 ? 3 : 1};
-    v->picture = tgi_picture_layout(MAX_PLACES, &v->raw, &v->result);
+    v->picture = tgi_picture_layout(TGI_PREVIEW_CROPS, &v->raw, &v->result);
 }
 
 /* Does an operator read all of the image that the network gets? */
-static tg_status look_for_whole(preview *v, tgi_err *err)
+static tg_status look_for_whole(tgi_preview *v, tgi_err *err)
 {
     const tg_job *job = v->job;
     tgi_shapes s = {0};
@@ -661,11 +377,11 @@ static tg_status look_for_whole(preview *v, tgi_err *err)
 
 /* A pass over the image is planned as that of a run. Crops that are computed alone read little of
  * it: --scratch changes nothing there. */
-static tg_status plan(preview *v, tgi_err *err)
+static tg_status plan(tgi_preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
     TGI_TRY(look_for_whole(v, err));
-    lay_axes(v);
+    tgi_preview_lay_axes(v);
     lay_panels(v);
     v->writer = job->set.writer;
     job->set.writer = NULL; /* the PNG is of the crops */
@@ -680,7 +396,7 @@ static tg_status plan(preview *v, tgi_err *err)
                                   err);
 }
 
-static tg_status lay_out(preview *v, tgi_err *err)
+static tg_status lay_out(tgi_preview *v, tgi_err *err)
 {
     int64_t at[3];
     const char *time = tgi_opts_str(v->job->opts, TGI_OPT_TIME);
@@ -697,14 +413,14 @@ static tg_status lay_out(preview *v, tgi_err *err)
         return tgi_fail(err, TG_E_ARG,
                         "--time and the z of --at both choose a frame: give --at y,x");
     if (time)
-        TGI_TRY(frame_given(v, time, err));
+        TGI_TRY(tgi_preview_frame_given(v, time, err));
     if (is_at)
-        TGI_TRY(place_given(v, at, err));
+        TGI_TRY(tgi_preview_place_given(v, at, err));
     v->peak = v->job->plan.bytes.total;
     return v->at_once ? TG_OK : choose_tiling(v, err);
 }
 
-static tg_status open_pass(preview *v, tgi_err *err)
+static tg_status open_pass(tgi_preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
     job->plan.bytes.output_sure = 0; /* it is not written */
@@ -713,10 +429,10 @@ static tg_status open_pass(preview *v, tgi_err *err)
     if (job->plan.scratch.used)
         TGI_TRY(tgi_decoded_open(job->source, TGI_JOB_READERS, &job->map, job->set.scratch,
                                  &v->decoded, err));
-    return tgi_preview_pass_open(&v->all, job, source_of(v), err);
+    return tgi_preview_pass_open(&v->all, job, tgi_preview_source_of(v), err);
 }
 
-static tg_status open_all(preview *v, tgi_err *err)
+static tg_status open_all(tgi_preview *v, tgi_err *err)
 {
     const tgi_pass_end end = {.user = v, .store = store_rows, .stop = check_stop};
     TGI_TRY(lay_out(v, err));
@@ -726,7 +442,7 @@ static tg_status open_all(preview *v, tgi_err *err)
     return tgi_pass_open(&v->pass, v->job->source, &end, err);
 }
 
-static tg_status draw(preview *v, tgi_err *err)
+static tg_status draw(tgi_preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
     tgi_pass *pass = pass_of(v);
@@ -735,7 +451,7 @@ static tg_status draw(preview *v, tgi_err *err)
         TGI_TRY(tgi_job_stats_get(job, v->at_once ? v->reserve : pass->reserve, v->staging,
                                   v->staging_bytes, pass->sets, err));
     if (!v->n_places)
-        TGI_TRY(densest_places(v, err));
+        TGI_TRY(tgi_preview_densest_places(v, err));
     tgi_picture *p = &v->picture;
     uint8_t *pixels = p->pixels;
     *p = tgi_picture_layout(v->n_places, &v->raw, &v->result);
@@ -752,7 +468,7 @@ static tg_status draw(preview *v, tgi_err *err)
                          (size_t)p->width * (size_t)p->samples, err);
 }
 
-static void close_all(preview *v)
+static void close_all(tgi_preview *v)
 {
     tgi_pass_close(&v->pass);
     tgi_pass_close(&v->all.pass);
@@ -769,7 +485,7 @@ static void close_all(preview *v)
 
 tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
-    preview v = {.job = job};
+    tgi_preview v = {.job = job};
     const tg_status st = lay_out(&v, err);
     *bytes = v.peak;
     close_all(&v);
@@ -778,7 +494,7 @@ tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 
 tg_status tgi_job_preview(tg_job *job, tgi_err *err)
 {
-    preview v = {.job = job};
+    tgi_preview v = {.job = job};
     if (!job->ends->image_out)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "preview shows an image; give an image, not arrays");
