@@ -120,13 +120,38 @@ static void fill_node(const tgi_net *net, int i, int axis, int n, tgi_range *sto
         fill_alike(net, &net->nodes[i], axis, n, k, stored, inside);
 }
 
+static void clear_value(int v, int n, tgi_range *stored, tgi_range *inside)
+{
+    memset(row_of(stored, v, n), 0, (size_t)n * sizeof *stored);
+    memset(row_of(inside, v, n), 0, (size_t)n * sizeof *inside);
+}
+
+/* Nothing is needed yet of what the stage knows. A net may have hundreds of values that a stage of a few
+ * nodes never sees, and it is asked thousands of times. */
+static void clear_needs(const tgi_stage *s, int n, tgi_range *stored, tgi_range *inside)
+{
+    const tgi_net *net = s->net;
+    for (int p = 0; p < s->n_nodes; p++) {
+        const tgi_net_node *node = tgi_stage_node(s, p);
+        for (int d = 0; d < node->ctx.n_dst; d++)
+            clear_value(node->node->dst[d], n, stored, inside);
+        for (int j = 0; j < node->n_operands; j++)
+            for (int k = 0; k < node->operand[j].n_seg; k++)
+                clear_value(node->operand[j].value[k], n, stored, inside);
+    }
+    for (int i = 0; i < s->n_in; i++)
+        clear_value(s->in[i].value, n, stored, inside);
+    for (int o = 0; o < s->n_out; o++)
+        clear_value(s->out[o].value, n, stored, inside);
+    for (int i = 0; i < net->n_in; i++)
+        clear_value(net->in[i], n, stored, inside);
+}
+
 void tgi_axis_needs(const tgi_stage *stage, int axis, const tgi_range *core, int n,
                     tgi_range *stored, tgi_range *inside)
 {
     const tgi_net *net = stage->net;
-    const size_t bytes = (size_t)net->n_values * (size_t)n * sizeof *stored;
-    memset(stored, 0, bytes);
-    memset(inside, 0, bytes);
+    clear_needs(stage, n, stored, inside);
     for (int o = 0; o < stage->n_out; o++) {
         tgi_range *r = row_of(stored, stage->out[o].value, n);
         for (int k = 0; k < n; k++)

@@ -26,7 +26,7 @@
 /* Intervals of every value on one axis when the stage's output 0 must yield `core` (the other
  * outputs yield their proportional share). stored[v]: with the columns outside the image that a
  * consumer reads as zeros; inside[v]: clipped to the image, what is computed. Arrays of
- * net->n_values. */
+ * net->n_values; values that the stage does not know stay as they are in them. */
 void tgi_axis_need(const tgi_stage *stage, int axis, tgi_range core, tgi_range *stored,
                    tgi_range *inside);
 /* The same of n cores, in one walk over the nodes: those of value v from stored[v * n] and

@@ -58,18 +58,26 @@ static void add_node_extents(const tgi_stage *stage, const tgi_range *inside, in
     }
 }
 
+static void widen_slot(tgi_tiling *t, int axis, const axis_work *w, int n, int v)
+{
+    const size_t first = (size_t)v * (size_t)n;
+    tgi_slot *s = &t->slot[v];
+    if (axis == t->net->rank - 1)
+        s->width = tgi_max(s->width, longest(w->stored + first, n));
+    else
+        s->rows = tgi_max(s->rows, longest(w->inside + first, n));
+}
+
+/* Of the values that have a buffer in the stage. */
 static void widen_slots(tgi_tiling *t, int axis, const axis_work *w, int n)
 {
-    const tgi_net *net = t->net;
-    for (int v = 0; v < net->n_values; v++) {
-        if (!t->stage->values[v].live)
-            continue;
-        const size_t first = (size_t)v * (size_t)n;
-        tgi_slot *s = &t->slot[v];
-        if (axis == net->rank - 1)
-            s->width = tgi_max(s->width, longest(w->stored + first, n));
-        else
-            s->rows = tgi_max(s->rows, longest(w->inside + first, n));
+    const tgi_stage *s = t->stage;
+    for (int i = 0; i < s->n_loaded; i++)
+        widen_slot(t, axis, w, n, s->in[i].value);
+    for (int p = 0; p < s->n_nodes; p++) {
+        const tgi_net_node *node = tgi_stage_node(s, p);
+        for (int d = 0; d < node->ctx.n_dst; d++)
+            widen_slot(t, axis, w, n, node->node->dst[d]);
     }
 }
 
