@@ -140,11 +140,11 @@ static tg_status try_band(const tgi_choose_args *a, int64_t band, tgi_choice *c,
         st = try_one(a, cut, band, &like, c, &fits, err);
         if (fits && !good)
             good = n;
-        if (good && (!is_one_row(a) || cut[2] <= NARROWEST_LINE))
+        if (good && (a->any || !is_one_row(a) || cut[2] <= NARROWEST_LINE))
             break;
         bad = good ? bad : n;
     }
-    while (st == TG_OK && a->stage->net->rank == 4 && good - bad > 1) {
+    while (st == TG_OK && !a->any && a->stage->net->rank == 4 && good - bad > 1) {
         int fits = 0;
         const int64_t mid = bad + (good - bad) / 2;
         cut_for(a, mid, cut);
@@ -173,7 +173,7 @@ tg_status tgi_choose(const tgi_choose_args *a, tgi_choice *out, tgi_err *err)
         const int64_t smallest = rows > 16384 ? 8 : rows > 2048 ? 2 : 1;
         const int64_t tallest = a->tallest > TALLEST_BAND ? a->tallest : TALLEST_BAND;
         for (int64_t band = tallest; st == TG_OK && band >= smallest; band /= 2)
-            if (band < 2 * rows || band == smallest)
+            if (!(a->any && out->tiling.slot) && (band < 2 * rows || band == smallest))
                 st = try_band(a, band, out, err);
     }
     if (st != TG_OK) {

@@ -38,6 +38,7 @@ typedef struct tgi_choose_args {
     int64_t unit[3];         /* cells are multiples of this many output pixels (file tiles) */
     int64_t fixed[3];        /* z,y,x cell the user asked for; 0: free */
     int whole;               /* one cell, one band: the untiled pass */
+    int any;                 /* the first that fits will do: the question is whether one does */
     double flops_per_second; /* of all threads */
     /* Seconds of one item on a device; NULL: on the processor. Bands on a device are as tall as
      * pays, up to `tallest` rows of input 0. */

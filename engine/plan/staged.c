@@ -275,6 +275,7 @@ typedef struct chooser {
     size_t least; /* of that what a plan of these places takes */
     int last;
     size_t floor; /* bytes that the arena has at least: what the other stages need */
+    int any;      /* of a stage, the first tiling that fits */
     int apart;    /* each stage has memory of its own */
 } chooser;
 
@@ -325,6 +326,7 @@ static tg_status choose_one(const chooser *c, int k, size_t limit, tgi_choice *g
 {
     tgi_choose_args one = c->a->choose;
     one.stage = &c->a->cut->stage[k];
+    one.any = c->any;
     one.limit_bytes = limit;
     if (k == c->last && c->floor && !c->apart) {
         one.extra = extra_above_floor;
@@ -402,6 +404,25 @@ static int is_floor_known(const chooser *c)
     return !c->apart && c->a->cut->floor_used == c->a->cut->one.net->n_used;
 }
 
+/* Does an operator of the stage hold all of a value? There is one way to compute it, then. */
+static int needs_all(const tgi_stages *cut, int k)
+{
+    return cut->stage[k].whole_op != NULL;
+}
+
+/* A stage that fits what another one needs does not raise it; of a device all is asked. */
+static tg_status raise_floor(chooser *c, int k, tgi_err *err)
+{
+    tgi_choice got;
+    c->any = !c->apart;
+    const tg_status st = choose_one(c, k, c->apart ? 0 : c->floor, &got, err);
+    c->any = 0;
+    if (st == TG_E_BUDGET && got.smallest_bytes > c->floor)
+        c->floor = got.smallest_bytes;
+    tgi_choice_free(&got);
+    return st == TG_E_BUDGET ? TG_OK : st;
+}
+
 /* What the stages but the last one need: the same for every grid of the output and every place
  * of what is kept. */
 static tg_status find_floor(chooser *c, tgi_err *err)
@@ -412,16 +433,10 @@ static tg_status find_floor(chooser *c, tgi_err *err)
         return TG_OK;
     }
     c->floor = 0;
-    for (int k = 0; k < c->s->n; k++) {
-        tgi_choice got;
-        const tg_status st = k == c->last ? TG_OK : choose_one(c, k, 0, &got, err);
-        if (k == c->last)
-            continue;
-        tgi_choice_free(&got);
-        if (st != TG_OK && st != TG_E_BUDGET)
-            return st;
-        c->floor = got.smallest_bytes > c->floor ? got.smallest_bytes : c->floor;
-    }
+    for (int whole = 1; whole >= 0; whole--)
+        for (int k = 0; k < c->s->n; k++)
+            if (k != c->last && whole == needs_all(cut, k))
+                TGI_TRY(raise_floor(c, k, err));
     cut->floor = c->floor;
     cut->floor_used =
         c->apart ? -1 : cut->one.net->n_used; /* places take room of another kind */
@@ -432,6 +447,10 @@ static tg_status find_floor(chooser *c, tgi_err *err)
  * not need; that this is too little, too, is a refusal, and c->least says what would do. */
 static tg_status choose_tilings(chooser *c, tgi_err *err)
 {
+    for (int k = 0; k < c->s->n && !c->apart && !is_floor_known(c); k++)
+        if (needs_all(c->a->cut, k)) /* it says what no other stage can change */
+            TGI_TRY(find_floor(c, err));
+    c->floor = 0;
     const int hopeless = is_floor_known(c) && c->a->cut->floor > c->limit;
     const tg_status st = hopeless ? TG_E_BUDGET : choose_all(c, err);
     if (st != TG_E_BUDGET)
