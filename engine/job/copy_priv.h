@@ -33,10 +33,11 @@ typedef struct tgi_copying {
     int n_axes;
     tgi_input_hash *hash;            /* of a part NULL: nobody else has its input */
     char input_sum[TGI_SHA256_TEXT]; /* of all of it, as the journal knows it; "": not yet */
-    int changed;                     /* the input is another one now */
-    char *in_rows, *out_rows;        /* [sample][row][column]; one row of the output */
-    size_t row_bytes;                /* of both */
-    size_t budget;                   /* what --ram allows */
+    int unsure;  /* nobody knows whether the input is what the interrupted run read */
+    int changed; /* the input is another one now */
+    char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
+    size_t row_bytes;           /* of both */
+    size_t budget;              /* what --ram allows */
     size_t source_bytes;        /* of the library, that the source took when it was opened */
     int spare;                  /* it was opened to hold as little as it can */
     int refused;                /* check_budget did not let it begin */

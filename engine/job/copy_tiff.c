@@ -94,7 +94,7 @@ static int row_is_there(const tgi_sink_layout *l, const tgi_journal *j, int64_t 
 static void say_input(tgi_copying *c, const tgi_journal *j)
 {
     const char *sum = tgi_input_hash_known(c->hash);
-    if (!sum || c->input_sum[0])
+    if (!sum || c->input_sum[0] || c->unsure)
         return;
     snprintf(c->input_sum, sizeof c->input_sum, "%s", sum);
     tgi_journal_say_input(j, sum);
@@ -168,11 +168,10 @@ static tg_status take_over(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
                            const char *text, tgi_err *err)
 {
     size_t n;
-    int unsure;
     const void *stored = tgi_journal_job(j, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, text, err));
-    TGI_TRY(tgi_same_input(c->ctx, j, c->source, text, c->input_sum, &unsure, err));
-    if (unsure)
+    TGI_TRY(tgi_same_input(c->ctx, j, c->source, text, c->input_sum, &c->unsure, err));
+    if (c->unsure)
         tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_UNSURE_INPUT, c->input);
     TGI_TRY(tgi_may_go_on(j, c->bad, c->output, err));
     return tgi_journal_state(j) == TGI_JOURNAL_FINISHED
@@ -201,6 +200,7 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
     }
     if (afresh)
         c->input_sum[0] = 0;
+    c->unsure &= !afresh;
     if (afresh)
         st = tgi_journal_begin(j, l, text, strlen(text), &why);
     if (afresh && st == TG_OK)

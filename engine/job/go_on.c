@@ -92,6 +92,11 @@ static tg_status compare_all(tg_ctx *ctx, const tgi_source *s, const char *sum, 
     const tg_status st = tgi_input_hash_finish(h, check_tick, ctx, &d, err);
     tgi_input_hash_close(&h);
     TGI_TRY(st);
+    if (!d.sha256[0])
+        return tgi_fail(
+            err, TG_E_IO,
+            "the input cannot be compared with what it was: %s; the same command goes on",
+            d.trouble);
     return strcmp(d.sha256, sum) == 0
                ? TG_OK
                : tgi_fail(

@@ -15,8 +15,8 @@ void tgi_leave_out(const char *input, const char *output, const char **out);
 /* `st` is what the command answers to that journal. What is not that very output was one of the
  * input's files, and is TG_E_ARG: no -y replaces it. */
 tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, tgi_err *err);
-/* Is the input still what it was? Where size, time and what is hashed of it agree, `stored` and `ours` may
- * still differ in when anything of it was changed (TGI_INPUT_CHANGED). A copy, other rights and another
+/* Is the input still what it was? Where size, time and what is hashed of it agree, the journal's text and
+ * `ours` may still differ in when anything of it was changed (TGI_INPUT_CHANGED). A copy, other rights and another
  * name do that, and so does who writes into it and puts its time back. Then all of it is read once,
  * here, before a tile is made of it, and its checksum is compared with what the interrupted run read:
  * TG_E_CHANGED. *sum: that checksum, or "". *unsure: it had not read all, so nobody knows; the caller

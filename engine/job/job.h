@@ -52,9 +52,9 @@ typedef struct tgi_settings {
     char *model, *input, *output; /* input: NULL when all arrays are named */
     char *
         pictures; /* "frames/%05d.png", where each frame is a file: `output` is their list; or NULL */
-    char *scratch; /* folder, or NULL; checked: it is there and may be written to */
-    char *
-        stays_for; /* the folder that was given, where a stopped run's is used instead; "": none was */
+    char *scratch;   /* folder, or NULL; checked: it is there and may be written to */
+    int stays;       /* a stopped run's folder is used, not the one that was given: */
+    char *stays_for; /* which is this; NULL: none was */
     const tgi_picture_writer *writer; /* makes the output; NULL: the tiles are the output */
     int threads;
     const tgi_kernel_set *backend;

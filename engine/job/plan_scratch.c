@@ -275,35 +275,56 @@ static int same_folder(const tg_job *job, const char *a, const char *b)
            tgi_kept_path(b, job->set.output, y, sizeof y, &none) == TG_OK && strcmp(x, y) == 0;
 }
 
+/* The folder and what it is like; 0: it cannot be looked at, and nothing changed. */
+static int change_scratch(tg_job *job, char *folder)
+{
+    char *const was = job->set.scratch;
+    const tgi_scratch_place place = job->scratch_place;
+    tgi_err none = {0};
+    job->set.scratch = folder;
+    job->scratch_place = (tgi_scratch_place){.free_bytes = 0};
+    if (!folder || tgi_job_look_at_scratch(job, &none) == TG_OK)
+        return 1;
+    job->set.scratch = was;
+    job->scratch_place = place;
+    return 0;
+}
+
 void tgi_job_stay_in_scratch(tg_job *job, uint64_t of)
 {
     char folder[TGI_KEPT_PATH];
-    char *given = job->set.scratch;
-    const tgi_scratch_place place = job->scratch_place;
-    tgi_err none = {0};
-    if (!tgi_stage_log_folder(job->set.output, of, folder) || same_folder(job, given, folder) ||
-        !(job->set.scratch = tgi_strdup(TGI_TAG_MISC, folder)) ||
-        tgi_job_look_at_scratch(job, &none) != TG_OK) {
-        if (job->set.scratch != given)
-            tgi_free(job->set.scratch);
-        job->set.scratch = given;
-        job->scratch_place = place;
+    char *given = job->set.scratch, *there;
+    if (!tgi_stage_log_folder(job->set.output, of, folder) || same_folder(job, given, folder))
+        return;
+    there = tgi_strdup(TGI_TAG_MISC, folder);
+    if (!there || !change_scratch(job, there)) {
+        tgi_free(there);
         return;
     }
-    tgi_free(job->set.stays_for);
-    job->set.stays_for = given ? given : tgi_strdup(TGI_TAG_MISC, "");
+    job->set.stays = 1;
+    job->set.stays_for = given;
+}
+
+void tgi_job_stay_no_more(tg_job *job)
+{
+    char *there = job->set.scratch;
+    if (!job->set.stays || !change_scratch(job, job->set.stays_for))
+        return;
+    tgi_free(there);
+    job->set.stays = 0;
+    job->set.stays_for = NULL;
 }
 
 void tgi_job_warn_of_staying(tg_job *job)
 {
     const char *given = job->set.stays_for;
-    if (!given || !job->plan.bytes.kept_disk)
+    if (!job->set.stays || !job->plan.bytes.kept_disk)
         return;
     tgi_job_warn(job,
                  "the run that was stopped keeps values between stages in %s: it goes on there"
                  "%s%s, and removes them at its end; without the file there the stages begin "
                  "with the first one",
-                 job->set.scratch, given[0] ? ", not in " : "", given);
+                 job->set.scratch, given ? ", not in " : "", given ? given : "");
 }
 
 /* ---- Disk -------------------------------------------------------------------------------- */

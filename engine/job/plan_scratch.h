@@ -9,7 +9,9 @@ tg_status tgi_job_look_at_scratch(tg_job *job, tgi_err *err);
 /* Before a plan that goes on: what a stopped run of this job (the checksum of its text) has kept
  * between stages stays where it is, whatever --scratch says now. */
 void tgi_job_stay_in_scratch(tg_job *job, uint64_t of);
-/* After it: told, where that is another folder than the one that was given. */
+/* Nothing goes on: the folder is the one that was given. */
+void tgi_job_stay_no_more(tg_job *job);
+/* After the plan: told, where that is another folder than the one that was given. */
 void tgi_job_warn_of_staying(tg_job *job);
 /* After a tiling is chosen; fills plan.scratch. */
 tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err);

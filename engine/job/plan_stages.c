@@ -148,19 +148,21 @@ static tg_status choose_sparing(tg_job *job, const tgi_choose_args *a, tgi_choic
     int any = 0;
     if (n == 0)
         return TG_E_NOMEM;
-    for (int i = 0; i < n; i++) {
-        TGI_TRY(tgi_stages_spare(s, by[i], &cut, NULL));
-        if (!is_worth_it(job, cut, i + 1 < n || any ? before : NULL))
+    tg_status st = TG_OK;
+    for (int i = 0; i < n && st == TG_OK; i++) {
+        st = tgi_stages_spare(s, by[i], &cut, NULL);
+        if (st != TG_OK || !is_worth_it(job, cut, i + 1 < n || any ? before : NULL))
             continue;
-        const tg_status st = choose_cut(job, a, cut, any, out);
-        if (st != TG_OK && st != TG_E_BUDGET) {
-            if (any)
-                tgi_choice_free(out);
-            return st;
-        }
+        st = choose_cut(job, a, cut, any, out);
         any |= st == TG_OK;
+        st = st == TG_E_BUDGET ? TG_OK : st;
         before = cut;
         drop_cuts(job, any ? out->staged : NULL, cut);
+    }
+    if (st != TG_OK) {
+        if (any)
+            tgi_choice_free(out);
+        return st;
     }
     return any ? TG_OK : TG_E_BUDGET;
 }

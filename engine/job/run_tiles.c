@@ -47,6 +47,7 @@ typedef struct run {
     int settled;    /* all was there: only what the end leaves was to be done */
     char input_sum
         [TGI_SHA256_TEXT]; /* of the whole input, as the journal knows it; "": not yet */
+    int unsure;            /* nobody knows whether the input is what the interrupted run read */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
 } run;
 
@@ -145,19 +146,30 @@ static tg_status plan_afresh(run *r, tgi_err *err)
     return tgi_fingerprint_make(r->all.job, &r->fingerprint, err);
 }
 
+/* Where the folder that it had has no room any more, in the one that was given. */
+static tg_status plan_where_there_is_room(run *r, tgi_err *err)
+{
+    tg_job *job = r->all.job;
+    const tg_status st = plan_afresh(r, err);
+    if (st != TG_E_NO_SPACE || !job->set.stays)
+        return st;
+    tgi_job_stay_no_more(job);
+    *err = (tgi_err){0};
+    return plan_afresh(r, err);
+}
+
 /* Plan as the interrupted run did; TG_E_CHANGED when it was another job's. */
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
     size_t n;
-    int unsure;
     TGI_TRY(tgi_may_go_on(r->journal, r->all.job->bad, r->all.job->set.output, err));
     TGI_TRY(adopt_plan(r, err));
-    TGI_TRY(plan_afresh(r, err));
+    TGI_TRY(plan_where_there_is_room(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
     TGI_TRY(tgi_same_input(r->all.job->ctx, r->journal, r->all.job->source, r->fingerprint,
-                           r->input_sum, &unsure, err));
-    if (unsure)
+                           r->input_sum, &r->unsure, err));
+    if (r->unsure)
         tgi_job_warn(r->all.job, TGI_UNSURE_INPUT, r->all.job->set.input);
     tgi_job_warn_of_staying(r->all.job);
     return tgi_job_stats_same(r->all.job, r->journal, err);
@@ -172,6 +184,7 @@ static tg_status discard_other(run *r, const tgi_kernel_set *ours, tgi_err *err)
     *err = (tgi_err){0}; /* why it is another's is no matter any more */
     r->all.job->set.backend = ours;
     tgi_job_adopt_none(r->all.job);
+    tgi_job_stay_no_more(r->all.job);
     r->start_over = 1;
     return plan_afresh(r, err);
 }
@@ -285,7 +298,8 @@ static tg_status reread_tick(void *user, double fraction, tgi_err *err)
 static void say_input(run *r)
 {
     const char *sum = tgi_input_hash_known(r->all.hash);
-    if (!sum || r->input_sum[0])
+    if (!sum || r->input_sum[0] ||
+        r->unsure) /* it may be another's than what is there was made of */
         return;
     snprintf(r->input_sum, sizeof r->input_sum, "%s", sum);
     tgi_journal_say_input(r->journal, sum);
@@ -411,6 +425,7 @@ static tg_status complete(tgi_run *all, tgi_err *err)
     tgi_run_state_close(&r->state);
     TGI_TRY(tgi_stage_state_remove(&r->all.pass, r->all.job->set.output, err));
     tgi_kept_sweep(r->all.job->set.scratch, r->all.job->set.output);
+    tgi_kept_sweep(r->all.job->set.stays_for, r->all.job->set.output);
     tgi_trace_report(&r->memory, "bands");
     return TG_OK;
 }
@@ -418,6 +433,7 @@ static tg_status complete(tgi_run *all, tgi_err *err)
 static tg_status begin_anew(run *r, tgi_err *err)
 {
     r->input_sum[0] = 0;
+    r->unsure = 0;
     TGI_TRY(tgi_job_film_begin_files(r->all.job, err));
     TGI_TRY(tgi_journal_begin(r->journal, tgi_job_stored(r->all.job), r->fingerprint,
                               strlen(r->fingerprint), err));

@@ -107,7 +107,7 @@ tg_status tgi_journal_set_stats(tgi_journal *j, const void *stats, size_t n, tgi
 const tgi_bad_state *tgi_journal_bad(const tgi_journal *j);
 void tgi_journal_watch_bad(tgi_journal *j, tgi_bad_tiles *bad);
 
-/* The checksum of all of the input that was read so far is made of, "" while it is not known. Said
+/* The checksum of the whole input, "" while no run has read all of it. Said
  * once it is; another thread may append meanwhile. */
 void tgi_journal_input_sum(const tgi_journal *j, char sha256[TGI_SHA256_TEXT]);
 void tgi_journal_say_input(const tgi_journal *j, const char *sha256);

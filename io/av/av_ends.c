@@ -154,8 +154,12 @@ static int ivf_ends(tgi_av_ends *e)
     const uint8_t *b = is_kind(e, "DKIF", 4) ? tgi_av_ends_at(e, 0, 32) : NULL;
     if (!b)
         return 0;
+    const uint32_t frames = tgi_load32(b + 24, false); /* 0: not known */
+    uint32_t n = 0;
     for (int64_t at = tgi_load16(b + 6, false), end; at < e->size && !e->of && !e->gave_up;
          at = end) {
+        if (frames && n++ == frames)
+            return 1; /* behind the last one there may be anything */
         b = tgi_av_ends_at(e, at, IVF_FRAME);
         end = at + IVF_FRAME + (b ? (int64_t)tgi_load32(b, false) : 0);
         if (end > e->size)
@@ -287,8 +291,23 @@ static void asf_packets(tgi_av_ends *e, const asf *a, int64_t at)
         tgi_av_ends_in(e, at, e->size + 1, "its index");
 }
 
+/* Behind the data there are indexes alone: is it one, as far as the file goes? */
+static int asf_may_be_index(tgi_av_ends *e, int64_t at)
+{
+    static const char *const known[] = {
+        asf_index, "\xd3\x29\xe2\xd6\xda\x35\xd1\x11\x90\x34\x00\xa0\xc9\x03\x49\xbe",
+        "\xf8\x03\xb1\xfe\xad\x12\x64\x4c\x84\x0f\x2a\x1d\x2f\x7a\xd4\x8c",
+        "\xd0\x3f\xb7\x3c\x4a\x0c\x03\x48\x95\x3d\xed\xf7\xb6\x22\x8f\x0c"};
+    const int n = (int)tgi_min(16, e->size - at);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (begins(e, at, known[i], n))
+            return 1;
+    return 0;
+}
+
 static int asf_ends(tgi_av_ends *e)
 {
+    int behind = 0; /* the data */
     asf a = {.packet = 0};
     if (!is_kind(e, asf_header, 16))
         return 0;
@@ -304,8 +323,9 @@ static int asf_ends(tgi_av_ends *e)
             asf_packets(e, &a, data);
             break;
         }
-        if (b && n < ASF_OBJECT)
+        if ((b && n < ASF_OBJECT) || (behind && !asf_may_be_index(e, at)))
             break;
+        behind |= is_data;
         if (!b || end > e->size)
             tgi_av_ends_in(
                 e, is_data && a.packet ? data + (e->size - data) / a.packet * a.packet : at,
@@ -328,7 +348,7 @@ static int64_t mxf_value(tgi_av_ends *e, int64_t at, int64_t *end)
     const uint8_t *b = tgi_av_ends_at(e, at, MXF_KEY + 1);
     const int more = b && b[MXF_KEY] > 127 ? b[MXF_KEY] & 127 : 0;
     uint64_t n = b ? b[MXF_KEY] : 0;
-    if (more > 8)
+    if (more > 8 || (b && b[MXF_KEY] == 128))
         return -1;
     b = b ? tgi_av_ends_at(e, at, MXF_KEY + 1 + more) : NULL;
     for (int i = 0; b && i < more; i++)
@@ -386,10 +406,11 @@ static int gif_ends(tgi_av_ends *e)
     const uint8_t *b = is_kind(e, "GIF8", 4) ? tgi_av_ends_at(e, 0, 13) : NULL;
     if (!b)
         return 0;
-    int64_t at = 13 + gif_colours(b[10]), shown = at; /* the last image ends there */
-    while ((b = tgi_av_ends_at(e, at, 1)) != NULL && b[0] != ';') {
+    int64_t at = 13 + gif_colours(b[10]),
+            shown = tgi_min(at, e->size); /* the last image ends there */
+    while ((b = tgi_av_ends_at(e, at, 1)) != NULL) {
         if (b[0] != ',' && b[0] != '!' && b[0] != 0)
-            return 1;
+            return 1; /* its trailer, or nobody knows */
         const int is_image = b[0] == ',';
         const int64_t next = b[0] ? gif_block(e, at, is_image ? 10 : 2) : at + 1;
         if (!next)
@@ -397,8 +418,7 @@ static int gif_ends(tgi_av_ends *e)
         shown = is_image ? next : shown;
         at = next;
     }
-    if (!b || b[0] != ';')
-        tgi_av_ends_in(e, shown, e->size + 1, at < e->size ? "its last block" : "its trailer");
+    tgi_av_ends_in(e, shown, e->size + 1, at < e->size ? "its last block" : "its trailer");
     return 1;
 }
 
@@ -419,6 +439,19 @@ static int64_t nut_find_index(tgi_av_ends *e)
     return 0;
 }
 
+/* Where the packet at `at` ends: what follows its length, and, of a long one, the length's checksum. */
+static int64_t nut_behind(tgi_av_ends *e, int64_t at)
+{
+    const uint8_t *b;
+    uint64_t n = 0;
+    int64_t to = at + 8;
+    do {
+        b = tgi_av_ends_at(e, to++, 1);
+        n = n << 7 | (b ? b[0] & 127 : 0);
+    } while (b && b[0] & 128 && to < at + 16);
+    return b && n < (uint64_t)e->size ? to + (int64_t)n + (n > 4096 ? 4 : 0) : INT64_MAX;
+}
+
 static int nut_ends(tgi_av_ends *e)
 {
     const uint8_t *b = is_kind(e, "nut/multimedia container", 25)
@@ -431,7 +464,7 @@ static int nut_ends(tgi_av_ends *e)
         begins(e, e->size - (int64_t)back, nut_index, 8))
         return 1;
     const int64_t index = nut_find_index(e);
-    if (index)
+    if (index && nut_behind(e, index) > e->size)
         tgi_av_ends_in(e, index, e->size + 1, "its index");
     e->unended = index ? NULL : "it has no index";
     return 1;

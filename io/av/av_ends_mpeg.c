@@ -2,7 +2,8 @@
  *
  * Transport streams are packets of one size; those of a recording may begin anywhere, so it is the last of them that count.
  * Of what they carry the last packet is whole or not, as far as it says its length: sound does, and most pictures do not. A
- * recorder stops anywhere, too, so this is no more than a sign. Program streams are packets that say their lengths. That a stream goes on behind its last packet nothing says.
+ * recorder stops anywhere, too, so this is no more than a sign. Program streams are packets that say their lengths. Nothing says
+ * that a stream goes on behind its last packet.
  * Source: ISO/IEC 13818-1:2015, sections 2.4.3.2 and 2.5.3; ISO/IEC 11172-1:1993, section 2.4.3.2. */
 #include "io/av/av_ends.h"
 
@@ -59,13 +60,13 @@ static void take_packet(const uint8_t *b, carried *of, int *n)
     of[i].lacks = starts ? pes_lacks(b, at) : of[i].lacks - (PACKET - at);
 }
 
-/* Packets of `size` bytes up to `end`. */
-static void look_at_carried(tgi_av_ends *e, int64_t end, int size)
+/* Packets of `size` bytes up to `end`, of which the first `lead` are a time. */
+static void look_at_carried(tgi_av_ends *e, int64_t end, int size, int lead)
 {
     carried of[MOST_PIDS];
     int n = 0;
     for (int64_t k = tgi_min(MOST_CARRIED, end / size); k > 0; k--) {
-        const uint8_t *b = tgi_av_ends_at(e, end - k * size, PACKET);
+        const uint8_t *b = tgi_av_ends_at(e, end - k * size + lead, PACKET);
         if (!b || b[0] != SYNC)
             return;
         take_packet(b, of, &n);
@@ -79,19 +80,22 @@ static void look_at_carried(tgi_av_ends *e, int64_t end, int size)
 
 static int ts_ends(tgi_av_ends *e)
 {
-    static const int sizes[] = {188, 204, 192};
-    const uint8_t *b = tgi_av_ends_at(e, 0, 1);
-    if (!b || b[0] != SYNC)
+    static const struct {
+        int size, lead;
+    } kinds[] = {{188, 0}, {204, 0}, {192, 4}}; /* the last: of discs and camcorders */
+    const uint8_t *b = tgi_av_ends_at(e, 0, 5);
+    if (!b || (b[0] != SYNC && b[4] != SYNC))
         return 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        for (int k = 0; k < sizes[i]; k++) {
-            const int64_t at = tgi_max(0, e->size - MOST_PACKETS * sizes[i]) + k;
-            if (!is_row(e, at, sizes[i]))
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (int k = 0; k < kinds[i].size; k++) {
+            const int size = kinds[i].size, lead = kinds[i].lead;
+            const int64_t at = tgi_max(0, e->size - MOST_PACKETS * size) + k;
+            if (!is_row(e, at, size))
                 continue;
-            const int64_t more = (e->size - at) % sizes[i];
-            look_at_carried(e, e->size - more, sizes[i]);
+            const int64_t more = (e->size - at + lead) % size;
+            look_at_carried(e, e->size - more, size, lead);
             if (more)
-                tgi_av_ends_in(e, e->size - more, e->size - more + sizes[i], "its last packet");
+                tgi_av_ends_in(e, e->size - more, e->size - more + size, "its last packet");
             return 1;
         }
     return 0;

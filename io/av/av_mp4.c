@@ -141,13 +141,16 @@ static void lacks(mp4 *m, int64_t n, int64_t whole, const char *of)
     m->of = of;
 }
 
-/* Its name is letters: what stands behind a film and is no box has others. */
-static int has_name(const box *b)
+/* Is it one that stands in no other? What somebody put behind a film is none. */
+static int is_outer(const box *b)
 {
-    for (int i = 0; i < 4; i++)
-        if (b->name[i] < ' ' || b->name[i] > '~')
-            return 0;
-    return 1;
+    static const char names[][5] = {"ftyp", "moov", "moof", "mdat", "free", "skip",
+                                    "wide", "uuid", "sidx", "ssix", "styp", "prft",
+                                    "emsg", "mfra", "meta", "udta", "pnot"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is(b, names[i]))
+            return 1;
+    return 0;
 }
 
 /* Fragments behind each other, from a place behind the box on. Source: ISO/IEC 14496-12:2015, section 8.16.3. */
@@ -175,20 +178,29 @@ static void note_outer(mp4 *m, const box *b)
         m->head = -1;
     if (is(b, "sidx") && !b->lacks)
         take_named(m, b);
-    if (b->lacks && has_name(b)) /* a demuxer takes all but samples as a whole */
+    if (b->lacks && is_outer(b)) /* a demuxer takes all but samples as a whole */
         lacks(m, b->lacks, is_data ? m->in->size : b->from,
               m->in_fragments && (is_data || is(b, "moof")) ? "its last fragment"
               : is_data                                     ? "its mdat box"
                                                             : "its last box");
 }
 
-/* Behind the last box that is in no other: the file ends there, or in the head of one, or a fragment lacks its samples. */
+/* The first byte of the head of a box: none of 16 MiB or more but an mdat follows others, and those say their lengths
+ * elsewhere. */
+static int may_be_head(mp4 *m, int64_t at)
+{
+    uint8_t b;
+    return pread(m->in->fd, &b, 1, at) == 1 && b == 0;
+}
+
+/* Behind the last box that is in no other: the file ends there, or in the head of one, or a fragment lacks its samples. Only
+ * films of fragments go on behind what is there. */
 static void note_end(mp4 *m, int64_t at)
 {
     const int64_t left = m->in->size - at;
-    if (left > 0 && left < BOX_HEAD)
+    if (m->in_fragments && left > 0 && left < BOX_HEAD && may_be_head(m, at))
         lacks(m, BOX_HEAD - left, at, "its last box");
-    else if (left >= BOX_HEAD && left < LARGE_HEAD && number(m, at) == 1)
+    else if (m->in_fragments && left >= BOX_HEAD && left < LARGE_HEAD && number(m, at) == 1)
         lacks(m, LARGE_HEAD - left, at, "its last box");
     if (!m->lacks && m->in_fragments && m->named > m->in->size)
         lacks(m, m->named - m->in->size, m->in->size, "its last fragment");

@@ -155,6 +155,19 @@ def test_large(lab, job):
         check(r.code == 0 and "had not read all of it" in r.err, "%s: %s, no checksum: %s" % (job.name, change.__name__, r))
         check(change is rewrite or read(job.out) == job.bytes, "%s: %s: other bytes" % (job.name, change.__name__))
         job.clean()
+    k = job.operations() // 4
+    for _ in range(2):  # who goes on without knowing does not say that he knows
+        job.stop_when(job.knows_input)
+        with open(job.out + ".journal", "r+b") as f:
+            f.seek(INPUT_AT)
+            f.write(bytes(72))
+        rewrite(job.victim)
+        r = job.run({"TEGULA_FAIL_IO": "%d:kill" % k})
+        if r.code == -9:
+            check(not job.knows_input(), "%s: it says that it knows: %s" % (job.name, r))
+            r = job.run()
+        check(r.code == 0 and "had not read all of it" in r.err, "%s: stopped twice: %s" % (job.name, r))
+        job.clean()
     rewrite(job.victim)
     check(job.run().code == 0 and read(job.out) == job.bytes, "%s: in the end" % job.name)
     job.clean()

@@ -151,6 +151,25 @@ def test_other_folder(lab, job):
         job.clean()
 
 
+def test_discarded(lab, job):
+    """-y over what another job left: in the folder that is given, and nothing stays in the other one."""
+    new = lab.path("scratch3")
+    os.makedirs(new, exist_ok=True)
+    job.killed_in(3, 0.05 * job.seconds)
+    old = job.kept()[0]
+    args = list(job.args)
+    args[args.index("--scratch") + 1] = new
+    other = Staged(lab, job.name, args[:-1] + ["--normalize", "scale:1/255"])
+    for k in range(60, 400, 20):
+        if other.run({"TEGULA_FAIL_IO": "%d:kill" % k}, more=["-y"]).code == -9 and os.listdir(new):
+            break
+    check(os.listdir(new), "-y: works in another folder than the one that is given")
+    check(not os.path.exists(old), "-y: left %s" % old)
+    r = other.run()
+    check(r.code == 0 and not os.listdir(new), "-y: %s, left %s" % (r, os.listdir(new)))
+    job.clean()
+
+
 def test_no_folder(lab, jobs):
     """Gone on with without --scratch: it goes on with what lies there, which goes at the end."""
     for name in ("disk", "both"):
@@ -440,6 +459,7 @@ def test(lab, rest):
     disk = jobs["disk"]
     test_strangers(lab, disk)
     test_other_folder(lab, disk)
+    test_discarded(lab, disk)
     test_no_folder(lab, jobs)
     test_spelled(lab, disk)
     test_copied(lab, disk)

@@ -106,6 +106,30 @@ def whole_films_are_whole(rows):
         expect(code == 0 and "cut" not in err.replace(name, ""), f"{name}: {code}: {err}")
 
 
+def what_stands_behind_a_film_is_no_cut():
+    """Line ends of a mail, zeros, an ID3 tag."""
+    tag = b"TAG" + b"a title".ljust(125, b" ")
+    for row, (name, words) in ROWS.items():
+        if row in ("YUV4MPEG2", "raw H.264, HEVC") or "live" in row:
+            continue
+        data = make(name, words)
+        for more in (b"\n", b"\r\n--boundary--\r\n", tag, *([b"\0" * 3] * ("fragments" not in name))):
+            said, err = told(data + more, name)
+            expect(said != "65", f"{row} and {more!r:.20}: {err}")
+
+
+def packets_of_camcorders():
+    """192 bytes each: a time, and a packet of 188."""
+    data = make("disc.m2ts", [*H264, "-f", "mpegts", "-mpegts_m2ts_mode", "1"])
+    expect(len(data) % 192 == 0 and data[4] == 0x47, "packets of 192 bytes")
+    for name in ("disc.m2ts", "DISC.MTS"):
+        for less, want in ((0, "nothing"), (1, "65"), (100, "65"), (189, "65")):
+            said, err = told(data[:len(data) - less], name)
+            expect(said == want, f"{name}, {less} bytes less: {said}, {err}")
+    said, err = told(b"\x47" + data[1:], "disc.m2ts")
+    expect(said == "nothing", f"a time that begins as a packet does: {err}")
+
+
 def boxes_of(data):
     """Where each outer box of an MP4 begins, and the end."""
     at = [0]
@@ -199,6 +223,8 @@ def what_may_be_cut_is_told():
 def all_of_it(rows):
     the_table_is_true()
     whole_films_are_whole(rows)
+    what_stands_behind_a_film_is_no_cut()
+    packets_of_camcorders()
     any_place_in_an_mp4()
     any_place_in_a_matroska()
     an_index_that_names_more()
