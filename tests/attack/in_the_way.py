@@ -12,18 +12,13 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, os.pardir, "crash"))
-from crashlib import check, main, picture, upscaler  # noqa: E402
+from crashlib import check, main, picture, read, upscaler  # noqa: E402
 from overwrite import array  # noqa: E402
 from two_runs import GROWING, hold  # noqa: E402
 
 DIARY = b"my diary\n" * 600
 BESIDE = (".errors.json", ".errors.partial")
 REPORTS = (".tegula.json", ".errors.json")  # they stay beside an output, so -y speaks of them, too
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def write(path, data):

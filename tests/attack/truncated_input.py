@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
-from crashlib import check, main, tiff_bytes  # noqa: E402
+from crashlib import check, main, read, tiff_bytes  # noqa: E402
 
 
 def array(path, shape, seed=3):
@@ -41,11 +41,6 @@ def noise(path, width, height, bits, packed=False, seed=4):
     with open(path, "wb") as f:
         f.write(tiff_bytes([(width, height, data)], bits, 1, packed))
     return path
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 class Case:

@@ -15,14 +15,9 @@ import struct
 import sys
 import time
 
-from crashlib import check, main, picture, tiff_bytes, upscaler
+from crashlib import check, main, picture, read, tiff_bytes, upscaler
 
 LIMIT = 60
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def noise(path, width, height):

@@ -260,6 +260,16 @@ def uses_scratch(lab, args):
     return args
 
 
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
 class Failed(Exception):
     """A promise was broken; the text says which."""
 

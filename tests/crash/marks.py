@@ -9,18 +9,8 @@ of the files that named them; where no run can know them a warning says so."""
 import os
 import sys
 
-from crashlib import check, main, picture, upscaler
+from crashlib import check, main, picture, read, upscaler, write
 from stopped_stages import Staged, make
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
-
-
-def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
 
 
 def flipped(data, bits):

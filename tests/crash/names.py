@@ -17,7 +17,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "attack"))
 import crashlib as c  # noqa: E402
-from crashlib import check, main, picture  # noqa: E402
+from crashlib import check, main, picture, read, write  # noqa: E402
 from stopped_run import damaged_tiles  # noqa: E402
 from truncated_input import array  # noqa: E402
 
@@ -39,16 +39,6 @@ def three(path):
     with open(path, "wb") as f:
         f.write(c._field(1, 8) + c._field(7, graph) + c._field(8, c._field(1, "") + c._field(2, 13)))
     return path
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
-
-
-def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
 
 
 class Outputs:

@@ -14,14 +14,9 @@ import struct
 import sys
 import time
 
-from crashlib import Job, check, crc32c, main, picture, tiff_bytes, upscaler
+from crashlib import Job, check, crc32c, main, picture, read, tiff_bytes, upscaler
 
 INPUT_AT = 3584  # of the journal: the checksum (engine/out/journal_file.h)
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def noise(path, width, height):

@@ -14,21 +14,11 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "attack"))
-from crashlib import check, crc32c, main, picture, upscaler  # noqa: E402
+from crashlib import check, crc32c, main, picture, read, upscaler, write  # noqa: E402
 from stopped_run import damaged_tiles  # noqa: E402
 
 DIARY = b"my diary\n" * 600
 LOG, DRAWN = "memory.csv", "memory.svg"
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
-
-
-def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
 
 
 class Command:

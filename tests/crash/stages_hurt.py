@@ -11,19 +11,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "attack"))
-from crashlib import check, crc32c, main  # noqa: E402
+from crashlib import check, crc32c, main, read, write  # noqa: E402
 from stopped_run import damaged_tiles  # noqa: E402
 from stopped_stages import Staged, make, plan, stores  # noqa: E402
-
-
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
-
-
-def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
 
 
 MARK = {"stages": b"tegula: stages\n", "kept": b"tegula: kept\n\n\n"}  # what does not begin so is a stranger's
