@@ -18,6 +18,7 @@ PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 BENCH ?=
 CTEST = ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-label-summary
+OR_SAY = || { scripts/what-failed $(BUILD); exit 1; }
 
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-more test-sets test-long bench install package format lint tidy deps clean
@@ -40,12 +41,12 @@ demo: deps $(BUILD)/build.ninja
 # and the plugin, for every GPU that nvcc knows. `test-long`: also what takes longer.
 test: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target tests
-	$(CTEST) -LE '^(long|gpu|cuda|sets|more)$$'
+	@$(CTEST) -LE '^(long|gpu|cuda|sets|more)$$' $(OR_SAY)
 
 test-more: deps
 	cmake --preset $(PRESET) -B $(BUILD) -DTG_CUDA_FOR=all $(CMAKE_ARGS)
 	cmake --build $(BUILD) -j $(JOBS) --target tests_more
-	$(CTEST) -L '^(cuda|sets|more)$$' -LE '^(long|gpu)$$'
+	@$(CTEST) -L '^(cuda|sets|more)$$' -LE '^(long|gpu)$$' $(OR_SAY)
 
 # The tests of `make test` once more on each instruction set that is less than the machine's best: TEGULA_ISA makes
 # it one of those. What has no set of its own (lint, docs) is left out.
@@ -57,12 +58,12 @@ test-sets: deps $(BUILD)/build.ninja
 	case "$$flags" in *" avx512_bf16 "*) sets="$$sets avx512-nobf16";; esac; \
 	for set in $$sets; do \
 	  echo "the tests on $$set"; \
-	  TEGULA_ISA=$$set $(CTEST) -LE '^(long|gpu|cuda|sets|more|lint|docs)$$' || exit 1; \
+	  TEGULA_ISA=$$set $(CTEST) -LE '^(long|gpu|cuda|sets|more|lint|docs)$$' $(OR_SAY); \
 	done
 
 test-long: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target tests_more
-	$(CTEST) -LE '^gpu$$'
+	@$(CTEST) -LE '^gpu$$' $(OR_SAY)
 
 bench: deps
 	@scripts/deps-debian bench

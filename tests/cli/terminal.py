@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -29,17 +30,17 @@ def on_terminal(args, columns, **env):
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     base = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
     p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=child, env={**base, "TERM": "xterm", **env})
-    os.close(child)
     drawn = b""
+    # Our own copy of `child` stays open until all is read: where the last one is closed, a reader may be told of
+    # that before it has what was written just before.
     while True:
-        try:
-            chunk = os.read(parent, 65536)
-        except OSError:
+        ended = p.poll() is not None
+        if select.select([parent], [], [], 0 if ended else 0.05)[0]:
+            drawn += os.read(parent, 65536)
+        elif ended:
             break
-        if not chunk:
-            break
-        drawn += chunk
     p.communicate()
+    os.close(child)
     os.close(parent)
     return p.returncode, drawn.decode()
 
