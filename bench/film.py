@@ -21,7 +21,7 @@ import lab
 # The settings of io/av/av_encode.c.
 H264 = "-c:v libx264 -crf 18 -rc-lookahead 10 -x264-params sync-lookahead=0:bf=2 -g 48 -threads 2"
 RAW = "-f yuv4mpegpipe"
-FRAMES = {"compact_x2_nomosuni": 4, "sci_low_light": 60}
+FRAMES = {"compact_x2_nomosuni": 4, "sci_low_light": 240}
 ALIKE = 40  # dB: conversions of swscale are off by one and two
 
 

@@ -1,11 +1,11 @@
 """Tables from the rows that run.py keeps.
 
-    bench/table.py [FILE]            every row of a results file (the newest) as Markdown
-    bench/table.py --write           put the newest file's five rows into README.md, its summary into docs/benchmarks.md
-    bench/table.py --check           1 when one of them says something else than the newest file
+    bench/table.py [FILE]            every row of a results file (all that are kept) as Markdown
+    bench/table.py --write           put rows into README.md, the summary into docs/benchmarks.md
+    bench/table.py --check           1 when one of them says something else than the files
 
 Both stand between two marker lines. Ratios above 1 are in tegula's favour,
-memory ratios below 1. Of rows measured twice the last counts."""
+memory ratios below 1. Of rows measured twice the last counts, by the files' dates."""
 import argparse
 import glob
 import json
@@ -28,9 +28,9 @@ def load(path):
         return [json.loads(line) for line in f if line.strip()]
 
 
-def newest(root):
-    found = sorted(glob.glob(os.path.join(root, "bench", "results", "[0-9]*.jsonl")))
-    return found[-1] if found else None
+def kept(root):
+    """The rows of all results files, oldest first."""
+    return [row for path in sorted(glob.glob(os.path.join(root, "bench", "results", "[0-9]*.jsonl"))) for row in load(path)]
 
 
 def setting(row, kernel=True):
@@ -154,11 +154,13 @@ def means(rows):
 # ---- Markdown ------------------------------------------------------------------------------
 
 def origin(rows):
-    m = rows[-1]["machine"]
-    commits = list(dict.fromkeys(r["commit"] for r in rows))
-    return (f"Measured {rows[-1]['time'][:10]} on {m['cpu']}, {m['cores']} cores, {', '.join(m['isa'])}; "
-            f"commit {', '.join(commits)}. Ratio: peer's time over tegula's, median and range; "
-            "memory: tegula's peak over the peer's.")
+    commits = {}  # of each machine and day
+    for row in sorted(rows, key=lambda r: r["time"]):
+        m = row["machine"]
+        where = f"{row['time'][:10]} on {m['cpu']}, {m['cores']} cores, {', '.join(m['isa'])}"
+        commits.setdefault(where, {})[row["commit"]] = None
+    measured = "; ".join(f"{where}: commit {', '.join(found)}" for where, found in commits.items())
+    return f"Measured {measured}. Ratio: peer's time over tegula's, median and range; memory: tegula's peak over the peer's."
 
 
 def pivot(rows):
@@ -213,7 +215,7 @@ def mean_row(name, how, rows):
 
 
 def headline(rows):
-    """The README's five rows: networks in memory, as planned and exact; files, as planned and in small memory; bands."""
+    """The README's rows: networks in memory, as planned and exact; files, as planned and in small memory; bands; films."""
     rows = [row for row in latest(rows) if "ratio" in row]
 
     def nets(size, exact):
@@ -222,13 +224,17 @@ def headline(rows):
 
     def files(lean):
         return [r for r in rows if r["family"] == "process" and bool(r["config"].get("lean")) == lean]
+    def films(what):
+        return [r for r in rows if r["family"] == "film" and r["case"].endswith(f"encoder {what}")]
     streamed = [r for r in rows if r["family"] == "stream" and "bands of" in r["case"]]
     return "\n".join([origin(rows), "", "| what | setting | against | ratio | memory |", "|---|---|---|---|---|",
                       *mean_row("warm networks at 1024x1024", "as planned", nets("1024x1024", False)),
                       *mean_row("warm networks at 1024x1024", "exact", nets("1024x1024", True)),
                       *mean_row("TIFF to TIFF at 4096x4096", "as planned", files(False)),
                       *mean_row("TIFF to TIFF at 4096x4096", "small --ram", files(True)),
-                      *mean_row("rows streamed in bands", "2048 and 4096 wide", streamed)]) + "\n"
+                      *mean_row("rows streamed in bands", "2048 and 4096 wide", streamed),
+                      *mean_row("film to film at 1280x720", "to YUV4MPEG2", films("excluded")),
+                      *mean_row("film to film at 1280x720", "to H.264", films("included"))]) + "\n"
 
 
 # ---- README --------------------------------------------------------------------------------
@@ -237,8 +243,8 @@ PAGES = (("README.md", headline), (os.path.join("docs", "benchmarks.md"), summar
 
 
 def wanted(root, make):
-    path = newest(root)
-    return make(load(path)) if path else NOTHING
+    rows = kept(root)
+    return make(rows) if rows else NOTHING
 
 
 def split(name, text):
@@ -256,7 +262,7 @@ def check(root):
         with open(os.path.join(root, name)) as f:
             between = split(name, f.read())[1]
         if between.strip() != wanted(root, make).strip():
-            print(f"{name} does not say what the newest results file says; run bench/table.py --write")
+            print(f"{name} does not say what the results files say; run bench/table.py --write")
             wrong = 1
     return wrong
 
@@ -280,11 +286,8 @@ def main():
     args = p.parse_args()
     if args.write or args.check:
         return write(args.root) if args.write else check(args.root)
-    path = args.file or newest(args.root)
-    if not path:
-        print(NOTHING, end="")
-        return 0
-    print(everything(load(path)), end="")
+    rows = load(args.file) if args.file else kept(args.root)
+    print(everything(rows) if rows else NOTHING, end="")
     return 0
 
 

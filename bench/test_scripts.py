@@ -101,13 +101,20 @@ class Readme(unittest.TestCase):
     def test_without_results_it_says_so(self):
         self.assertEqual(self.check(), 0)
 
-    def test_a_table_that_is_not_of_the_newest_file_is_found(self):
+    def test_a_table_that_is_not_of_the_files_is_found(self):
         self.results("2026-01-02-x.jsonl", NET)
         self.assertEqual(self.check(), 1)
         table.write(self.root)
         self.assertEqual(self.check(), 0)
         self.results("2026-02-01-x.jsonl", variation(ratio=2.01))
         self.assertEqual(self.check(), 1)
+
+    def test_rows_of_all_files_are_kept_and_the_last_of_each_counts(self):
+        self.results("2026-01-02-x.jsonl", variation(case="a 1024x1024"), variation(case="b 1024x1024", ratio=3.0))
+        self.results("2026-02-01-x.jsonl", variation(case="b 1024x1024", ratio=12.0, commit="later", time="2026-02-01T00:00:00"))
+        text = table.headline(table.kept(self.root))
+        self.assertIn("| warm networks at 1024x1024 (2) | as planned | onnxruntime | 4.90 (2.00 to 12.00) |", text)
+        self.assertRegex(text, r"Measured \S+ on .*: commit .*; 2026-02-01 on .*: commit later\. Ratio")
 
     def test_writing_leaves_the_rest_of_the_pages_alone(self):
         self.results("2026-01-02-x.jsonl", variation(case="a 1024x1024"))
@@ -128,7 +135,7 @@ class Readme(unittest.TestCase):
         self.assertIn("| TIFF to TIFF at 4096x4096 (1) | small --ram | onnxruntime | 3.00 (3.00 to 3.00) |", text)
         self.assertEqual(text.count("\n|"), 5)
 
-    def test_a_summary_that_is_not_of_the_newest_file_is_found(self):
+    def test_a_summary_that_is_not_of_the_files_is_found(self):
         self.results("2026-01-02-x.jsonl", variation(case="a 1024x1024"))
         table.write(self.root)
         with open(os.path.join(self.root, "docs", "benchmarks.md"), "a") as f:

@@ -70,6 +70,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
 /* Of a source that is a film, or windows of one (frame_window.h), here and below: what it says of itself, when a frame is shown (k = frames: when the last
  * is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
+/* What the frames that were read so far have beside their pixels: TGI_AV_HDR10_PLUS and so on; 0: no film. */
+unsigned tgi_film_source_beside(tgi_source *s);
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
 /* Track i of the film's file. 0: there is none. */
 int tgi_film_source_track(const tgi_source *s, int i, tgi_av_track *out);

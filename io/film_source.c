@@ -22,6 +22,7 @@
 #include "io/y4m.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,6 +66,7 @@ typedef struct film {
     size_t frame_bytes, rest_bytes, budget; /* rest: behind the pixels, what passes by */
     void *room;                             /* for converting a row */
     uint64_t decoded;
+    atomic_uint beside; /* of the frames that were read (tgi_av_ops) */
     tgi_bad_region_fn *on_bad;
     void *on_bad_arg;
 } film;
@@ -325,6 +327,7 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
         return tgi_fail(err, TG_E_NOT_FOUND, "no such file");
     f->info.file_bytes = (uint64_t)f->held.was.size;
     TGI_TRY(open_reader(f, path, o, &how, err));
+    f->beside = f->ops->beside(f->film);
     TGI_TRY(check_declared(f, o, err));
     TGI_TRY(cut(f, &o->cut, err));
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
@@ -411,6 +414,7 @@ static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err
     tgi_av_frame got;
     const tg_status st = f->ops->frame(f->film, f->first + k, &got, err);
     f->decoded += f->frame_bytes;
+    atomic_store(&f->beside, f->ops->beside(f->film));
     if (st == TG_E_FORMAT &&
         f->on_bad) { /* the decoder has no such frame, and somebody takes that */
         *err = (tgi_err){0};
@@ -633,6 +637,12 @@ const tgi_av_info *tgi_film_source_info(const tgi_source *s)
 {
     const film *f = film_of(s);
     return f ? &f->said : NULL;
+}
+
+unsigned tgi_film_source_beside(tgi_source *s)
+{
+    film *f = film_of(s);
+    return f ? atomic_load(&f->beside) : 0;
 }
 
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k)

@@ -445,6 +445,12 @@ static int64_t refused(const tgi_av_film *f)
     return 0;
 }
 
+static unsigned beside(const tgi_av_film *f)
+{
+    (void)f;
+    return 0;
+}
+
 /* ---- A film that is written -------------------------------------------------------------- */
 
 static int is_raw(const char *codec)
@@ -576,6 +582,7 @@ const tgi_av_ops tgi_y4m_ops = {.abi = TGI_AV_ABI,
                                 .time = time_of,
                                 .frame = frame,
                                 .refused = refused,
+                                .beside = beside,
                                 .close = close_film,
                                 .form_for = tgi_y4m_form_for,
                                 .forms = tgi_y4m_forms,

@@ -23,9 +23,9 @@ tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *er
     tgi_film_out *o = &job->film->out;
     tgi_frame_files *f = &job->film->files;
     const tg_opts *opts = job->opts;
-    static const tgi_opt of_films[] = {TGI_OPT_PIX_FMT,    TGI_OPT_FPS,          TGI_OPT_CRF,
-                                       TGI_OPT_CODEC,      TGI_OPT_PRESET_SPEED, TGI_OPT_ON,
-                                       TGI_OPT_DROP_ALPHA, TGI_OPT_STRICT};
+    static const tgi_opt of_films[] = {TGI_OPT_PIX_FMT, TGI_OPT_FPS,          TGI_OPT_CRF,
+                                       TGI_OPT_CODEC,   TGI_OPT_PRESET_SPEED, TGI_OPT_ON,
+                                       TGI_OPT_STRICT};
     const char *odd = NULL;
     size_t n;
     for (size_t i = 0; i < sizeof of_films / sizeof of_films[0]; i++)

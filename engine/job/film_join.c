@@ -186,19 +186,52 @@ static void tell_of_bare(tg_job *job)
                   job->set.output, end, job->set.input);
 }
 
+/* What frames have beside their pixels, as far as they were read, and nobody told yet. */
+static void tell_of_beside(tg_job *job, unsigned now)
+{
+    static const struct {
+        unsigned bit;
+        const char *what;
+    } known[] = {{TGI_AV_DOLBY_VISION, "the Dolby Vision metadata"},
+                 {TGI_AV_HDR10_PLUS, "the HDR10+ metadata (light of each scene)"},
+                 {TGI_AV_CAPTIONS, "the closed captions"},
+                 {TGI_AV_TIME_CODES, "the time codes"},
+                 {TGI_AV_TWO_VIEWS, "that they are two views (stereo)"},
+                 {TGI_AV_SPHERE, "that they are of a sphere (360 degrees)"},
+                 {TGI_AV_ICC_PROFILE, "the ICC profile of their colours"}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (now & ~job->film->told & known[i].bit)
+            leave_out(job, "%s: %s in frames of %s: it is left out", job->set.output,
+                      known[i].what, job->set.input);
+    job->film->told |= now;
+}
+
+/* When all frames were read: what only later ones have. `earlier`: that a run which was stopped knew. */
+static tg_status tell_of_the_rest(tg_job *job, unsigned earlier, tgi_err *err)
+{
+    const int before = job->film->left_out;
+    tell_of_beside(job, earlier | tgi_film_source_beside(job->source));
+    if (!tgi_opts_flag(job->opts, TGI_OPT_STRICT) || job->film->left_out == before)
+        return TG_OK;
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "%s: --strict, and later frames of %s have what it would not: the warning "
+                    "says what",
+                    job->set.output, job->set.input);
+}
+
 /* What a display is told of all frames goes with them; what it is told of each does not. */
 static void tell_of_light(tg_job *job)
 {
     const tgi_av_light l = light_of(job);
-    if (l.dolby_vision)
+    if (l.dolby_vision) {
         leave_out(job, "%s: the Dolby Vision metadata of %s is left out%s", job->set.output,
                   job->set.input,
                   l.dolby_alone
                       ? "; colours of frames are made for it alone, and look wrong without"
                       : "");
-    if (l.hdr10_plus)
-        leave_out(job, "%s: the HDR10+ metadata of %s (light of each scene) is left out",
-                  job->set.output, job->set.input);
+        job->film->told |= TGI_AV_DOLBY_VISION;
+    }
+    tell_of_beside(job, tgi_film_source_beside(job->source));
     if ((l.has_luminance || l.has_primaries || l.has_levels) &&
         tgi_film_is_bare(job->film->out.container))
         leave_out(job,
@@ -301,13 +334,17 @@ tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets,
                             void (*tick)(void *user, double fraction), void *user, tgi_err *err)
 {
     joining w = {.job = job, .packets = packets, .tick = tick, .tick_user = user};
-    return job->film ? tgi_journal_make(packets, make, &w, err) : TG_OK;
+    if (!job->film)
+        return TG_OK;
+    TGI_TRY(tell_of_the_rest(job, (unsigned)tgi_journal_beside(packets), err));
+    return tgi_journal_make(packets, make, &w, err);
 }
 
 tg_status tgi_job_film_join_spool(tg_job *job, tgi_film_spool *packets, tgi_part *to,
                                   tgi_err *err)
 {
     joining w = {.job = job, .spool = packets};
+    TGI_TRY(tell_of_the_rest(job, 0, err));
     const tgi_part_spec part = {.path = job->set.output,
                                 .ending = ".made",
                                 .bytes = TGI_PART_GROWS,

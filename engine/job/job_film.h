@@ -9,7 +9,8 @@
 typedef struct tgi_job_film {
     tgi_film_out out;
     tgi_sink_layout *packets; /* of the journal */
-    int left_out;          /* things that the film that was read has, and this one will not */
+    int left_out;  /* things that the film that was read has, and this one will not */
+    unsigned told; /* those of them that frames have beside their pixels (TGI_AV_HDR10_PLUS) */
     tgi_frame_files files; /* where each frame is one */
 } tgi_job_film;
 

@@ -367,6 +367,28 @@ static void warn_of_padding(tg_job *job)
 }
 
 /* Shapes of the network at the job's size, and the mapping of axes. */
+/* Samples that the network does not take. Of pictures that become a film, or of a film that becomes pictures, alpha
+ * is left out only if somebody says so. */
+static tg_status tell_left_out(tg_job *job, tgi_err *err)
+{
+    const int is_alpha = job->info->meta.alpha != 0;
+    if (!job->map.left_out)
+        return TG_OK;
+    if (is_alpha && tgi_job_wants_film(job) && !tgi_opts_flag(job->opts, TGI_OPT_DROP_ALPHA))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s: the network takes %lld channels, and alpha passes by it only from "
+                        "film to film "
+                        "(.mkv with --codec ffv1, .mov with --codec prores): give "
+                        "--drop-alpha, and it is left "
+                        "out",
+                        job->set.input, (long long)job->map.channels);
+    tgi_job_warn(job,
+                 "%s of the image is left out: the network takes %lld channels, and there "
+                 "is none in the output",
+                 is_alpha ? "alpha" : "what follows the colours", (long long)job->map.channels);
+    return TG_OK;
+}
+
 static tg_status bind_image(tg_job *job, tgi_err *err)
 {
     tgi_roi_spec roi;
@@ -392,12 +414,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                         job->graph->fixed_size ? ": " : "", e.text);
     tgi_norm_scope_note(job, &how);
     tgi_job_window_map(job);
-    if (job->map.left_out)
-        tgi_job_warn(job,
-                     "%s of the image is left out: the network takes %lld channels, and there "
-                     "is none in the output",
-                     job->info->meta.alpha ? "alpha" : "what follows the colours",
-                     (long long)job->map.channels);
+    TGI_TRY(tell_left_out(job, err));
     const size_t before = tgi_mem_held();
     TGI_TRY(expect_planes(job, job->source, err));
     job->source_bytes += tgi_mem_held() - before; /* or less than it was */

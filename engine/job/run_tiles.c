@@ -47,6 +47,7 @@ typedef struct run {
     int settled;    /* all was there: only what the end leaves was to be done */
     char input_sum
         [TGI_SHA256_TEXT]; /* of the whole input, as the journal knows it; "": not yet */
+    unsigned beside;       /* what frames that were read have, as the journal was told it */
     int unsure;            /* nobody knows whether the input is what the interrupted run read */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
 } run;
@@ -305,6 +306,16 @@ static void say_input(run *r)
     tgi_journal_say_input(r->journal, sum);
 }
 
+/* Who goes on with the journal does not read these frames again. */
+static void say_beside(run *r)
+{
+    const unsigned now = tgi_film_source_beside(r->all.job->source);
+    if (!(now & ~r->beside))
+        return;
+    r->beside |= now | (unsigned)tgi_journal_beside(r->journal);
+    tgi_journal_say_beside(r->journal, r->beside);
+}
+
 /* ---- Statistics -------------------------------------------------------------------------- */
 
 static tg_status stats_tick(void *user, double fraction)
@@ -333,6 +344,7 @@ static tg_status run_tick(void *user, tgi_err *err)
     TGI_TRY(stopped(err));
     TGI_TRY(tgi_run_input_holds(&r->all, err));
     say_input(r);
+    say_beside(r);
     return TG_OK;
 }
 

@@ -761,6 +761,16 @@ void tgi_journal_say_frames(const tgi_journal *j, int64_t n)
     tgi_journal_file_set_frames(&j->file, n);
 }
 
+int64_t tgi_journal_beside(const tgi_journal *j)
+{
+    return tgi_journal_file_beside(&j->file);
+}
+
+void tgi_journal_say_beside(const tgi_journal *j, int64_t bits)
+{
+    tgi_journal_file_set_beside(&j->file, bits);
+}
+
 void tgi_journal_input_sum(const tgi_journal *j, char sha256[TGI_SHA256_TEXT])
 {
     if (!tgi_journal_file_input(&j->file, sha256))

@@ -111,6 +111,10 @@ void tgi_journal_watch_bad(tgi_journal *j, tgi_bad_tiles *bad);
  * once it is; another thread may append meanwhile. */
 void tgi_journal_input_sum(const tgi_journal *j, char sha256[TGI_SHA256_TEXT]);
 void tgi_journal_say_input(const tgi_journal *j, const char *sha256);
+/* What frames of a film that was read had beside their pixels, in bits (tgi_av_ops); to be said before
+ * what is made of them is appended. */
+int64_t tgi_journal_beside(const tgi_journal *j);
+void tgi_journal_say_beside(const tgi_journal *j, int64_t bits);
 /* All tiles are there and sealed: nothing is computed for this output any more. */
 int tgi_journal_is_sealed(const tgi_journal *j);
 

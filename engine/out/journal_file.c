@@ -15,6 +15,7 @@
 #define HEAD_BYTES 8
 #define BEGUN_AT 8
 #define FRAMES_AT 24
+#define BESIDE_AT 40
 #define ABOUT_AT 64
 #define INPUT_AT 3584
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
@@ -235,6 +236,16 @@ int64_t tgi_journal_file_frames(const tgi_journal_file *f)
 void tgi_journal_file_set_frames(const tgi_journal_file *f, int64_t n)
 {
     write_count(f, FRAMES_AT, n);
+}
+
+int64_t tgi_journal_file_beside(const tgi_journal_file *f)
+{
+    return read_count(f, BESIDE_AT);
+}
+
+void tgi_journal_file_set_beside(const tgi_journal_file *f, int64_t bits)
+{
+    write_count(f, BESIDE_AT, bits);
 }
 
 /* ---- About ------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  *     8      tiles begun, 8 bytes and the same inverted: a running count, not part of any
  *            promise (see below)
  *     24     frames of a film that are done, in the same way: with the encoder, maybe lost by a stop
+ *     40     what frames of the film that was read have beside their pixels (bits), in the same way
  *     3584   checksum of the whole input, once it was read to its end
  *     4096   slot 0 \  {sequence, tiles, file length, places of the texts, checksums};
  *     8192   slot 1 /  written in turn, the valid one with the higher sequence counts
@@ -127,5 +128,7 @@ int64_t tgi_journal_file_begun(const tgi_journal_file *f);
 void tgi_journal_file_set_begun(const tgi_journal_file *f, int64_t n);
 int64_t tgi_journal_file_frames(const tgi_journal_file *f);
 void tgi_journal_file_set_frames(const tgi_journal_file *f, int64_t n);
+int64_t tgi_journal_file_beside(const tgi_journal_file *f);
+void tgi_journal_file_set_beside(const tgi_journal_file *f, int64_t bits);
 
 #endif

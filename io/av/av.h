@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 11u /* rises with any change of this header */
+#define TGI_AV_ABI 12u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -118,6 +118,16 @@ typedef struct tgi_av_frame {
 #define TGI_AV_MADE_UP 1
 #define TGI_AV_REFUSED 2
 
+/* What frames have beside their pixels, and no film that is written takes over; bits. Not what the film's stream says,
+ * too: tgi_av_join tells that. */
+#define TGI_AV_HDR10_PLUS 1u
+#define TGI_AV_DOLBY_VISION 2u
+#define TGI_AV_CAPTIONS 4u /* closed ones, CEA-608 and 708 */
+#define TGI_AV_TIME_CODES 8u
+#define TGI_AV_TWO_VIEWS 16u
+#define TGI_AV_SPHERE 32u
+#define TGI_AV_ICC_PROFILE 64u
+
 typedef struct tgi_av_film tgi_av_film;
 
 typedef struct tgi_av_open {
@@ -212,6 +222,8 @@ typedef struct tgi_av_ops {
     tg_status (*frame)(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_err *err);
     /* Packets that the decoder refused so far. */
     int64_t (*refused)(const tgi_av_film *f);
+    /* TGI_AV_HDR10_PLUS and so on, of the first frame and those that were asked for. */
+    unsigned (*beside)(const tgi_av_film *f);
     void (*close)(tgi_av_film **f);
 
     /* The form in which `codec` takes frames that are stored like `like` (ffmpeg's spelling), with the

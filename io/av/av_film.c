@@ -52,6 +52,7 @@ struct tgi_av_film {
     int64_t gap;  /* the decoder yielded none of [gap, have), from the first frame on */
     int whole;    /* it was decoded from the first frame on */
     int64_t refused;
+    unsigned beside;
 
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_info info;
@@ -538,6 +539,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     take_rotation(f);
     const AVStream *s = f->in.container->streams[f->stream];
     tgi_av_tell_light(s, f->frame, &f->info.hdr);
+    f->beside = tgi_av_tell_beside(s, f->frame);
     if (f->frame->interlaced_frame) { /* a raw stream has no header that says it */
         f->info.interlaced = 1;
         f->info.fields = f->frame->top_field_first ? 1 : 2;
@@ -699,6 +701,7 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
                         "frame %lld is %d x %d %s, the first was %d x %d %s", (long long)k,
                         f->frame->width, f->frame->height, d ? d->name : "?", f->info.width,
                         f->info.height, f->info.form.name);
+    f->beside |= tgi_av_tell_beside(f->in.container->streams[f->stream], f->frame);
     *out =
         (tgi_av_frame){.time = f->shown ? f->shown[k] : TGI_AV_NO_TIME, .concealed = f->marred};
     for (int i = 0; i < f->info.form.n_planes; i++) {
@@ -726,4 +729,9 @@ int64_t tgi_av_film_time(const tgi_av_film *f, int64_t k)
 int64_t tgi_av_film_refused(const tgi_av_film *f)
 {
     return f->refused;
+}
+
+unsigned tgi_av_film_beside(const tgi_av_film *f)
+{
+    return f->beside;
 }

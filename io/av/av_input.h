@@ -46,6 +46,8 @@ size_t tgi_av_header_bytes(const AVFormatContext *c);
 /* av_tell.c. 0: there is no track i. */
 int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);
+/* TGI_AV_HDR10_PLUS and so on. */
+unsigned tgi_av_tell_beside(const AVStream *s, const AVFrame *f);
 /* The first stream of pictures that is no cover; -1: there is none. */
 int tgi_av_first_video(const AVFormatContext *c);
 

@@ -24,6 +24,7 @@ int tgi_av_film_track(const tgi_av_film *f, int i, tgi_av_track *out);
 int64_t tgi_av_film_time(const tgi_av_film *f, int64_t k);
 tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_err *err);
 int64_t tgi_av_film_refused(const tgi_av_film *f);
+unsigned tgi_av_film_beside(const tgi_av_film *f);
 void tgi_av_film_close(tgi_av_film **f);
 
 tg_status tgi_av_encoder_form(const char *codec, const char *like, tgi_av_form *out,

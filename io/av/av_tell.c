@@ -104,3 +104,25 @@ void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out)
         out->average = l->MaxFALL;
     }
 }
+
+unsigned tgi_av_tell_beside(const AVStream *s, const AVFrame *f)
+{
+    static const struct {
+        unsigned bit;
+        enum AVFrameSideDataType of_frame;
+        int of_stream; /* -1: it has no word for it */
+    } known[] = {{TGI_AV_HDR10_PLUS, AV_FRAME_DATA_DYNAMIC_HDR_PLUS, -1},
+                 {TGI_AV_DOLBY_VISION, AV_FRAME_DATA_DOVI_RPU_BUFFER, AV_PKT_DATA_DOVI_CONF},
+                 {TGI_AV_CAPTIONS, AV_FRAME_DATA_A53_CC, -1},
+                 {TGI_AV_TIME_CODES, AV_FRAME_DATA_S12M_TIMECODE, -1},
+                 {TGI_AV_TWO_VIEWS, AV_FRAME_DATA_STEREO3D, AV_PKT_DATA_STEREO3D},
+                 {TGI_AV_SPHERE, AV_FRAME_DATA_SPHERICAL, AV_PKT_DATA_SPHERICAL},
+                 {TGI_AV_ICC_PROFILE, AV_FRAME_DATA_ICC_PROFILE, AV_PKT_DATA_ICC_PROFILE}};
+    unsigned all = 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (av_frame_get_side_data(f, known[i].of_frame) &&
+            (known[i].of_stream < 0 ||
+             !av_stream_get_side_data(s, (enum AVPacketSideDataType)known[i].of_stream, NULL)))
+            all |= known[i].bit;
+    return all;
+}

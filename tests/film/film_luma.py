@@ -147,6 +147,13 @@ def a_film_without_alpha_is_asked_for():
         expect(code == 65 and "--drop-alpha" in err and "ffv1" in err, f"alpha into {out}: {code}: {err}")
         code, _, err = run(*words, "--drop-alpha")
         expect(code == 0 and "a" not in stored(out)[0], f"{out} --drop-alpha: {code}: {err}")
+    ffmpeg("-i", "a.mov", "-pix_fmt", "rgba", "-frames:v", "2", "in_%02d.png")
+    for film, out in (("a.mov", "o_%02d.png"), ("in_%02d.png", "o.mkv"), ("in_%02d.png", "o_%02d.tif")):
+        words = ("run", "-m", network(3), film, "-o", out, "-y", "--normalize", "none")
+        code, _, err = run(*words)
+        expect(code == 65 and "--drop-alpha" in err, f"alpha of {film} into {out}: {code}: {err}")
+        code, _, err = run(*words, "--drop-alpha")
+        expect(code == 0 and "alpha of the image is left out" in err, f"{film} into {out}, --drop-alpha: {code}: {err}")
     ffmpeg("-i", "a.mov", "-c:v", "copy", "-metadata:s:v", "rotate=90", "t.mov")
     words = ("run", "-m", network(3), "t.mov", "-o", "t.mkv", "-y", "--normalize", "none", "--codec", "ffv1")
     code, _, err = run(*words)

@@ -59,12 +59,14 @@ def with_boxes(path, out, more):
         f.write(data)
 
 
-def with_unit(path, out, unit, last):
-    """A unit before each frame of raw HEVC, or behind it."""
+def with_unit(path, out, unit, last, since=0):
+    """A unit before each frame of raw HEVC, or behind it, from one of them on."""
     data, new = bytes_of(path), b""
     starts = [m.start() for m in re.finditer(b"\0\0\1", data)] + [len(data)]
     for a, b in zip(starts, starts[1:]):
         body, frame = data[a:b].rstrip(b"\0"), (data[a + 3] >> 1 & 63) < 32
+        since -= frame
+        frame &= since < 0
         new += (unit if frame and not last else b"") + body + (unit if frame and last else b"")
     with open(out, "wb") as f:
         f.write(new)
@@ -80,6 +82,12 @@ def hdr10_plus():
     bits = "".join(f"{v:0{n}b}" for v, n in ((1, 2), (400, 27), (0, 1), (9000, 17), (8000, 17), (7000, 17), (500, 17), (0, 4), (5, 10), (0, 1), (0, 1), (0, 1)))
     bits += "0" * (-len(bits) % 8)
     message = bytes([0xB5, 0, 0x3C, 0, 1, 4, 1]) + int(bits, 2).to_bytes(len(bits) // 8, "big")
+    return unit_of(39, bytes([4, len(message)]) + message + b"\x80")
+
+
+def captions():
+    """Closed captions of a frame (ATSC A/53), two empty pairs, in an SEI."""
+    message = bytes([0xB5, 0, 0x31]) + b"GA94" + bytes([3, 0x42, 0xFF, 0xFC, 0x80, 0x80, 0xFD, 0x80, 0x80, 0xFF])
     return unit_of(39, bytes([4, len(message)]) + message + b"\x80")
 
 
@@ -224,6 +232,22 @@ def what_is_said_of_each_scene_is_named():
     expect("Dolby" not in err and "HDR10" not in err, f"neither of them: {err}")
 
 
+def what_only_later_frames_have_is_named_when_they_were_read():
+    plain_hevc("raw.hevc", "repeat-headers=1")
+    for unit, word in ((hdr10_plus(), r"HDR10\+"), (captions(), "closed captions")):
+        with_unit("raw.hevc", "all.hevc", unit, last=False)
+        with_unit("raw.hevc", "late.hevc", unit, last=False, since=3)
+        for film, out in (("all.hevc", "o.mp4"), ("late.hevc", "o.mkv"), ("late.hevc", "o_%02d.png")):
+            err = write(film, out)
+            expect(len(re.findall(f"warning: .*{word}.*left out", err)) == 1, f"{film} to {out}: {err}")
+        words = ["run", "-m", network(3), "late.hevc", "-o", "s.mp4", "--normalize", "none"]
+        code, _, err = run(*words, "--strict")
+        expect(code == 65 and "--strict" in err and re.search(word, err) and not os.path.exists("s.mp4"), f"late, --strict: {code}: {err}")
+        code, _, err = run(*words)  # all frames are there
+        expect(code == 0 and "continuing" in err and re.search(word, err), f"late, without --strict: {code}: {err}")
+        os.remove("s.mp4")
+
+
 def what_a_display_does_with_frames_is_named():
     """Two views in a frame; a sphere: a Matroska keeps the first one's word, and nothing else has a place for them."""
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-metadata:s:v:0", "stereo_mode=left_right", "two.mkv")
@@ -319,6 +343,7 @@ def all_of_it(rows):
     light_goes_with_the_film()
     half_of_it()
     what_is_said_of_each_scene_is_named()
+    what_only_later_frames_have_is_named_when_they_were_read()
     what_a_display_does_with_frames_is_named()
     the_matrix_stays()
     an_angle_is_told()

@@ -20,7 +20,7 @@ static const struct {
     int format;
     uint32_t check;
 } known[] = {{1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u}, {4, 0x6a10fb65u},
-             {5, 0x0697ab67u}, {6, 0xb31e5b61u}, {7, 0x83cff2e7u}};
+             {5, 0x0697ab67u}, {6, 0xb31e5b61u}, {7, 0x83cff2e7u}, {8, 0xf9ebf1a2u}};
 
 enum { TILES = 4 };
 
@@ -59,6 +59,8 @@ static void write_about(const char *output)
     const tgi_journal_file f = {.fd = open(name, O_RDWR), .name = name};
     CHECK(f.fd >= 0);
     tgi_journal_file_set_about(&f, &a);
+    tgi_journal_file_set_frames(&f, 3);
+    tgi_journal_file_set_beside(&f, 5);
     tgi_journal_file_set_input(
         &f, "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08");
     close(f.fd);
@@ -115,7 +117,7 @@ static void test_bytes_and_number_agree(void)
 static const struct {
     int format;
     uint32_t check;
-} stages[] = {{5, 0x3294d6b0u}, {6, 0x7b067364u}, {7, 0xbf2c3d87u}};
+} stages[] = {{5, 0x3294d6b0u}, {6, 0x7b067364u}, {7, 0xbf2c3d87u}, {8, 0xd51879f2u}};
 
 static void test_stages_and_number_agree(void)
 {
