@@ -20,8 +20,9 @@
 
 /* That a muxer of MP4 keeps of each packet, in a table that doubles; of others less. */
 #define PACKET_BYTES ((size_t)144)
-#define HEADER_COPIES                                                                          \
-    5 /* of tracks and attachments: three while the film is read again, two while they are written */
+/* Of headers and attached files: three while the film is read again, of which one is written; and a buffer of the
+ * muxer, that grows by half. */
+#define HEADER_COPIES 5
 
 static const struct {
     const char *suffix, *container;
@@ -407,8 +408,11 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
     o->seconds = codecs[codec].nanoseconds * 1e-9 * (double)of->width * (double)of->height *
                  (o->endless ? 1 : (double)of->frames);
     if (of->from && !of->asked.num && o->ops != &tgi_y4m_ops) {
-        o->copied = (double)of->from->other_bytes + (double)of->from->header_bytes;
-        o->tables = tgi_sat_add(o->tables, tgi_sat_mul(HEADER_COPIES, of->from->header_bytes));
+        const size_t headers =
+            of->from->header_bytes -
+            (strcmp(o->container, "matroska") == 0 ? 0 : of->from->attached_bytes);
+        o->copied = (double)of->from->other_bytes + (double)headers;
+        o->tables = tgi_sat_add(o->tables, tgi_sat_mul(HEADER_COPIES, headers));
     }
 }
 

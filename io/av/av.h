@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 12u /* rises with any change of this header */
+#define TGI_AV_ABI 13u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -94,7 +94,8 @@ typedef struct tgi_av_info {
     int64_t declared_end, seen_end;
     int64_t other_packets; /* of the other tracks, */
     int64_t other_bytes;   /* and their bytes */
-    size_t header_bytes;   /* of all tracks' headers, attachments too */
+    size_t header_bytes;   /* of all tracks' headers, attachments too; */
+    size_t attached_bytes; /* of these, of large attached files, which only a Matroska takes */
     int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
     int n_streams;         /* of all kinds */
     size_t decoder_bytes;  /* that the decoder holds at most, its frames included */

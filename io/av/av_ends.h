@@ -1,11 +1,19 @@
 /* av_ends.h - where a file's own structure says that more of it should follow: what shows that a copy or a recording was not
- * finished. Inside the plugin alone, and without libav, whose demuxers end at such a place as at any other. */
+ * finished; and where a Matroska has files attached to it, which that walk passes. Inside the plugin alone, and without libav, whose demuxers end at such a place as at any other. */
 #ifndef TGI_AV_ENDS_H
 #define TGI_AV_ENDS_H
 
 #include <stdint.h>
 
 #define TGI_AV_ENDS_MOST 512 /* bytes that one look takes */
+
+/* A file that is attached to a Matroska (a font): the element of its bytes. Covers are none. */
+typedef struct tgi_av_attached {
+    int64_t at, end;
+    int64_t bytes; /* of the file */
+} tgi_av_attached;
+#define TGI_AV_ATTACHED 32 /* that are known at most */
+#define TGI_AV_LARGE 4096  /* bytes of one that is worth to be known */
 
 typedef struct tgi_av_ends {
     int fd;
@@ -21,6 +29,8 @@ typedef struct tgi_av_ends {
         *of;       /* what of it is not whole: "its last tag"; NULL: nothing is known to lack */
     int64_t lacks; /* bytes of it that the file has not, at least */
     int64_t whole; /* the file up to what is not whole */
+    int n_attached;
+    tgi_av_attached attached[TGI_AV_ATTACHED];
     const char *
         unended; /* what speaks for a cut and may as well be so in a whole file; NULL: nothing */
 } tgi_av_ends;

@@ -8,6 +8,7 @@
 #include "engine/base/arith.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum {
     EBML = 0x1a45dfa3,
@@ -19,7 +20,11 @@ enum {
     CUES = 0x1c53bb6b,
     CUE_POINT = 0xbb,
     CUE_TRACK_POSITIONS = 0xb7,
-    CUE_CLUSTER_POSITION = 0xf1
+    CUE_CLUSTER_POSITION = 0xf1,
+    ATTACHMENTS = 0x1941a469,
+    ATTACHED_FILE = 0x61a7,
+    FILE_MEDIA_TYPE = 0x4660,
+    FILE_DATA = 0x465c
 };
 
 typedef struct element {
@@ -78,13 +83,13 @@ static int element_at(tgi_av_ends *e, int64_t at, element *x)
 /* What stands in a file, a segment or a cluster. */
 static int is_known(uint32_t id)
 {
-    static const uint32_t known[] = {EBML,       SEGMENT,    CLUSTER,
-                                     SEEK_HEAD,  CUES,       0x1549a966,
-                                     0x1654ae6b, 0x1043a770, 0x1254c367,
-                                     0x1941a469, /* Info to Attachments */
-                                     0xe7,       0x5854,     0xa7,
-                                     0xab,       0xa3, /* Timestamp to SimpleBlock */
-                                     0xa0,       0xaf,       0xec,
+    static const uint32_t known[] = {EBML,        SEGMENT,    CLUSTER,
+                                     SEEK_HEAD,   CUES,       0x1549a966,
+                                     0x1654ae6b,  0x1043a770, 0x1254c367,
+                                     ATTACHMENTS, /* Info to Attachments */
+                                     0xe7,        0x5854,     0xa7,
+                                     0xab,        0xa3, /* Timestamp to SimpleBlock */
+                                     0xa0,        0xaf,       0xec,
                                      0xbf}; /* BlockGroup, EncryptedBlock, Void, CRC-32 */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i] == id)
@@ -130,6 +135,29 @@ static int64_t behind(tgi_av_ends *e, const element *x, segment *s)
     return x->end;
 }
 
+/* A picture is a cover, of which its decoder says more. */
+static int is_picture(tgi_av_ends *e, const element *type)
+{
+    const uint8_t *b = type->end - type->at >= 6 ? tgi_av_ends_at(e, type->at, 6) : NULL;
+    return !b || memcmp(b, "image/", 6) == 0;
+}
+
+static void note_attached(tgi_av_ends *e, const element *all)
+{
+    element x;
+    int plain = 0; /* a type was said before, and is no picture's */
+    for (int64_t at = all->at; at < all->end && element_at(e, at, &x) == ELEMENT && !x.open &&
+                               x.end <= all->end && e->n_attached < TGI_AV_ATTACHED;
+         at = x.id == ATTACHED_FILE ? x.at : x.end) {
+        if (x.id == ATTACHED_FILE)
+            plain = 0;
+        else if (x.id == FILE_MEDIA_TYPE)
+            plain = !is_picture(e, &x);
+        else if (x.id == FILE_DATA && plain && x.end - x.at >= TGI_AV_LARGE)
+            e->attached[e->n_attached++] = (tgi_av_attached){at, x.end, x.end - x.at};
+    }
+}
+
 int tgi_av_ends_mkv(tgi_av_ends *e)
 {
     element x;
@@ -150,6 +178,8 @@ int tgi_av_ends_mkv(tgi_av_ends *e)
                            s.until ? s.of : "its last element");
             return 1;
         }
+        if (x.id == ATTACHMENTS)
+            note_attached(e, &x);
         at = behind(e, &x, &s);
     }
     if (s.until)

@@ -135,6 +135,7 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 static tg_status begin(tgi_av_film *f, tgi_err *err)
 {
     close_all(f);
+    f->in.bare = 1;
     TGI_TRY(tgi_av_input_begin(&f->in, err));
     f->stream = tgi_av_first_video(f->in.container);
     if (f->stream < 0)
@@ -488,7 +489,8 @@ static void take_header(tgi_av_film *f)
     i->n_streams = (int)f->in.container->nb_streams;
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
-    i->header_bytes = tgi_av_header_bytes(f->in.container);
+    i->header_bytes = f->in.header_bytes;
+    i->attached_bytes = f->in.attached_bytes;
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* av_input.c - see av_input.h. */
 #include "io/av/av_input.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/size.h"
-#include "io/av/av_ends.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,31 @@ static const char containers[] =
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,mpegts,mpeg,mpegvideo,ogg,flv,asf,"
     "h264,hevc,m4v,ivf,obu,av1,yuv4mpegpipe,nut,mxf,dv,apng";
 
+/* In place of the element of an attached file: one of a file of one byte, and what is void up to its end. */
+#define COVER_BYTES 13
+static void cover_of(const tgi_av_attached *a, uint8_t to[COVER_BYTES])
+{
+    static const uint8_t head[] = {0x46, 0x5c, 0x81, 0, 0xec, 1};
+    memcpy(to, head, sizeof head);
+    const int64_t rest = a->end - a->at - COVER_BYTES;
+    for (int i = 0; i < 7; i++)
+        to[6 + i] = (uint8_t)((uint64_t)rest >> 8 * (6 - i));
+}
+
+/* n bytes that were read from `at` on. */
+static void cover_files(const tgi_av_input *in, uint8_t *bytes, int64_t at, int64_t n)
+{
+    for (int i = 0; i < in->n_attached; i++) {
+        uint8_t cover[COVER_BYTES];
+        const tgi_av_attached *a = &in->attached[i];
+        const int64_t lo = tgi_max(a->at, at), hi = tgi_min(a->at + COVER_BYTES, at + n);
+        if (lo >= hi)
+            continue;
+        cover_of(a, cover);
+        memcpy(bytes + (lo - at), cover + (lo - a->at), (size_t)(hi - lo));
+    }
+}
+
 static int read_bytes(void *user, uint8_t *to, int n)
 {
     tgi_av_input *in = user;
@@ -29,6 +54,8 @@ static int read_bytes(void *user, uint8_t *to, int n)
         in->read_error = errno;
         return AVERROR(errno);
     }
+    if (in->bare)
+        cover_files(in, to, in->at, got);
     in->at += got;
     return got ? (int)got : AVERROR_EOF;
 }
@@ -89,6 +116,8 @@ static void look_at_end(tgi_av_input *in)
     if (in->lacks_of || !tgi_av_ends_look(&e))
         return;
     in->unended = e.unended;
+    in->n_attached = e.n_attached;
+    memcpy(in->attached, e.attached, sizeof in->attached);
     if (!e.of)
         return;
     in->lacks = e.lacks;
@@ -134,18 +163,18 @@ static tg_status count_streams(const tgi_av_input *in, tgi_err *err)
                           in->container->nb_streams, TGI_AV_STREAMS);
 }
 
-size_t tgi_av_header_bytes(const AVFormatContext *c)
-{
-    size_t n = 0;
-    for (unsigned i = 0; i < c->nb_streams; i++)
-        n += (size_t)c->streams[i]->codecpar->extradata_size;
-    return n;
-}
-
-static tg_status weigh_headers(const tgi_av_input *in, tgi_err *err)
+static tg_status weigh_headers(tgi_av_input *in, tgi_err *err)
 {
     char there[32], most[32];
-    const size_t n = tgi_av_header_bytes(in->container);
+    const AVFormatContext *c = in->container;
+    size_t n = 0;
+    for (unsigned i = 0; i < c->nb_streams; i++)
+        n = tgi_sat_add(n, (size_t)c->streams[i]->codecpar->extradata_size +
+                               (size_t)c->streams[i]->attached_pic.size);
+    in->attached_bytes = 0;
+    for (int i = 0; i < in->n_attached && in->bare; i++)
+        in->attached_bytes = tgi_sat_add(in->attached_bytes, (size_t)in->attached[i].bytes);
+    in->header_bytes = n = tgi_sat_add(n, in->attached_bytes);
     return n <= MOST_HEADERS
                ? TG_OK
                : tgi_fail(err, TG_E_UNSUPPORTED,

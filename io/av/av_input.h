@@ -5,6 +5,7 @@
 
 #include "engine/base/status.h"
 #include "io/av/av.h"
+#include "io/av/av_ends.h"
 
 #include <libavformat/avformat.h>
 #include <stdint.h>
@@ -23,7 +24,12 @@ typedef struct tgi_av_input {
     int64_t lacks; /* bytes that the file has not, at least; 0: nothing says that any lack */
     const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
     const char *unended;  /* as in tgi_av_info */
-    int64_t most_pixels;  /* of a frame that is decoded for the header; 0: as libav has it */
+    /* Files that are attached to a Matroska may be large, and libavformat holds three copies of each. */
+    int n_attached;
+    tgi_av_attached attached[TGI_AV_ATTACHED];
+    int bare;                            /* 1: they are read as files of one byte */
+    size_t header_bytes, attached_bytes; /* as in tgi_av_info */
+    int64_t most_pixels; /* of a frame that is decoded for the header; 0: as libav has it */
 } tgi_av_input;
 
 /* The file, none of it libav's yet. TG_E_NOT_FOUND, TG_E_IO, TG_E_UNSUPPORTED no regular file; and as tgi_av_mp4_look. */
@@ -41,8 +47,6 @@ tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_
 /* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK.
  * Of one that is cut amid a box, or in front of a fragment's samples, `lacks` and `lacks_of` are set, and `size`. */
 tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err);
-/* Of all its tracks, attachments too. */
-size_t tgi_av_header_bytes(const AVFormatContext *c);
 /* av_tell.c. 0: there is no track i. */
 int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);

@@ -6,10 +6,9 @@
  * `delay` frames early is decoded when frame i - delay is shown, which is never after it is shown
  * itself, as no segment needs another's frames. The muxer writes neither dates nor random numbers:
  * the same packets give the same bytes. */
+#include "io/av/av_join.h"
 #include "engine/base/arith.h"
 #include "io/av/av_form.h"
-#include "io/av/av_input.h"
-#include "io/av/av_inside.h"
 
 #include <errno.h>
 #include <libavutil/mastering_display_metadata.h>
@@ -21,33 +20,11 @@
 
 #define WINDOW (64 << 10)
 
-typedef struct joining {
-    const tgi_av_join *j;
-    AVFormatContext *out;
-    AVIOContext *io;
-    int64_t at;
-    int write_error; /* errno of the file */
-    tgi_av_encoder *encoder;
-    AVStream *film;
-    tgi_av_input in;          /* of the other tracks; closed: there are none */
-    int to[TGI_AV_STREAMS];   /* stream of `out` for each of its; -1: left out */
-    AVPacket *packet, *other; /* the next of each */
-    int64_t next;             /* number of `packet` in the order of decoding */
-    int known;                /* tracks of the other film when it was opened */
-    int telling;              /* what is left out is told */
-    int late;                 /* a track came to light behind the header, which was told */
-    int free_words;           /* an MP4 or MOV says its words by names of any kind */
-    int has_other;            /* `other` is there */
-    int64_t last[TGI_AV_STREAMS],
-        last_for[TGI_AV_STREAMS];    /* time of decoding of each track's last packet, */
-    int64_t written[TGI_AV_STREAMS]; /* and as it was written */
-} joining;
-
 /* ---- The file ---------------------------------------------------------------------------- */
 
 static int write_bytes(void *user, uint8_t *bytes, int n)
 {
-    joining *w = user;
+    tgi_av_joining *w = user;
     for (int done = 0; done < n;) {
         const ssize_t k = pwrite(w->j->fd, bytes + done, (size_t)(n - done), w->at);
         if (k < 0 && errno == EINTR)
@@ -64,14 +41,14 @@ static int write_bytes(void *user, uint8_t *bytes, int n)
 
 static int64_t seek_bytes(void *user, int64_t by, int whence)
 {
-    joining *w = user;
+    tgi_av_joining *w = user;
     if (whence != SEEK_SET && whence != SEEK_CUR)
         return AVERROR(ENOSYS);
     w->at = (whence == SEEK_CUR ? w->at : 0) + by;
     return w->at;
 }
 
-static tg_status failed(const joining *w, int code, const char *what, tgi_err *err)
+static tg_status failed(const tgi_av_joining *w, int code, const char *what, tgi_err *err)
 {
     char why[AV_ERROR_MAX_STRING_SIZE] = "";
     if (w->write_error)
@@ -85,7 +62,7 @@ static tg_status failed(const joining *w, int code, const char *what, tgi_err *e
                     any ? "" : "; .mkv takes most tracks");
 }
 
-static tg_status open_output(joining *w, tgi_err *err)
+static tg_status open_output(tgi_av_joining *w, tgi_err *err)
 {
     uint8_t *buffer = av_malloc(WINDOW);
     w->io =
@@ -106,29 +83,13 @@ static tg_status open_output(joining *w, tgi_err *err)
 
 /* ---- Tracks ------------------------------------------------------------------------------ */
 
-static int is_mp4(const joining *w)
-{
-    return strcmp(w->j->container, "mp4") == 0 || strcmp(w->j->container, "mov") == 0;
-}
-
-/* Beside the track's packets. */
-static tg_status say(AVStream *s, enum AVPacketSideDataType type, const void *what, size_t n,
-                     tgi_err *err)
-{
-    uint8_t *room = av_stream_new_side_data(s, type, n);
-    if (!room)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-    memcpy(room, what, n);
-    return TG_OK;
-}
-
 static AVRational ratio(double number)
 {
     return av_d2q(number, 1 << 24);
 }
 
 /* An MP4 or MOV says luminance and colours of a display together, or neither. */
-static tg_status say_light(const joining *w, tgi_err *err)
+static tg_status say_light(const tgi_av_joining *w, tgi_err *err)
 {
     const tgi_av_light *l = &w->j->light;
     AVMasteringDisplayMetadata m = {.has_luminance = l->has_luminance,
@@ -140,20 +101,23 @@ static tg_status say_light(const joining *w, tgi_err *err)
             *(k < 3 ? &m.display_primaries[k][a] : &m.white_point[a]) =
                 ratio(l->primaries[k][a]);
     if (m.has_luminance || m.has_primaries)
-        TGI_TRY(say(w->film, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, &m, sizeof m, err));
-    if (w->telling && w->j->dropped && is_mp4(w) && m.has_luminance != m.has_primaries)
+        TGI_TRY(tgi_av_say_beside(w->film, AV_PKT_DATA_MASTERING_DISPLAY_METADATA, &m, sizeof m,
+                                  err));
+    if (w->telling && w->j->dropped && tgi_av_joins_mp4(w) &&
+        m.has_luminance != m.has_primaries)
         w->j->dropped(w->j->user,
                       m.has_luminance
                           ? "luminance of the mastering display, without its colours"
                           : "colours of the mastering display, without its luminance");
     const AVContentLightMetadata c = {.MaxCLL = (unsigned)l->content,
                                       .MaxFALL = (unsigned)l->average};
-    return l->has_levels ? say(w->film, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, &c, sizeof c, err)
-                         : TG_OK;
+    return l->has_levels
+               ? tgi_av_say_beside(w->film, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, &c, sizeof c, err)
+               : TG_OK;
 }
 
 /* The first packet says the codec's header; the rest is what an encoder of its kind says. */
-static tg_status add_film(joining *w, tgi_err *err)
+static tg_status add_film(tgi_av_joining *w, tgi_err *err)
 {
     const tgi_av_join *j = w->j;
     tgi_av_packet first;
@@ -183,273 +147,15 @@ static tg_status add_film(joining *w, tgi_err *err)
     w->film->sample_aspect_ratio = p->sample_aspect_ratio;
     w->film->disposition = AV_DISPOSITION_DEFAULT;
     if (j->has_turn)
-        TGI_TRY(say(w->film, AV_PKT_DATA_DISPLAYMATRIX, j->turn, sizeof j->turn, err));
+        TGI_TRY(tgi_av_say_beside(w->film, AV_PKT_DATA_DISPLAYMATRIX, j->turn, sizeof j->turn,
+                                  err));
     return say_light(w, err);
-}
-
-static void leave_out(const joining *w, const AVStream *s, const char *why)
-{
-    char text[200];
-    const char *kind = av_get_media_type_string(s->codecpar->codec_type);
-    snprintf(text, sizeof text, "track %d (%s, %s): %s", s->index, kind ? kind : "unknown",
-             avcodec_get_name(s->codecpar->codec_id), why);
-    if (w->telling && w->j->dropped)
-        w->j->dropped(w->j->user, text);
-}
-
-static tg_status copy_side_data(AVStream *to, const AVStream *from, tgi_err *err)
-{
-    for (int i = 0; i < from->nb_side_data; i++) {
-        const AVPacketSideData *d = &from->side_data[i];
-        TGI_TRY(say(to, d->type, d->data, d->size, err));
-    }
-    return TG_OK;
-}
-
-/* A tag is kept where the container knows it, for the codec that it is. */
-static unsigned tag_for(const AVOutputFormat *f, const AVCodecParameters *p)
-{
-    return !f->codec_tag || av_codec_get_id(f->codec_tag, p->codec_tag) == p->codec_id
-               ? p->codec_tag
-               : 0;
-}
-
-/* Would this container begin with the film and that track? What a muxer says of a codec alone is not
- * always so. */
-static int takes(const joining *w, const AVStream *track)
-{
-    AVFormatContext *o = NULL;
-    int r = avformat_alloc_output_context2(&o, NULL, w->j->container, NULL);
-    AVStream *a = r < 0 ? NULL : avformat_new_stream(o, NULL),
-             *b = a ? avformat_new_stream(o, NULL) : NULL;
-    if (b && avcodec_parameters_copy(a->codecpar, w->film->codecpar) >= 0 &&
-        avcodec_parameters_copy(b->codecpar, track->codecpar) >= 0 &&
-        av_dict_copy(&b->metadata, track->metadata, 0) >= 0) {
-        a->time_base = w->film->time_base;
-        b->time_base = track->time_base;
-        b->codecpar->codec_tag = tag_for(o->oformat, track->codecpar);
-        r = avio_open_dyn_buf(&o->pb);
-        r = r < 0 ? r : avformat_write_header(o, NULL);
-    }
-    if (o && o->pb) {
-        uint8_t *bytes = NULL;
-        avio_close_dyn_buf(o->pb, &bytes);
-        av_free(bytes);
-    }
-    avformat_free_context(o);
-    return b && r >= 0;
-}
-
-/* Chapters and the clock of a MOV are tracks of their own there, which its muxer makes again. */
-static int is_of_the_container(const joining *w, const AVStream *s)
-{
-    return s->codecpar->codec_type == AVMEDIA_TYPE_DATA &&
-           (s->codecpar->codec_tag == MKTAG('t', 'm', 'c', 'd') ||
-            (s->codecpar->codec_tag == MKTAG('t', 'e', 'x', 't') &&
-             w->in.container->nb_chapters));
-}
-
-static int is_part(const joining *w)
-{
-    return w->j->begin != w->j->until;
-}
-
-static tg_status copy_track(joining *w, AVStream *from, int *index, tgi_err *err)
-{
-    char why[120];
-    const AVOutputFormat *f = w->out->oformat;
-    const int cover = (from->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
-    *index = -1;
-    if (is_of_the_container(w, from)) /* its muxer makes it of the chapters, again */
-        return TG_OK;
-    if (is_part(w) && from->codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !cover) {
-        leave_out(w, from, "a part of it would begin amid frames that need others");
-        return TG_OK;
-    }
-    const int file = from->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT &&
-                     strcmp(f->name, "matroska") == 0; /* of any kind: a font */
-    if ((!file &&
-         avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1) ||
-        (cover && strcmp(f->name, "mp4") != 0) || (!file && !takes(w, from))) {
-        snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
-                 cover ? " as a cover" : "");
-        leave_out(w, from, why);
-        return TG_OK;
-    }
-    AVStream *s = avformat_new_stream(w->out, NULL);
-    if (!s || avcodec_parameters_copy(s->codecpar, from->codecpar) < 0 ||
-        av_dict_copy(&s->metadata, from->metadata, 0) < 0)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-    if (file) { /* it is large, and no packet needs it */
-        av_freep(&from->codecpar->extradata);
-        from->codecpar->extradata_size = 0;
-    }
-    s->codecpar->codec_tag = tag_for(f, from->codecpar);
-    s->time_base = from->time_base;
-    s->avg_frame_rate = from->avg_frame_rate;
-    s->sample_aspect_ratio = from->sample_aspect_ratio;
-    s->disposition = from->disposition;
-    *index = s->index;
-    return copy_side_data(s, from, err);
-}
-
-/* Ticks of the film, of a track whose ticks are `base`. */
-static int64_t of_film(const joining *w, int64_t ticks, AVRational base)
-{
-    if (ticks == INT64_MAX) /* to the end */
-        return ticks;
-    return av_rescale_q(ticks, tgi_av_rational(w->j->time_base), base);
-}
-
-/* In the part's own time, and within it. 0: it is not in the part. */
-static int chapter_time(const joining *w, AVChapter *c)
-{
-    const int64_t begin = of_film(w, w->j->begin, c->time_base),
-                  until = of_film(w, w->j->until, c->time_base),
-                  origin = of_film(w, w->j->origin, c->time_base);
-    if (is_part(w)) {
-        if (c->end <= begin || c->start >= until)
-            return 0;
-        c->start = FFMAX(c->start, begin);
-        c->end = FFMIN(c->end, until);
-    }
-    c->start -= origin;
-    c->end -= origin;
-    return 1;
-}
-
-static tg_status copy_chapters(joining *w, tgi_err *err)
-{
-    const AVFormatContext *from = w->in.container;
-    for (unsigned i = 0; i < from->nb_chapters; i++) {
-        AVChapter at = *from->chapters[i];
-        if (!chapter_time(w, &at))
-            continue;
-        AVChapter *c = av_mallocz(sizeof *c);
-        const int r =
-            c ? av_dynarray_add_nofree(&w->out->chapters, (int *)&w->out->nb_chapters, c)
-              : AVERROR(ENOMEM);
-        if (r < 0)
-            av_free(c);
-        if (r < 0 || av_dict_copy(&c->metadata, from->chapters[i]->metadata, 0) < 0)
-            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-        c->id = at.id;
-        c->time_base = at.time_base;
-        c->start = at.start;
-        c->end = at.end;
-    }
-    return TG_OK;
-}
-
-/* What an MP4 or MOV has codes for; "creation_time" is its clock. */
-static int has_code(const char *key)
-{
-    static const char *const known[] = {
-        "title",        "artist",        "album_artist",     "author",   "composer",
-        "album",        "date",          "comment",          "genre",    "copyright",
-        "grouping",     "lyrics",        "description",      "synopsis", "show",
-        "episode_id",   "network",       "keywords",         "track",    "disc",
-        "compilation",  "media_type",    "hd_video",         "location", "creation_time",
-        "episode_sort", "season_number", "gapless_playback", "timecode"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcasecmp(known[i], key) == 0) /* as libavformat looks for them */
-            return 1;
-    return 0;
-}
-
-/* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
- * are said by their names. Others than these have no place in an MP4 or MOV. */
-static void choose_words(joining *w)
-{
-    char text[400] = "";
-    size_t n = 0;
-    const AVDictionaryEntry *e = NULL;
-    if (!is_mp4(w))
-        return;
-    while ((e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
-        w->free_words |= strncmp(e->key, "com.", 4) == 0;
-    while (!w->free_words &&
-           (e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
-        if (!has_code(e->key) && n < sizeof text)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", e->key);
-    if (n && w->telling && w->j->dropped) {
-        char what[480];
-        snprintf(what, sizeof what, "%s has no place for these words about the film: %s",
-                 w->j->container, text);
-        w->j->dropped(w->j->user, what);
-    }
-}
-
-/* Words about the film, but not those about its file. */
-static tg_status copy_words(joining *w, tgi_err *err)
-{
-    static const char *const of_the_file[] = {"major_brand", "minor_version",
-                                              "compatible_brands", "encoder"};
-    if (av_dict_copy(&w->out->metadata, w->in.container->metadata, 0) < 0)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-    for (size_t i = 0; i < sizeof of_the_file / sizeof of_the_file[0]; i++)
-        av_dict_set(&w->out->metadata, of_the_file[i], NULL, 0);
-    choose_words(w);
-    return TG_OK;
-}
-
-/* Beside the film's own packets. A Matroska says by a word that frames are two views. */
-static void name_side_data(const joining *w, const AVStream *from)
-{
-    static const struct {
-        enum AVPacketSideDataType type;
-        const char *what;
-    } named[] = {{AV_PKT_DATA_STEREO3D, "that frames are two views (stereo)"},
-                 {AV_PKT_DATA_SPHERICAL, "that frames are of a sphere (360 degrees)"},
-                 {AV_PKT_DATA_ICC_PROFILE, "the ICC profile of its colours"}};
-    const int has_word = !is_mp4(w) && av_dict_get(from->metadata, "stereo_mode", NULL, 0);
-    for (size_t i = 0; w->telling && w->j->dropped && i < sizeof named / sizeof named[0]; i++)
-        if (av_stream_get_side_data(from, named[i].type, NULL) &&
-            !(has_word && named[i].type == AV_PKT_DATA_STEREO3D))
-            w->j->dropped(w->j->user, named[i].what);
-}
-
-/* Words about the film itself. */
-static tg_status copy_film(joining *w, const AVStream *from, tgi_err *err)
-{
-    if (av_dict_copy(&w->film->metadata, from->metadata, 0) < 0)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
-    av_dict_set(&w->film->metadata, "alpha_mode", NULL,
-                0); /* the muxer says it of what has alpha */
-    name_side_data(w, from);
-    return TG_OK;
-}
-
-static tg_status add_others(joining *w, tgi_err *err)
-{
-    if (!w->j->from)
-        return TG_OK;
-    TGI_TRY(tgi_av_input_file(&w->in, w->j->from, err));
-    w->in.cancelled = w->j->cancelled;
-    TGI_TRY(tgi_av_input_begin(&w->in, err));
-    const AVFormatContext *c = w->in.container;
-    const int film = tgi_av_first_video(c);
-    for (int i = 0; i < TGI_AV_STREAMS; i++) { /* some demuxers find tracks while they read */
-        w->to[i] = -1;
-        w->last[i] = w->written[i] = AV_NOPTS_VALUE;
-    }
-    w->known = (int)c->nb_streams;
-    for (unsigned i = 0; i < c->nb_streams && i < TGI_AV_STREAMS; i++) {
-        if ((int)i != film)
-            TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
-        else
-            TGI_TRY(copy_film(w, c->streams[i], err));
-        c->streams[i]->discard = w->to[i] < 0 ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
-    }
-    av_dict_set(&w->film->metadata, "encoder", NULL, 0);
-    TGI_TRY(copy_chapters(w, err));
-    return copy_words(w, err);
 }
 
 /* ---- Packets ----------------------------------------------------------------------------- */
 
 /* When packet i is decoded, in ticks of the film. */
-static int64_t decoded_at(const joining *w, int64_t i)
+static int64_t decoded_at(const tgi_av_joining *w, int64_t i)
 {
     const tgi_av_join *j = w->j;
     const int64_t k = i - j->delay, first = j->time(j->user, 0);
@@ -460,7 +166,7 @@ static int64_t decoded_at(const joining *w, int64_t i)
 }
 
 /* The film's next packet; without data behind the last. */
-static tg_status next_of_film(joining *w, tgi_err *err)
+static tg_status next_of_film(tgi_av_joining *w, tgi_err *err)
 {
     const tgi_av_join *j = w->j;
     tgi_av_packet got;
@@ -496,7 +202,7 @@ static int64_t near(int64_t ticks)
 }
 
 /* Some demuxers leave times of decoding out. */
-static void complete_times(joining *w, AVPacket *p)
+static void complete_times(tgi_av_joining *w, AVPacket *p)
 {
     const int i = p->stream_index;
     p->pts = believed(p->pts);
@@ -516,13 +222,13 @@ static void complete_times(joining *w, AVPacket *p)
 
 /* Of a part of a film: sound from the first packet on that begins in it (so it may be silent for less than a
  * packet), and what is shown for a while (subtitles) from the part's begin to its end. */
-static int in_part(const joining *w, AVPacket *p)
+static int in_part(const tgi_av_joining *w, AVPacket *p)
 {
     const AVStream *s = w->in.container->streams[p->stream_index];
-    if (!is_part(w) || (s->disposition & AV_DISPOSITION_ATTACHED_PIC))
+    if (!tgi_av_joins_part(w) || (s->disposition & AV_DISPOSITION_ATTACHED_PIC))
         return 1;
-    const int64_t begin = of_film(w, w->j->begin, s->time_base),
-                  until = of_film(w, w->j->until, s->time_base);
+    const int64_t begin = tgi_av_ticks_of_film(w, w->j->begin, s->time_base),
+                  until = tgi_av_ticks_of_film(w, w->j->until, s->time_base);
     if (p->pts >= until)
         return 0;
     if (s->codecpar->codec_type != AVMEDIA_TYPE_AUDIO && p->duration > 0) {
@@ -536,7 +242,7 @@ static int in_part(const joining *w, AVPacket *p)
     return p->pts >= begin;
 }
 
-static tg_status next_of_others(joining *w, tgi_err *err)
+static tg_status next_of_others(tgi_av_joining *w, tgi_err *err)
 {
     w->has_other = 0;
     while (w->in.container) {
@@ -564,7 +270,7 @@ static tg_status next_of_others(joining *w, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status write_film(joining *w, tgi_err *err)
+static tg_status write_film(tgi_av_joining *w, tgi_err *err)
 {
     AVPacket *p = w->packet;
     av_packet_rescale_ts(p, tgi_av_rational(w->j->time_base), w->film->time_base);
@@ -580,7 +286,7 @@ static tg_status write_film(joining *w, tgi_err *err)
 
 /* Matroska keeps apart by how much sound begins early: its demuxer takes that off the times, and its muxer
  * does not put it back. */
-static void begin_early(const joining *w, AVPacket *p, const AVStream *to)
+static void begin_early(const tgi_av_joining *w, AVPacket *p, const AVStream *to)
 {
     const AVCodecParameters *c = to->codecpar;
     if (c->initial_padding <= 0 || c->sample_rate <= 0 ||
@@ -594,7 +300,7 @@ static void begin_early(const joining *w, AVPacket *p, const AVStream *to)
 
 /* No packet is decoded at the time of the one before. In an AVI several frames of sound have one time;
  * each begins where the other ends. */
-static void space_out(joining *w, AVPacket *p, int i, AVStream *to)
+static void space_out(tgi_av_joining *w, AVPacket *p, int i, AVStream *to)
 {
     const int64_t before = w->written[i];
     if (before != AV_NOPTS_VALUE && p->dts <= before) {
@@ -610,11 +316,12 @@ static void space_out(joining *w, AVPacket *p, int i, AVStream *to)
     w->written[i] = p->dts;
 }
 
-static tg_status write_other(joining *w, tgi_err *err)
+static tg_status write_other(tgi_av_joining *w, tgi_err *err)
 {
     AVPacket *p = w->other;
     const int i = p->stream_index, to = w->to[i];
-    const int64_t off = near(of_film(w, w->j->origin, w->in.container->streams[i]->time_base));
+    const int64_t off =
+        near(tgi_av_ticks_of_film(w, w->j->origin, w->in.container->streams[i]->time_base));
     p->pts -= off;
     p->dts -= off;
     av_packet_rescale_ts(p, w->in.container->streams[i]->time_base,
@@ -634,7 +341,7 @@ static tg_status write_other(joining *w, tgi_err *err)
     return next_of_others(w, err);
 }
 
-static int film_is_next(const joining *w)
+static int film_is_next(const tgi_av_joining *w)
 {
     const AVPacket *a = w->packet, *b = w->other;
     if (!a->data || !w->has_other)
@@ -643,7 +350,7 @@ static int film_is_next(const joining *w)
                          w->in.container->streams[b->stream_index]->time_base) <= 0;
 }
 
-static tg_status write_packets(joining *w, tgi_err *err)
+static tg_status write_packets(tgi_av_joining *w, tgi_err *err)
 {
     TGI_TRY(next_of_film(w, err));
     TGI_TRY(next_of_others(w, err));
@@ -671,7 +378,7 @@ static int64_t with_ticks(int64_t all, int64_t of_one, int64_t most)
 }
 
 /* Seconds, rounded up: of the film that is written, of the one its tracks are of, of chapters. */
-static int64_t longest(const joining *w)
+static int64_t longest(const tgi_av_joining *w)
 {
     const tgi_av_join *j = w->j;
     int64_t most = av_rescale_q_rnd(j->time(j->user, j->frames), tgi_av_rational(j->time_base),
@@ -685,7 +392,7 @@ static int64_t longest(const joining *w)
     return tgi_max(most, 1);
 }
 
-static int64_t movie_ticks(const joining *w)
+static int64_t movie_ticks(const tgi_av_joining *w)
 {
     static const enum AVMediaType order[] = {AVMEDIA_TYPE_VIDEO, AVMEDIA_TYPE_AUDIO,
                                              AVMEDIA_TYPE_SUBTITLE, AVMEDIA_TYPE_DATA};
@@ -705,15 +412,15 @@ static int64_t movie_ticks(const joining *w)
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
-static tg_status write_all(joining *w, tgi_err *err)
+static tg_status write_all(tgi_av_joining *w, tgi_err *err)
 {
     TGI_TRY(open_output(w, err));
     TGI_TRY(add_film(w, err));
-    TGI_TRY(add_others(w, err));
+    TGI_TRY(tgi_av_join_others(w, err));
     AVDictionary *how = NULL;
     if (w->free_words)
         av_dict_set(&how, "movflags", "use_metadata_tags", 0);
-    if (is_mp4(w))
+    if (tgi_av_joins_mp4(w))
         av_dict_set_int(&how, "movie_timescale", movie_ticks(w), 0);
     int r = avformat_write_header(w->out, &how);
     av_dict_free(&how);
@@ -728,7 +435,7 @@ static tg_status write_all(joining *w, tgi_err *err)
 }
 
 /* What of the other film's tracks has no place here. */
-static tg_status look(joining *w, tgi_err *err)
+static tg_status look(tgi_av_joining *w, tgi_err *err)
 {
     w->telling = 1;
     TGI_TRY(open_output(w, err));
@@ -739,13 +446,14 @@ static tg_status look(joining *w, tgi_err *err)
     TGI_TRY(tgi_av_encoder_open(w->j->coding, &w->encoder, err));
     TGI_TRY(tgi_av_encoder_parameters(w->encoder, w->film->codecpar, err));
     TGI_TRY(say_light(w, err));
-    return add_others(w, err);
+    return tgi_av_join_others(w, err);
 }
 
-static tg_status begin(const tgi_av_join *j, tg_status (*what)(joining *w, tgi_err *err),
+static tg_status begin(const tgi_av_join *j, tg_status (*what)(tgi_av_joining *w, tgi_err *err),
                        tgi_err *err)
 {
-    joining w = {.j = j, .in.fd = -1, .packet = av_packet_alloc(), .other = av_packet_alloc()};
+    tgi_av_joining w = {
+        .j = j, .in.fd = -1, .packet = av_packet_alloc(), .other = av_packet_alloc()};
     const tg_status st =
         w.packet && w.other ? what(&w, err) : tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     tgi_av_encoder_close(&w.encoder);

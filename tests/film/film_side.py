@@ -232,6 +232,34 @@ def what_is_said_of_each_scene_is_named():
     expect("Dolby" not in err and "HDR10" not in err, f"neither of them: {err}")
 
 
+def attached_files_stay():
+    """Of any size, beside each other and a cover; only of what is copied are their bytes read."""
+    files = {"a.bin": b"1", "b.ttf": os.urandom(4095), "c.ttf": os.urandom(4096), "d.ttf": os.urandom(3 << 20), "e.txt": b"font " * 4000}
+    attached = []
+    for i, (name, data) in enumerate(files.items()):
+        with open(name, "wb") as f:
+            f.write(data)
+        attached += ["-attach", name, f"-metadata:s:t:{i}", "mimetype=" + ("application/octet-stream" if name.endswith(("bin", "txt")) else "font/ttf")]
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-frames:v", "1", "cover.png")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "ffv1", *attached, "-attach", "cover.png", "-metadata:s:t:5",
+           "mimetype=image/png", "files.mkv")
+    told = json.loads(run("info", "files.mkv", "--json")[1])["film"]
+    expect([(t["kind"], t.get("width")) for t in told["tracks"][-6:]] == [("attachment", None)] * 5 + [("cover", 64)], f"{told['tracks']}")
+    err = write("files.mkv", "o.mkv", "--codec", "ffv1")
+    expect("a.bin" not in err and "attachment" not in err, err)
+    for i, (name, data) in enumerate(files.items()):
+        subprocess.run(["ffmpeg", "-v", "quiet", "-y", f"-dump_attachment:t:{i}", "dumped", "-i", "o.mkv"], check=False)
+        expect(bytes_of("dumped") == data, f"{name} is another")
+        os.remove("dumped")
+    err = write("files.mkv", "o.mp4")
+    expect(len(re.findall("attachment.*does not hold it", err)) == 5, err)
+    write("o.mp4", "back.mkv", "--codec", "ffv1")  # a cover of an MP4 has no name
+    for film in ("o.mkv", "o.mp4", "back.mkv"):
+        tracks = json.loads(run("info", film, "--json")[1])["film"]["tracks"]
+        expect([(t["kind"], t["width"]) for t in tracks if t["kind"] == "cover"] == [("cover", 64)], f"the cover of {film}: {tracks}")
+        expect(bytes_of("cover.png") in bytes_of(film), f"the cover in {film} is another")
+
+
 def what_only_later_frames_have_is_named_when_they_were_read():
     plain_hevc("raw.hevc", "repeat-headers=1")
     for unit, word in ((hdr10_plus(), r"HDR10\+"), (captions(), "closed captions")):
@@ -344,6 +372,7 @@ def all_of_it(rows):
     half_of_it()
     what_is_said_of_each_scene_is_named()
     what_only_later_frames_have_is_named_when_they_were_read()
+    attached_files_stay()
     what_a_display_does_with_frames_is_named()
     the_matrix_stays()
     an_angle_is_told()

@@ -291,6 +291,7 @@ def fonts_and_words():
         kinds = [s.get("codec_type") for s in probe(out, "-show_streams")["streams"]]
         expect(code == 0 and ("attachment" in kinds) == (out == "f.mkv") and "ARTIST" not in err, f"{out}: {code}: {kinds}: {err}")
         expect(out == "f.mp4" or font in bytes_of(out), f"{out}: the font is another")
+        expect(out == "f.mkv" or told["predicted_peak_bytes"] < 2 * len(font), f"{out}: a font that does not go with it is planned: {told}")
 
 
 def killed_at(args, out, at):

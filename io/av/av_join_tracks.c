@@ -1,0 +1,331 @@
+/* av_join_tracks.c - what goes with a film beside its own packets: the other tracks of the film that was read, its chapters
+ * and words, covers and attached files, each where the container takes it (av_join.h). */
+#include "io/av/av_form.h"
+#include "io/av/av_join.h"
+
+#include <libavcodec/avcodec.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+int tgi_av_joins_mp4(const tgi_av_joining *w)
+{
+    return strcmp(w->j->container, "mp4") == 0 || strcmp(w->j->container, "mov") == 0;
+}
+
+/* Beside the track's packets. */
+tg_status tgi_av_say_beside(AVStream *s, enum AVPacketSideDataType type, const void *what,
+                            size_t n, tgi_err *err)
+{
+    uint8_t *room = av_stream_new_side_data(s, type, n);
+    if (!room)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    memcpy(room, what, n);
+    return TG_OK;
+}
+
+static void leave_out(const tgi_av_joining *w, const AVStream *s, const char *why)
+{
+    char text[200];
+    const char *kind = av_get_media_type_string(s->codecpar->codec_type);
+    snprintf(text, sizeof text, "track %d (%s, %s): %s", s->index, kind ? kind : "unknown",
+             avcodec_get_name(s->codecpar->codec_id), why);
+    if (w->telling && w->j->dropped)
+        w->j->dropped(w->j->user, text);
+}
+
+static tg_status copy_side_data(AVStream *to, const AVStream *from, tgi_err *err)
+{
+    for (int i = 0; i < from->nb_side_data; i++) {
+        const AVPacketSideData *d = &from->side_data[i];
+        TGI_TRY(tgi_av_say_beside(to, d->type, d->data, d->size, err));
+    }
+    return TG_OK;
+}
+
+/* A tag is kept where the container knows it, for the codec that it is. */
+static unsigned tag_for(const AVOutputFormat *f, const AVCodecParameters *p)
+{
+    return !f->codec_tag || av_codec_get_id(f->codec_tag, p->codec_tag) == p->codec_id
+               ? p->codec_tag
+               : 0;
+}
+
+/* Would this container begin with the film and that track? What a muxer says of a codec alone is not
+ * always so. */
+static int takes(const tgi_av_joining *w, const AVStream *track)
+{
+    AVFormatContext *o = NULL;
+    int r = avformat_alloc_output_context2(&o, NULL, w->j->container, NULL);
+    AVStream *a = r < 0 ? NULL : avformat_new_stream(o, NULL),
+             *b = a ? avformat_new_stream(o, NULL) : NULL;
+    if (b && avcodec_parameters_copy(a->codecpar, w->film->codecpar) >= 0 &&
+        avcodec_parameters_copy(b->codecpar, track->codecpar) >= 0 &&
+        av_dict_copy(&b->metadata, track->metadata, 0) >= 0) {
+        a->time_base = w->film->time_base;
+        b->time_base = track->time_base;
+        b->codecpar->codec_tag = tag_for(o->oformat, track->codecpar);
+        r = avio_open_dyn_buf(&o->pb);
+        r = r < 0 ? r : avformat_write_header(o, NULL);
+    }
+    if (o && o->pb) {
+        uint8_t *bytes = NULL;
+        avio_close_dyn_buf(o->pb, &bytes);
+        av_free(bytes);
+    }
+    avformat_free_context(o);
+    return b && r >= 0;
+}
+
+/* Chapters and the clock of a MOV are tracks of their own there, which its muxer makes again. */
+static int is_of_the_container(const tgi_av_joining *w, const AVStream *s)
+{
+    return s->codecpar->codec_type == AVMEDIA_TYPE_DATA &&
+           (s->codecpar->codec_tag == MKTAG('t', 'm', 'c', 'd') ||
+            (s->codecpar->codec_tag == MKTAG('t', 'e', 'x', 't') &&
+             w->in.container->nb_chapters));
+}
+
+int tgi_av_joins_part(const tgi_av_joining *w)
+{
+    return w->j->begin != w->j->until;
+}
+
+/* The header of an attached file is the file: it moves, as nobody reads it again. */
+static int take_parameters(AVCodecParameters *to, AVCodecParameters *from, int file)
+{
+    uint8_t *header = from->extradata;
+    const int bytes = from->extradata_size;
+    if (!file)
+        return avcodec_parameters_copy(to, from);
+    from->extradata = NULL;
+    from->extradata_size = 0;
+    const int r = avcodec_parameters_copy(to, from);
+    to->extradata = header;
+    to->extradata_size = bytes;
+    return r;
+}
+
+/* In a Matroska a cover is an attached file; one of an MP4 has no name. 0: it is no such picture. */
+static int names_cover(const AVStream *from, const char **name, const char **type)
+{
+    const enum AVCodecID id = from->codecpar->codec_id;
+    *name = id == AV_CODEC_ID_PNG ? "cover.png" : "cover.jpg";
+    *type = id == AV_CODEC_ID_PNG ? "image/png" : "image/jpeg";
+    return from->attached_pic.size > 0 && (id == AV_CODEC_ID_PNG || id == AV_CODEC_ID_MJPEG);
+}
+
+static tg_status attach_cover(tgi_av_joining *w, const AVStream *from, tgi_err *err)
+{
+    const char *name, *type;
+    if (!names_cover(from, &name, &type)) {
+        leave_out(w, from, "matroska does not hold it as a cover");
+        return TG_OK;
+    }
+    const int n = from->attached_pic.size;
+    AVStream *s = avformat_new_stream(w->out, NULL);
+    uint8_t *bytes = s ? av_mallocz((size_t)n + AV_INPUT_BUFFER_PADDING_SIZE) : NULL;
+    if (!bytes)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    memcpy(bytes, from->attached_pic.data, (size_t)n);
+    s->codecpar->codec_type = AVMEDIA_TYPE_ATTACHMENT;
+    s->codecpar->codec_id = from->codecpar->codec_id;
+    s->codecpar->extradata = bytes;
+    s->codecpar->extradata_size = n;
+    const int kept = av_dict_copy(&s->metadata, from->metadata, 0) >= 0 &&
+                     av_dict_set(&s->metadata, "filename", name, AV_DICT_DONT_OVERWRITE) >= 0 &&
+                     av_dict_set(&s->metadata, "mimetype", type, AV_DICT_DONT_OVERWRITE) >= 0;
+    return kept ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+}
+
+static tg_status copy_track(tgi_av_joining *w, AVStream *from, int *index, tgi_err *err)
+{
+    char why[120];
+    const AVOutputFormat *f = w->out->oformat;
+    const int cover = (from->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
+    *index = -1;
+    if (is_of_the_container(w, from)) /* its muxer makes it of the chapters, again */
+        return TG_OK;
+    if (tgi_av_joins_part(w) && from->codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !cover) {
+        leave_out(w, from, "a part of it would begin amid frames that need others");
+        return TG_OK;
+    }
+    if (cover && strcmp(f->name, "matroska") == 0)
+        return attach_cover(w, from, err);
+    const int file = from->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT &&
+                     strcmp(f->name, "matroska") == 0; /* of any kind: a font */
+    if ((!file &&
+         avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1) ||
+        (cover && strcmp(f->name, "mp4") != 0) || (!file && !takes(w, from))) {
+        snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
+                 cover ? " as a cover" : "");
+        leave_out(w, from, why);
+        return TG_OK;
+    }
+    AVStream *s = avformat_new_stream(w->out, NULL);
+    if (!s || take_parameters(s->codecpar, from->codecpar, file) < 0 ||
+        av_dict_copy(&s->metadata, from->metadata, 0) < 0)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    s->codecpar->codec_tag = tag_for(f, from->codecpar);
+    s->time_base = from->time_base;
+    s->avg_frame_rate = from->avg_frame_rate;
+    s->sample_aspect_ratio = from->sample_aspect_ratio;
+    s->disposition = from->disposition;
+    *index = s->index;
+    return copy_side_data(s, from, err);
+}
+
+/* Ticks of the film, of a track whose ticks are `base`. */
+int64_t tgi_av_ticks_of_film(const tgi_av_joining *w, int64_t ticks, AVRational base)
+{
+    if (ticks == INT64_MAX) /* to the end */
+        return ticks;
+    return av_rescale_q(ticks, tgi_av_rational(w->j->time_base), base);
+}
+
+/* In the part's own time, and within it. 0: it is not in the part. */
+static int chapter_time(const tgi_av_joining *w, AVChapter *c)
+{
+    const int64_t begin = tgi_av_ticks_of_film(w, w->j->begin, c->time_base),
+                  until = tgi_av_ticks_of_film(w, w->j->until, c->time_base),
+                  origin = tgi_av_ticks_of_film(w, w->j->origin, c->time_base);
+    if (tgi_av_joins_part(w)) {
+        if (c->end <= begin || c->start >= until)
+            return 0;
+        c->start = FFMAX(c->start, begin);
+        c->end = FFMIN(c->end, until);
+    }
+    c->start -= origin;
+    c->end -= origin;
+    return 1;
+}
+
+static tg_status copy_chapters(tgi_av_joining *w, tgi_err *err)
+{
+    const AVFormatContext *from = w->in.container;
+    for (unsigned i = 0; i < from->nb_chapters; i++) {
+        AVChapter at = *from->chapters[i];
+        if (!chapter_time(w, &at))
+            continue;
+        AVChapter *c = av_mallocz(sizeof *c);
+        const int r =
+            c ? av_dynarray_add_nofree(&w->out->chapters, (int *)&w->out->nb_chapters, c)
+              : AVERROR(ENOMEM);
+        if (r < 0)
+            av_free(c);
+        if (r < 0 || av_dict_copy(&c->metadata, from->chapters[i]->metadata, 0) < 0)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+        c->id = at.id;
+        c->time_base = at.time_base;
+        c->start = at.start;
+        c->end = at.end;
+    }
+    return TG_OK;
+}
+
+/* What an MP4 or MOV has codes for; "creation_time" is its clock. */
+static int has_code(const char *key)
+{
+    static const char *const known[] = {
+        "title",        "artist",        "album_artist",     "author",   "composer",
+        "album",        "date",          "comment",          "genre",    "copyright",
+        "grouping",     "lyrics",        "description",      "synopsis", "show",
+        "episode_id",   "network",       "keywords",         "track",    "disc",
+        "compilation",  "media_type",    "hd_video",         "location", "creation_time",
+        "episode_sort", "season_number", "gapless_playback", "timecode"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcasecmp(known[i], key) == 0) /* as libavformat looks for them */
+            return 1;
+    return 0;
+}
+
+/* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
+ * are said by their names. Others than these have no place in an MP4 or MOV. */
+static void choose_words(tgi_av_joining *w)
+{
+    char text[400] = "";
+    size_t n = 0;
+    const AVDictionaryEntry *e = NULL;
+    if (!tgi_av_joins_mp4(w))
+        return;
+    while ((e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
+        w->free_words |= strncmp(e->key, "com.", 4) == 0;
+    while (!w->free_words &&
+           (e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
+        if (!has_code(e->key) && n < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", e->key);
+    if (n && w->telling && w->j->dropped) {
+        char what[480];
+        snprintf(what, sizeof what, "%s has no place for these words about the film: %s",
+                 w->j->container, text);
+        w->j->dropped(w->j->user, what);
+    }
+}
+
+/* Words about the film, but not those about its file. */
+static tg_status copy_words(tgi_av_joining *w, tgi_err *err)
+{
+    static const char *const of_the_file[] = {"major_brand", "minor_version",
+                                              "compatible_brands", "encoder"};
+    if (av_dict_copy(&w->out->metadata, w->in.container->metadata, 0) < 0)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    for (size_t i = 0; i < sizeof of_the_file / sizeof of_the_file[0]; i++)
+        av_dict_set(&w->out->metadata, of_the_file[i], NULL, 0);
+    choose_words(w);
+    return TG_OK;
+}
+
+/* Beside the film's own packets. A Matroska says by a word that frames are two views. */
+static void name_side_data(const tgi_av_joining *w, const AVStream *from)
+{
+    static const struct {
+        enum AVPacketSideDataType type;
+        const char *what;
+    } named[] = {{AV_PKT_DATA_STEREO3D, "that frames are two views (stereo)"},
+                 {AV_PKT_DATA_SPHERICAL, "that frames are of a sphere (360 degrees)"},
+                 {AV_PKT_DATA_ICC_PROFILE, "the ICC profile of its colours"}};
+    const int has_word =
+        !tgi_av_joins_mp4(w) && av_dict_get(from->metadata, "stereo_mode", NULL, 0);
+    for (size_t i = 0; w->telling && w->j->dropped && i < sizeof named / sizeof named[0]; i++)
+        if (av_stream_get_side_data(from, named[i].type, NULL) &&
+            !(has_word && named[i].type == AV_PKT_DATA_STEREO3D))
+            w->j->dropped(w->j->user, named[i].what);
+}
+
+/* Words about the film itself. */
+static tg_status copy_film(tgi_av_joining *w, const AVStream *from, tgi_err *err)
+{
+    if (av_dict_copy(&w->film->metadata, from->metadata, 0) < 0)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    av_dict_set(&w->film->metadata, "alpha_mode", NULL,
+                0); /* the muxer says it of what has alpha */
+    name_side_data(w, from);
+    return TG_OK;
+}
+
+tg_status tgi_av_join_others(tgi_av_joining *w, tgi_err *err)
+{
+    if (!w->j->from)
+        return TG_OK;
+    TGI_TRY(tgi_av_input_file(&w->in, w->j->from, err));
+    w->in.cancelled = w->j->cancelled;
+    w->in.bare = w->telling || strcmp(w->j->container, "matroska") != 0; /* others take none */
+    TGI_TRY(tgi_av_input_begin(&w->in, err));
+    const AVFormatContext *c = w->in.container;
+    const int film = tgi_av_first_video(c);
+    for (int i = 0; i < TGI_AV_STREAMS; i++) { /* some demuxers find tracks while they read */
+        w->to[i] = -1;
+        w->last[i] = w->written[i] = AV_NOPTS_VALUE;
+    }
+    w->known = (int)c->nb_streams;
+    for (unsigned i = 0; i < c->nb_streams && i < TGI_AV_STREAMS; i++) {
+        if ((int)i != film)
+            TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
+        else
+            TGI_TRY(copy_film(w, c->streams[i], err));
+        c->streams[i]->discard = w->to[i] < 0 ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
+    }
+    av_dict_set(&w->film->metadata, "encoder", NULL, 0);
+    TGI_TRY(copy_chapters(w, err));
+    return copy_words(w, err);
+}
