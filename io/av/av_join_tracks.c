@@ -299,6 +299,8 @@ static tg_status copy_film(tgi_av_joining *w, const AVStream *from, tgi_err *err
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     av_dict_set(&w->film->metadata, "alpha_mode", NULL,
                 0); /* the muxer says it of what has alpha */
+    if (from->disposition)
+        w->film->disposition = from->disposition;
     name_side_data(w, from);
     return TG_OK;
 }

@@ -232,6 +232,16 @@ def what_is_said_of_each_scene_is_named():
     expect("Dolby" not in err and "HDR10" not in err, f"neither of them: {err}")
 
 
+def what_a_track_is_for_stays():
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-f", "lavfi", "-i", "sine=duration=1",
+           "-map", "0", "-map", "1", "-map", "2", "-c:v", "ffv1", "-c:a", "flac", "-disposition:v:0", "original+hearing_impaired", "-disposition:a:0", "0",
+           "-disposition:a:1", "default+comment", "for.mkv")
+    write("for.mkv", "o.mkv", "--codec", "ffv1")
+    was, is_ = ([{k for k, v in s["disposition"].items() if v} for s in json.loads(subprocess.run(
+        ["ffprobe", "-v", "error", "-of", "json", "-show_streams", film], capture_output=True, check=True).stdout)["streams"]] for film in ("for.mkv", "o.mkv"))
+    expect(was == is_ and {"original", "hearing_impaired"} <= was[0] and "comment" in was[2], f"{was} became {is_}")
+
+
 def attached_files_stay():
     """Of any size, beside each other and a cover; only of what is copied are their bytes read."""
     files = {"a.bin": b"1", "b.ttf": os.urandom(4095), "c.ttf": os.urandom(4096), "d.ttf": os.urandom(3 << 20), "e.txt": b"font " * 4000}
@@ -372,6 +382,7 @@ def all_of_it(rows):
     half_of_it()
     what_is_said_of_each_scene_is_named()
     what_only_later_frames_have_is_named_when_they_were_read()
+    what_a_track_is_for_stays()
     attached_files_stay()
     what_a_display_does_with_frames_is_named()
     the_matrix_stays()

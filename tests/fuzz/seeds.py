@@ -6,6 +6,7 @@ that a fuzzer would be long in guessing. Standard library alone; the same bytes 
 makes, where it is installed."""
 import lzma
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -720,6 +721,12 @@ XML = {"full": OME, "notes": OME_NOTES, "binary_only": OME_OTHER,
        "cdata": b"<OME><!-- c --><Image><Pixels SizeX='1'><![CDATA[x]]>&amp;&#65;</Pixels></Image></OME>"}
 
 
+def journal_head():
+    """As this version writes it; of another one nothing behind it is read."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "engine", "base", "versions.h")) as f:
+        return b"TGJRNL%02d" % int(re.search(r"TGI_JOURNAL_FORMAT (\d+)", f.read())[1])
+
+
 def journals():
     """The first byte says how (see fuzz_journal.c); checksums are left to the target."""
     def slot(seq, tiles, final=0, filled=(0, 0, 0, 0, 0)):
@@ -729,7 +736,7 @@ def journals():
     records = b"".join(struct.pack("<QII", i, 64, 0) for i in range(4))
     def journal(a, b):
         out = bytearray(12352) + records
-        out[0:8] = b"TGJRNL03"
+        out[0:8] = journal_head()
         out[12288:12291] = b"job"
         out[4096:4096 + len(a)] = a
         out[8192:8192 + len(b)] = b
@@ -738,7 +745,7 @@ def journals():
     yield "two_tiles", b"\5" + journal(slot(2, 2), slot(3, 3))
     yield "two_whole", b"\x25" + journal(slot(2, 2), slot(3, 3))
     yield "filled", b"\x25" + journal(slot(2, 2, 0, (40, 7, 1, 0, 0)), slot(3, 3))
-    yield "older", b"\1" + journal(slot(2, 2), slot(3, 3)).replace(b"TGJRNL03", b"TGJRNL01")
+    yield "older", b"\1" + journal(slot(2, 2), slot(3, 3)).replace(journal_head(), b"TGJRNL01")
     yield "final", b"\1" + journal(slot(4, 4, 1), slot(3, 3))
     yield "renamed", b"\x0b" + journal(slot(4, 4, 1), b"")
     yield "damaged", b"\0" + journal(slot(2, 2), slot(3, 3))
@@ -908,7 +915,7 @@ DICTS = {
     "config": [quoted(f'"{w}": '.encode()) for w in OPTIONS] + [quoted(w.encode()) for w in (
         "true", "false", "1e300", "-1", "9223372036854775807", '"auto"', '"percentile:1,99"', '"scale:1/255,0"', '"80%"', '":,0:1"', '"10-"')],
     "memlog": [quoted(w.encode()) for w in HOST.split(",") + ["gpu0_used_bytes", "gpu0_free_bytes", ",9223372036854775807", "\n0,"]],
-    "journal": [quoted(b"TGJRNL03"), quoted(struct.pack("<Q", 0x746f6c732d6a6774)), quoted(struct.pack("<Q", 12288)),
+    "journal": [quoted(journal_head()), quoted(struct.pack("<Q", 0x746f6c732d6a6774)), quoted(struct.pack("<Q", 12288)),
                 quoted(struct.pack("<Q", 12352))],
 }
 
