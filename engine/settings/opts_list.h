@@ -178,7 +178,8 @@ TGI_OPT(
     "passes by, resized where the frame is, or each of red, green and blue alone (default: "
     "luma)")
 TGI_OPT(DROP_ALPHA, "drop-alpha", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL,
-        1, "leave out the alpha of a film or of its pictures, where the codec has none or it does "
+        1,
+        "leave out the alpha of a film or of its pictures, where the codec has none or it does "
         "not pass by the network")
 TGI_OPT(STRICT, "strict", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,
         "refuse to write a film that has not all that the one that is read has: tracks, times, "
