@@ -490,7 +490,7 @@ static void busy_row(view *v, int kind)
 static void busy_rows(view *v)
 {
     text(v, v->f.x[0], v->f.y[1] + BUSY_GAP + BUSY_TEXT - 8, TGI_START, 12, 1, TGI_INK,
-         "Frames: how much of the time they were decoded, computed, encoded, all at once");
+         "Frames: share of the time in which one was decoded, computed, encoded");
     for (int k = 0; k < TGI_BUSY_KINDS; k++)
         busy_row(v, k);
 }
