@@ -3,6 +3,7 @@
 #ifndef TGI_FILM_OUT_H
 #define TGI_FILM_OUT_H
 
+#include "engine/base/busy.h"
 #include "io/film_bypass.h"
 #include "io/film_pixels.h"
 #include "io/image.h"
@@ -97,6 +98,8 @@ int tgi_film_source_has_last(const tgi_source *s);
 int tgi_film_source_is_stream(const tgi_source *s);
 /* Frames that came when it ended; -1: it did not, or is none such. */
 int64_t tgi_film_source_ended(const tgi_source *s);
+/* Runs while a frame is decoded and turned into pixels. View; NULL: it is no film. */
+tgi_busy *tgi_film_source_busy(const tgi_source *s);
 /* Seconds of a processor to decode all frames once; of one that comes through a pipe, a frame. 0: it is no film. */
 double tgi_film_source_decoding(const tgi_source *s);
 

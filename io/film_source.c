@@ -6,6 +6,7 @@
  * decoded, and fewer frames than the film's own header declares are damage. */
 #include "engine/base/ahead.h"
 #include "engine/base/arith.h"
+#include "engine/base/busy.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
@@ -66,6 +67,7 @@ typedef struct film {
     size_t frame_bytes, rest_bytes, budget; /* rest: behind the pixels, what passes by */
     void *room;                             /* for converting a row */
     uint64_t decoded;
+    tgi_busy busy;      /* while a frame is made */
     atomic_uint beside; /* of the frames that were read (tgi_av_ops) */
     tgi_bad_region_fn *on_bad;
     void *on_bad_arg;
@@ -438,7 +440,10 @@ static tg_status get_frame(film *f, int64_t k, tgi_err *err)
     if (tgi_film_kept_has(&f->kept, f->first + k))
         return TG_OK;
     tgi_kept_frame *room = tgi_film_kept_room(&f->kept);
-    TGI_TRY(make_frame(f, k, room, err));
+    tgi_busy_begin(&f->busy);
+    const tg_status st = make_frame(f, k, room, err);
+    tgi_busy_end(&f->busy);
+    TGI_TRY(st);
     tgi_film_kept_name(&f->kept, room, f->first + k);
     return TG_OK;
 }
@@ -724,6 +729,12 @@ double tgi_film_source_decoding(const tgi_source *s)
 int tgi_film_source_is_stream(const tgi_source *s)
 {
     return film_of(s) && film_of(s)->stream;
+}
+
+tgi_busy *tgi_film_source_busy(const tgi_source *s)
+{
+    film *f = film_of(s);
+    return f ? &f->busy : NULL;
 }
 
 int64_t tgi_film_source_ended(const tgi_source *s)

@@ -10,6 +10,9 @@
  *           +--------------------------------------------------+
  *             time axis                                            (a panel for each GPU below)
  *
+ * Of a film, between the two, three rows more: how much of the time frames were decoded, computed
+ * and encoded.
+ *
  * Lines are named where they end, not only in the legend. A budget far above everything else is
  * named with an arrow instead of pressing the rest to the bottom. File pages, which count
  * nowhere, lie on top of what is measured and never set the scale. */
@@ -32,6 +35,9 @@
 #define GPU_GAP 34.0
 #define GPU_HEIGHT 96.0
 #define BELOW 62.0
+#define BUSY_GAP 10.0 /* and a line of text above the first */
+#define BUSY_HEIGHT 30.0
+#define BUSY_TEXT 20.0
 #define TIPS 200
 #define BUDGET_IN_SIGHT 2.2 /* times everything else: further up it is only named */
 
@@ -93,9 +99,17 @@ tgi_plot_frame tgi_plot_frame_of(const tgi_memlog *log, double width)
                             .top = host_top(log)};
 }
 
+/* Images are read and written by who knows how many threads: nobody counts that. */
+static int has_frames(const tgi_memlog *l)
+{
+    return l->busy_ms[TGI_BUSY_DECODE] || l->busy_ms[TGI_BUSY_ENCODE];
+}
+
 double tgi_plot_height(const tgi_memlog *log)
 {
-    return HOST_TOP + HOST_HEIGHT + log->n_gpus * (GPU_GAP + GPU_HEIGHT) + BELOW;
+    const double busy =
+        has_frames(log) ? BUSY_TEXT + TGI_BUSY_KINDS * (BUSY_GAP + BUSY_HEIGHT) : 0;
+    return HOST_TOP + HOST_HEIGHT + busy + log->n_gpus * (GPU_GAP + GPU_HEIGHT) + BELOW;
 }
 
 /* ---- Words ------------------------------------------------------------------------------- */
@@ -432,8 +446,60 @@ static void footer(const view *v, double height)
          "interval");
 }
 
-static void tip_of(const tgi_memlog *l, const tgi_memlog_group *g, char *buf, size_t cap)
+/* ---- Work -------------------------------------------------------------------------------- */
+
+static const char *const work_name[TGI_BUSY_KINDS] = {"decoding", "computing", "encoding"};
+
+/* Where the time that column i counts begins, and how much of it was work. */
+static double busy_from(const tgi_memlog_group *col, int i)
 {
+    return i ? col[i - 1].to : col[0].from;
+}
+
+static double share_of(const tgi_memlog_group *col, int i, int kind)
+{
+    const double ms = 1e3 * (col[i].to - busy_from(col, i));
+    return ms > 0 ? fmin((double)col[i].busy_ms[kind] / ms, 1) : 0;
+}
+
+static void busy_row(view *v, int kind)
+{
+    char t[48];
+    int n = 0;
+    const double x = v->f.x[1] + 9;
+    v->f.y[0] = v->f.y[1] + BUSY_GAP + (kind ? 0 : BUSY_TEXT);
+    v->f.y[1] = v->f.y[0] + BUSY_HEIGHT;
+    v->f.top = 1;
+    phases(v, 0);
+    for (int i = 0; i < v->n; i++) {
+        const double y = y_of(v, share_of(v->col, i, kind));
+        v->p[n++] = (tgi_point){x_of(v, busy_from(v->col, i)), y};
+        v->p[n++] = (tgi_point){x_of(v, v->col[i].to), y};
+    }
+    v->p[n] = (tgi_point){v->p[n - 1].x, v->f.y[1]};
+    v->p[n + 1] = (tgi_point){v->p[0].x, v->f.y[1]};
+    v->c->ops->area(v->c, v->p, n + 2, TGI_MEASURED_AREA);
+    v->c->ops->line(v->c, v->p, n, TGI_MEASURED, 1.2, 0);
+    base_line(v);
+    text(v, v->f.x[0] - 9, v->f.y[0] + 9, TGI_END, 12, 0, TGI_MUTED, "100 %");
+    text(v, x, v->f.y[0] + 12, TGI_START, 12, 1, TGI_MEASURED, work_name[kind]);
+    text(v, x, v->f.y[0] + 27, TGI_START, 12, 0, TGI_MEASURED,
+         time_text(1e-3 * (double)v->log->busy_ms[kind], t));
+}
+
+static void busy_rows(view *v)
+{
+    text(v, v->f.x[0], v->f.y[1] + BUSY_GAP + BUSY_TEXT - 8, TGI_START, 12, 1, TGI_INK,
+         "Frames: share of the time in which one was decoded, computed, encoded");
+    for (int k = 0; k < TGI_BUSY_KINDS; k++)
+        busy_row(v, k);
+}
+
+/* Of column i. */
+static void tip_of(const tgi_memlog *l, const tgi_memlog_group *col, int i, char *buf,
+                   size_t cap)
+{
+    const tgi_memlog_group *g = &col[i];
     char t[48], label[64], a[32], b[32], c[32], d[32];
     label_text(l, l->phase[g->phase].name, g->tile, label, sizeof label);
     size_t n = (size_t)snprintf(buf, cap, "%s, %s\nmeasured %s\nfile pages %s",
@@ -443,9 +509,12 @@ static void tip_of(const tgi_memlog *l, const tgi_memlog_group *g, char *buf, si
         n += (size_t)snprintf(buf + n, cap - n, "\nheld by tegula %s", size_text(g->pool, c));
     if (g->available && n < cap)
         n += (size_t)snprintf(buf + n, cap - n, "\navailable %s", size_text(g->available, d));
-    for (int i = 0; i < l->n_gpus && n < cap; i++)
-        n += (size_t)snprintf(buf + n, cap - n, "\nGPU %d %s of %s", i,
-                              size_text(g->gpu_used[i], a), size_text(g->gpu_total[i], b));
+    for (int k = 0; k < TGI_BUSY_KINDS && has_frames(l) && n < cap; k++)
+        n += (size_t)snprintf(buf + n, cap - n, "\n%s %.0f %%", work_name[k],
+                              100 * share_of(col, i, k));
+    for (int k = 0; k < l->n_gpus && n < cap; k++)
+        n += (size_t)snprintf(buf + n, cap - n, "\nGPU %d %s of %s", k,
+                              size_text(g->gpu_used[k], a), size_text(g->gpu_total[k], b));
 }
 
 static void tips(const view *v, double foot)
@@ -458,7 +527,7 @@ static void tips(const view *v, double foot)
         char buf[1400];
         const double x0 = i ? x_of(v, 0.5 * (g[i - 1].to + g[i].from)) : v->f.x[0];
         const double x1 = i + 1 < n ? x_of(v, 0.5 * (g[i].to + g[i + 1].from)) : v->f.x[1];
-        tip_of(v->log, &g[i], buf, sizeof buf);
+        tip_of(v->log, g, i, buf, sizeof buf);
         v->c->ops->tip(v->c, x0, HOST_TOP, x1 - x0, foot - HOST_TOP, buf);
     }
     tgi_free(g);
@@ -526,6 +595,8 @@ tg_status tgi_plot_draw(tgi_canvas *c, double width, const char *title, const tg
         v.n = tgi_memlog_columns(log, columns, col);
         heading(&v, title);
         host_panel(&v);
+        if (has_frames(log))
+            busy_rows(&v);
         for (int i = 0; i < log->n_gpus; i++)
             gpu_panel(&v, i);
         time_axis(&v);

@@ -47,6 +47,7 @@ struct tgi_device_exec {
     const tgi_device_ops *ops;
     tgi_device *device;
     tgi_device_io io;
+    tgi_busy *busy;   /* or NULL */
     int lanes, depth; /* depth: bands in flight on each side, one more than lanes */
     lane lane[TGI_DEVICE_LANES];
     lane *now; /* of the cell that was begun last */
@@ -325,7 +326,9 @@ void tgi_device_exec_expect(tgi_device_exec *e, const tgi_device_cell *cell,
 static tg_status wait_for(tgi_device_exec *e, tgi_device_event *event, tgi_err *err)
 {
     const double t0 = tgi_seconds();
+    tgi_busy_begin(e->busy);
     const tg_status st = e->ops->sync(e->device, event, err);
+    tgi_busy_end(e->busy);
     e->seconds.wait += tgi_seconds() - t0;
     return st;
 }
@@ -538,6 +541,11 @@ int tgi_device_exec_loose(const tgi_device_exec *e)
     for (int k = 0; k < e->lanes; k++)
         n += e->ops->program_loose(e->lane[k].program);
     return n;
+}
+
+void tgi_device_exec_watch(tgi_device_exec *e, tgi_busy *busy)
+{
+    e->busy = busy;
 }
 
 tgi_device_times tgi_device_exec_seconds(const tgi_device_exec *e)

@@ -21,6 +21,7 @@
 #ifndef TGI_DEVICE_EXEC_H
 #define TGI_DEVICE_EXEC_H
 
+#include "engine/base/busy.h"
 #include "engine/plan/tiling.h"
 #include "kernels/device.h"
 
@@ -108,5 +109,7 @@ typedef struct tgi_device_times {
     double wait, fetch, take;
 } tgi_device_times;
 tgi_device_times tgi_device_exec_seconds(const tgi_device_exec *e);
+/* From now on `busy`, borrowed, runs while the thread waits for the device. */
+void tgi_device_exec_watch(tgi_device_exec *e, tgi_busy *busy);
 
 #endif

@@ -17,6 +17,7 @@ struct tgi_exec {
     tgi_view *seg;   /* operands of one node, rebuilt for each call */
     int64_t *before; /* per output: rows there before the band */
     tgi_exec_times seconds;
+    tgi_busy *busy;             /* or NULL */
     double in_pieces;           /* seconds of the band's nodes that went into loading */
     double (*node_clock)(void); /* NULL: nodes are not timed */
     double *node_seconds;
@@ -192,7 +193,10 @@ static tg_status run_in_pieces(tgi_exec *e, int k, tgi_call *call, tgi_view *seg
         call->piece = (tgi_range){p, tgi_min(all, p + step)};
         if (e->io.stop)
             TGI_TRY(e->io.stop(e->io.user, err));
-        TGI_TRY(load_pieces(e, n, call->in_pieces, call->piece, err));
+        tgi_busy_end(e->busy);
+        const tg_status st = load_pieces(e, n, call->in_pieces, call->piece, err);
+        tgi_busy_begin(e->busy);
+        TGI_TRY(st);
         e->in_pieces += tgi_seconds() - t0;
         (void)tgi_cell_operands(c, k, seg, src);
         n->variant->run(call);
@@ -274,6 +278,19 @@ static tg_status hand_out(tgi_exec *e, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status run_nodes(tgi_exec *e, tgi_err *err)
+{
+    tgi_cell *c = &e->cell;
+    for (int k = 0; k < c->stage->n_nodes; k++) {
+        if (e->io.stop)
+            TGI_TRY(e->io.stop(e->io.user, err));
+        const tgi_range rows = tgi_flow_advance(&c->flow, k);
+        if (!tgi_range_empty(rows))
+            TGI_TRY(run_timed(e, k, rows, err));
+    }
+    return TG_OK;
+}
+
 tg_status tgi_exec_band(tgi_exec *e, int *done, tgi_err *err)
 {
     tgi_cell *c = &e->cell;
@@ -283,13 +300,10 @@ tg_status tgi_exec_band(tgi_exec *e, int *done, tgi_err *err)
     const double t0 = tgi_seconds();
     TGI_TRY(feed_inputs(e, err));
     const double t1 = tgi_seconds();
-    for (int k = 0; k < c->stage->n_nodes; k++) {
-        if (e->io.stop)
-            TGI_TRY(e->io.stop(e->io.user, err));
-        const tgi_range rows = tgi_flow_advance(&c->flow, k);
-        if (!tgi_range_empty(rows))
-            TGI_TRY(run_timed(e, k, rows, err));
-    }
+    tgi_busy_begin(e->busy);
+    const tg_status st = run_nodes(e, err);
+    tgi_busy_end(e->busy);
+    TGI_TRY(st);
     const double t2 = tgi_seconds();
     TGI_TRY(hand_out(e, err));
     e->seconds.load += t1 - t0 + e->in_pieces;
@@ -315,6 +329,11 @@ void tgi_exec_next_load(const tgi_exec *e, int i, tgi_box *box)
 tgi_exec_times tgi_exec_seconds(const tgi_exec *e)
 {
     return e->seconds;
+}
+
+void tgi_exec_watch(tgi_exec *e, tgi_busy *busy)
+{
+    e->busy = busy;
 }
 
 void tgi_exec_time_nodes(tgi_exec *e, double (*clock)(void), double *seconds)

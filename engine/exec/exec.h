@@ -5,6 +5,7 @@
 #ifndef TGI_EXEC_H
 #define TGI_EXEC_H
 
+#include "engine/base/busy.h"
 #include "engine/plan/tiling.h"
 #include "kernels/threads.h"
 
@@ -51,6 +52,8 @@ typedef struct tgi_exec_times {
     double compute, load, store;
 } tgi_exec_times;
 tgi_exec_times tgi_exec_seconds(const tgi_exec *e);
+/* From now on `busy`, borrowed, runs while kernels do: `compute` of the seconds above. */
+void tgi_exec_watch(tgi_exec *e, tgi_busy *busy);
 /* From now on add what each node takes by `clock` to seconds[its position in the stage], which
  * is borrowed. */
 void tgi_exec_time_nodes(tgi_exec *e, double (*clock)(void), double *seconds);

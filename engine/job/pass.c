@@ -204,7 +204,9 @@ tg_status tgi_pass_open_exec(tgi_pass *p, tgi_err *err)
                             .stop = check_stop,
                             .place = p->stages.plan ? place_of : NULL,
                             .piece = p->stages.plan ? piece_of : NULL};
-    return tgi_exec_open(p->tiling, p->packed, p->arena, p->pool, &io, &p->exec, err);
+    TGI_TRY(tgi_exec_open(p->tiling, p->packed, p->arena, p->pool, &io, &p->exec, err));
+    tgi_exec_watch(p->exec, &p->busy);
+    return TG_OK;
 }
 
 static tg_status open_source(tgi_pass *p, tgi_source *source, tgi_err *err)
@@ -227,6 +229,8 @@ tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end
         TGI_TRY(open_source(p, source, err));
     if (p->stages.plan)
         return tgi_pass_stages_open(p, source, err);
+    if (p->device.exec)
+        tgi_device_exec_watch(p->device.exec, &p->busy);
     return p->tiling && !p->device.exec ? tgi_pass_open_exec(p, err) : TG_OK;
 }
 

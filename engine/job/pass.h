@@ -54,6 +54,7 @@ typedef struct tgi_pass {
     void *arena, *packed, *staging[2], *window, *rows, *receipt; /* blocks of the plan */
     size_t staging_bytes;       /* of each; both are the same one where nothing is read ahead */
     int64_t item, cells, bands; /* the item at hand; cells and bands that are behind it */
+    tgi_busy busy;              /* while kernels work, or a device is waited for */
     tgi_affine out;             /* of that item: from the network's numbers to the file's */
 } tgi_pass;
 

@@ -114,6 +114,7 @@ tg_status tgi_pass_device_begin(tgi_pass *p, tgi_err *err)
     TGI_TRY(tgi_pinned_get(job->dev.ops, job->dev.device, up ? up : 1, &d->up, err));
     TGI_TRY(tgi_device_exec_open(job->dev.ops, job->dev.device, p->tiling, &d->ports->form, &io,
                                  &p->device.exec, err));
+    tgi_device_exec_watch(p->device.exec, &p->busy);
     if (p->stages.at == 0)
         tgi_run_device_warn(&p->device);
     const uint64_t taken = tgi_job_device_taken(job);

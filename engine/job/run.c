@@ -15,6 +15,7 @@
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
 #include "engine/plan/staged_text.h"
+#include "io/film_out.h"
 
 #include <string.h>
 
@@ -40,6 +41,8 @@ static tg_status open_run(tgi_run *r, tgi_err *err)
     tgi_mem_trim(); /* what opening freed is no part of the peak */
     r->predicted = r->job->plan.bytes.total;
     tgi_tracker_expect(r->tracker, r->predicted, r->job->plan.budget);
+    tgi_tracker_watch(r->tracker, TGI_BUSY_DECODE, tgi_film_source_busy(r->job->source));
+    tgi_tracker_watch(r->tracker, TGI_BUSY_COMPUTE, &r->pass.busy);
     return TG_OK;
 }
 

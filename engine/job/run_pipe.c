@@ -145,6 +145,7 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
                        : tgi_film_tiles_open_pipe(&job->film->out, job->plan.layout, r->fd - 1,
                                                   rest, &r->film, err));
     r->tiles = tgi_film_tiles_to(r->film);
+    tgi_tracker_watch(all->tracker, TGI_BUSY_ENCODE, tgi_film_tiles_busy(r->film));
     all->source = job->source;
     all->part = tgi_film_source_is_stream(job->source); /* nobody knew how long: no lesson */
     all->hashing.buffer = all->pass.receipt;
@@ -216,8 +217,11 @@ static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_resu
     run *r = (run *)all;
     tg_job *job = all->job;
     (void)input;
-    if (r->spooled)
+    if (r->spooled) {
+        tgi_tracker_update(all->tracker, "join", tgi_store_tiles_done(r->store));
         TGI_TRY(tgi_job_film_join_spool(job, &r->spool, &r->made, err));
+        tgi_tracker_update(all->tracker, "finish", tgi_store_tiles_done(r->store));
+    }
     tgi_run_result(all, res);
     tgi_run_warn_of_nonfinite(job, res->nonfinite,
                               "; NaN is written as 0, infinity as the end of the range");

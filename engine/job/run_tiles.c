@@ -479,6 +479,7 @@ static tg_status open_tiles(run *r, tgi_err *err)
                 : tgi_film_tiles_open(&job->film->out, job->plan.layout, r->journal, rest,
                                       &r->film, err));
     r->tiles = tgi_film_tiles_to(r->film);
+    tgi_tracker_watch(r->all.tracker, TGI_BUSY_ENCODE, tgi_film_tiles_busy(r->film));
     return TG_OK;
 }
 

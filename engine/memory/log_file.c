@@ -27,7 +27,8 @@ size_t tgi_log_header(int n_gpus, char out[TGI_LOG_LINE])
     return n;
 }
 
-size_t tgi_log_line(const tg_tracker_row *r, char out[TGI_LOG_LINE])
+size_t tgi_log_line(const tg_tracker_row *r, const int64_t busy[TGI_BUSY_KINDS],
+                    char out[TGI_LOG_LINE])
 {
     const uint64_t v[] = {r->measured_bytes,      r->peak_bytes,       r->anonymous_bytes,
                           r->file_bytes,          r->shared_bytes,     r->swapped_bytes,
@@ -39,6 +40,8 @@ size_t tgi_log_line(const tg_tracker_row *r, char out[TGI_LOG_LINE])
                                (long long)r->tile);
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++)
         n += put_number(out + n, v[i]);
+    for (int k = 0; k < TGI_BUSY_KINDS; k++)
+        n += put_number(out + n, (uint64_t)busy[k]);
     for (int i = 0; i < r->n_gpus; i++) {
         n += put_number(out + n, r->gpu_used_bytes[i]);
         n += put_number(out + n, r->gpu_free_bytes[i]);
@@ -111,12 +114,13 @@ tg_status tgi_log_open(const char *path, tgi_side_how how, int go_on, int n_gpus
     return st;
 }
 
-void tgi_log_append(tgi_log_file *l, const tg_tracker_row *row)
+void tgi_log_append(tgi_log_file *l, const tg_tracker_row *row,
+                    const int64_t ms[TGI_BUSY_KINDS])
 {
     char line[TGI_LOG_LINE];
     if (l->to.fd < 0)
         return;
-    const size_t n = tgi_log_line(row, line);
+    const size_t n = tgi_log_line(row, ms, line);
     if (tgi_side_write(&l->to, line, n))
         return;
     snprintf(l->problem, sizeof l->problem, "the memory log ended at %.0f s: %s", row->seconds,

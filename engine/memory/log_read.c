@@ -23,7 +23,8 @@ enum {
     AVAILABLE,
     PREDICTED,
     BUDGET,
-    GPU,
+    BUSY,
+    GPU = BUSY + TGI_BUSY_KINDS,
     N_SLOTS = GPU + 2 * TG_TRACKER_GPUS,
     UNKNOWN = -1
 };
@@ -37,7 +38,10 @@ static const char *const slot_name[GPU] = {"seconds",
                                            "pool_reserved_bytes",
                                            "available_bytes",
                                            "predicted_bytes",
-                                           "budget_bytes"};
+                                           "budget_bytes",
+                                           "decode_ms",
+                                           "compute_ms",
+                                           "encode_ms"};
 
 typedef struct reader {
     const char *name;
@@ -214,6 +218,8 @@ static void join(tgi_memlog_group *a, const tgi_memlog_group *b)
     a->available = b->available < a->available ? b->available : a->available;
     a->predicted = b->predicted;
     a->budget = b->budget;
+    for (int k = 0; k < TGI_BUSY_KINDS; k++)
+        a->busy_ms[k] += b->busy_ms[k];
     for (int i = 0; i < TG_TRACKER_GPUS; i++) {
         a->gpu_used[i] = larger(a->gpu_used[i], b->gpu_used[i]);
         a->gpu_total[i] = larger(a->gpu_total[i], b->gpu_total[i]);
@@ -280,6 +286,10 @@ static void end_row(reader *r)
                           .available = v[AVAILABLE],
                           .predicted = v[PREDICTED],
                           .budget = v[BUDGET]};
+    for (int k = 0; k < TGI_BUSY_KINDS; k++) {
+        g.busy_ms[k] = v[BUSY + k];
+        l->busy_ms[k] += v[BUSY + k];
+    }
     for (int i = 0; i < l->n_gpus; i++) {
         g.gpu_used[i] = v[GPU + 2 * i];
         g.gpu_total[i] = v[GPU + 2 * i] + v[GPU + 2 * i + 1];

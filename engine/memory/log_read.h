@@ -7,6 +7,7 @@
 #ifndef TGI_LOG_READ_H
 #define TGI_LOG_READ_H
 
+#include "engine/base/busy.h"
 #include "engine/base/status.h"
 #include "tegula_tracker.h"
 
@@ -25,6 +26,7 @@ typedef struct tgi_memlog_group {
     uint64_t file, pool; /* largest: file pages; pool reserved */
     uint64_t available;  /* least */
     uint64_t predicted, budget;
+    uint64_t busy_ms[TGI_BUSY_KINDS]; /* from `to` of the group before on */
     uint64_t gpu_used[TG_TRACKER_GPUS], gpu_total[TG_TRACKER_GPUS]; /* largest */
 } tgi_memlog_group;
 
@@ -41,6 +43,7 @@ typedef struct tgi_memlog {
     int n_groups, n_phases, n_gpus;
     int has_tile, unfinished; /* unfinished: the last line had no end, and is left out */
     tg_tracker_maximum max;
+    uint64_t busy_ms[TGI_BUSY_KINDS]; /* all rows together */
     tgi_memlog_group group[TGI_MEMLOG_GROUPS];
     tgi_memlog_phase phase[TGI_MEMLOG_PHASES];
 } tgi_memlog;

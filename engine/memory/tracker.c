@@ -35,6 +35,8 @@ struct tg_tracker {
     uint64_t current, since_row; /* measured: last look, largest since the last row */
     tg_tracker_row row;
     tg_tracker_maxima max;
+    tgi_busy *busy[TGI_BUSY_KINDS];
+    int64_t busy_ms[TGI_BUSY_KINDS]; /* as the last row had them */
 };
 
 /* ---- Samples ----------------------------------------------------------------------------- */
@@ -77,10 +79,21 @@ static void fold_row(tg_tracker *t, tg_tracker_row *r)
     t->row_at = r->seconds;
 }
 
+/* Since the last row. */
+static void take_busy(tg_tracker *t, int64_t ms[TGI_BUSY_KINDS])
+{
+    for (int k = 0; k < TGI_BUSY_KINDS; k++) {
+        const int64_t now = tgi_busy_ms(t->busy[k]);
+        ms[k] = now - t->busy_ms[k];
+        t->busy_ms[k] = now;
+    }
+}
+
 /* One look; `whole`: a row, with all that is around the process. */
 static void sample(tg_tracker *t, int whole)
 {
     tg_tracker_row r = {.size = sizeof r};
+    int64_t busy[TGI_BUSY_KINDS];
     pthread_mutex_lock(&t->sampling);
     int ok = tgi_look_process(&t->look, &r);
     if (whole)
@@ -89,11 +102,13 @@ static void sample(tg_tracker *t, int whole)
     if (ok)
         fold_process(t, &r);
     ok = ok && whole;
-    if (ok)
+    if (ok) {
         fold_row(t, &r);
+        take_busy(t, busy);
+    }
     pthread_mutex_unlock(&t->state);
     if (ok)
-        tgi_log_append(&t->log, &r);
+        tgi_log_append(&t->log, &r, busy);
     pthread_mutex_unlock(&t->sampling);
 }
 
@@ -241,6 +256,16 @@ void tgi_tracker_expect(tg_tracker *t, uint64_t predicted_bytes, uint64_t budget
     pthread_mutex_lock(&t->state);
     t->predicted = predicted_bytes;
     t->budget = budget_bytes;
+    pthread_mutex_unlock(&t->state);
+}
+
+void tgi_tracker_watch(tg_tracker *t, int kind, tgi_busy *of)
+{
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->state);
+    t->busy[kind] = of;
+    t->busy_ms[kind] = tgi_busy_ms(of);
     pthread_mutex_unlock(&t->state);
 }
 

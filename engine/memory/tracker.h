@@ -7,6 +7,7 @@
 #ifndef TGI_TRACKER_H
 #define TGI_TRACKER_H
 
+#include "engine/base/busy.h"
 #include "engine/base/spec.h"
 #include "engine/memory/look.h"
 #include "io/side_file.h"
@@ -25,6 +26,8 @@ typedef struct tgi_tracker_opts {
 tg_status tgi_tracker_open(const tgi_tracker_opts *o, tg_tracker **out, tgi_err *err);
 /* The rest allow NULL: no tracker, no numbers. */
 void tgi_tracker_expect(tg_tracker *t, uint64_t predicted_bytes, uint64_t budget_bytes);
+/* From now on lines say how long `of`, borrowed until the tracker is closed, ran. NULL: never. */
+void tgi_tracker_watch(tg_tracker *t, int kind, tgi_busy *of);
 /* As tg_tracker_update. 1 when a sample was taken. */
 int tgi_tracker_update(tg_tracker *t, const char *phase, int64_t tile);
 uint64_t tgi_tracker_current(tg_tracker *t);              /* measured_bytes of the last look */

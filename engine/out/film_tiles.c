@@ -34,6 +34,7 @@ struct tgi_film_tiles {
     void *room;                    /* to convert a row */
     uint8_t *packet;               /* with its head */
     size_t packet_room;
+    tgi_busy busy;
 };
 
 /* ---- The journal's side ------------------------------------------------------------------ */
@@ -339,7 +340,10 @@ static tg_status end_segment(tgi_film_tiles *f, tgi_err *err)
 
 tg_status tgi_film_tiles_end(tgi_film_tiles *f, tgi_err *err)
 {
-    return f->encoder ? end_segment(f, err) : TG_OK;
+    tgi_busy_begin(&f->busy);
+    const tg_status st = f->encoder ? end_segment(f, err) : TG_OK;
+    tgi_busy_end(&f->busy);
+    return st;
 }
 
 /* The picture is complete: a file, and then its record. What the journal has already was the same. */
@@ -456,7 +460,10 @@ static tg_status append(void *user, int64_t tile, const void *bytes, size_t n, t
     place_tile(f, tile, bytes);
     if (++f->got < f->tiles)
         return TG_OK;
-    TGI_TRY(f->files ? write_file(f, err) : encode(f, err));
+    tgi_busy_begin(&f->busy);
+    const tg_status st = f->files ? write_file(f, err) : encode(f, err);
+    tgi_busy_end(&f->busy);
+    TGI_TRY(st);
     f->frame = -1;
     return TG_OK;
 }
@@ -478,6 +485,11 @@ static void begin(void *user)
     const tgi_film_tiles *f = user;
     if (f->packets)
         tgi_journal_begin_tile(f->packets);
+}
+
+tgi_busy *tgi_film_tiles_busy(tgi_film_tiles *f)
+{
+    return &f->busy;
 }
 
 tgi_tiles tgi_film_tiles_to(tgi_film_tiles *f)

@@ -12,6 +12,7 @@
 #ifndef TGI_FILM_TILES_H
 #define TGI_FILM_TILES_H
 
+#include "engine/base/busy.h"
 #include "engine/out/film_spool.h"
 #include "engine/out/frame_files.h"
 #include "engine/out/journal.h"
@@ -54,6 +55,8 @@ tg_status tgi_film_tiles_end(tgi_film_tiles *f, tgi_err *err);
 void tgi_film_tiles_close(tgi_film_tiles **f);
 /* What the writer gives its tiles to. A view. */
 tgi_tiles tgi_film_tiles_to(tgi_film_tiles *f);
+/* Runs while a frame that is complete is encoded, and what comes of it is put down. A view. */
+tgi_busy *tgi_film_tiles_busy(tgi_film_tiles *f);
 /* The journal's packets were read back: those of a segment with a damaged one are made again.
  * Returns how many tiles that are. */
 int64_t tgi_film_tiles_look_again(tgi_film_tiles *f);

@@ -4,6 +4,7 @@
     film_watch.py TEGULA SOURCE VIDEOS
 
 77 without the sample films, ffmpeg and ffprobe."""
+import csv
 import json
 import os
 import pty
@@ -72,6 +73,41 @@ def joining_is_a_phase():
     code, _, err = run("plot", "join.csv", "-o", "join.svg")
     with open("join.svg", encoding="utf-8") as f:
         expect(code == 0 and "join: " in f.read(), f"plot: {code}: {err}")
+
+
+def work_of(log):
+    """Seconds of decoding, computing, encoding, and of the log."""
+    with open(log, encoding="ascii") as f:
+        rows = list(csv.DictReader(f))
+    return [sum(int(r[k]) for r in rows) / 1000 for k in ("decode_ms", "compute_ms", "encode_ms")] + [float(rows[-1]["seconds"])]
+
+
+def the_picture_shows_the_work():
+    """What the log has of it is what the receipt has; a row for each, of films alone."""
+    film = sample("carphone_pristine.mp4")
+    ffmpeg("-i", film, "-frames:v", str(MANY), "-c", "copy", "some.mp4")
+    code, text, err = run("run", *SLOW, "some.mp4", "-o", "work.mkv", "--json", "--threads", "1", "--on", "each", "--codec", "ffv1", "--log", "work.csv", "--plot=work.svg")
+    decode, compute, encode, seconds = work_of("work.csv")
+    told = events_of(text, "done")[-1]["compute_seconds"] if code == 0 else 0
+    expect(code == 0 and abs(compute - told) <= 0.01 + 0.02 * told, f"computing: {code}: {err}: {compute} s of the log, {told} s of the run")
+    expect(0 < decode <= seconds and 0 < encode <= seconds and compute <= seconds, f"{decode} + {compute} + {encode} s in {seconds} s")
+    with open("work.svg", encoding="utf-8") as f:
+        picture = f.read()
+    expect(all(f">{x}<" in picture for x in ("decoding", "computing", "encoding")), "a row for each")
+    for words, works in ((["some.mp4", "-o", "work.tif"], (True, False)), (["work.tif", "--planes", "0-1", "-o", "again.tif"], (False, False)),
+                         (["work.tif", "--planes", "0-1", "-o", "work%d.png"], (False, True))):
+        code, text, err = run("run", *SLOW, *words, "--log", "work.csv", "--plot=work.svg")
+        decode, compute, encode, seconds = work_of("work.csv")
+        with open("work.svg", encoding="utf-8") as f:
+            expect((">decoding<" in f.read()) == any(works), f"{words}: rows of the picture")
+        expect(code == 0 and (decode > 0, encode > 0) == works and compute > 0, f"{words}: {code}: {err}: {decode}, {compute}, {encode} s")
+    ffmpeg("-i", "some.mp4", "-f", "yuv4mpegpipe", "work.y4m")
+    with open("work.y4m", "rb") as f:
+        r = subprocess.run([TEGULA, "run", *SAME, "-", "-o", "piped.mkv", "-y", "--log", "work.csv"], stdin=f, capture_output=True, text=True, check=False)
+    decode, compute, encode, seconds = work_of("work.csv")
+    with open("work.csv", encoding="ascii") as f:
+        phases = {line.split(",")[1] for line in f}
+    expect(r.returncode == 0 and decode > 0 and encode > 0 and phases >= {"run", "join", "finish"}, f"a pipe: {r.stderr}: {decode}, {encode} s, {phases}")
 
 
 def status_says_frames():
@@ -238,6 +274,7 @@ def all_of_it(rows):
     the_last_line_counts_frames()
     the_estimate_counts_films()
     joining_is_a_phase()
+    the_picture_shows_the_work()
     a_preview_shows_a_moment()
     info_tells_all()
 

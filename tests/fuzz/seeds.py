@@ -758,7 +758,7 @@ OPTIONS = ("model input input-tensor output ram tile chunk-size roi planes axes 
 TAGS = (254, 256, 257, 258, 259, 262, 266, 270, 273, 277, 278, 279, 282, 284, 305, 317, 320, 322, 323, 324, 325, 330, 338, 339, 347, 530)
 HOST = ("seconds,phase,tile,measured_bytes,peak_bytes,anonymous_bytes,file_bytes,shared_bytes,swapped_bytes,"
         "page_table_bytes,high_water_bytes,pool_allocated_bytes,pool_reserved_bytes,available_bytes,predicted_bytes,"
-        "budget_bytes")
+        "budget_bytes,decode_ms,compute_ms,encode_ms")
 OPS = ("Conv ConvTranspose Relu Reshape Resize Slice Split Concat Transpose Gather Shape Expand Pad MaxPool AveragePool "
        "Unsqueeze Squeeze Flatten ConstantOfShape Range Cast Clip Upsample DepthToSpace SpaceToDepth Softmax MatMul Gemm "
        "ReduceMean ReduceMax ReduceSum ArgMax Einsum Where Equal Less LayerNormalization GroupNormalization InstanceNormalization "
@@ -922,12 +922,12 @@ DICTS = {
 
 MEMLOGS = {
     "run": (HOST + "\n" + "".join(
-        "%d.%03d,%s,%d,%d,%d,9,3,0,0,4,99,5,6,7000000,%d,200000\n" % (
-            i // 4, i % 4 * 250, ("start", "run", "finish")[i // 5], i, 1000 * i, 1000 * i + 7, 90000 * (i > 2))
+        "%d.%03d,%s,%d,%d,%d,9,3,0,0,4,99,5,6,7000000,%d,200000,%d,40,250\n" % (
+            i // 4, i % 4 * 250, ("start", "run", "finish")[i // 5], i, 1000 * i, 1000 * i + 7, 90000 * (i > 2), 10 * i)
         for i in range(15))).encode(),
     "gpus": b"seconds,measured_bytes,gpu0_used_bytes,gpu0_free_bytes,gpu15_used_bytes\n0,1,2,3,4\n5,6,7,8,9\n",
     "other": b"colour,measured_bytes,seconds\r\nblue,5,0\r\n\r\n<&\"\xff,9,1e3\r\ngreen,7",
-    "large": b"seconds,measured_bytes,file_bytes\n1e10,9223372036854775807,9223372036854775807\n",
+    "large": b"seconds,measured_bytes,file_bytes,decode_ms\n1e10,9223372036854775807,9223372036854775807,9223372036854775807\n",
 }
 
 

@@ -238,11 +238,12 @@ static void test_what_a_tracker_writes_is_read_back(void)
     r.gpu_used_bytes[15] = 5;
     r.gpu_free_bytes[15] = 6;
     size_t n = tgi_log_header(TG_TRACKER_GPUS, text);
-    n += tgi_log_line(&r, text + n);
+    const int64_t busy[TGI_BUSY_KINDS] = {30, 480, INT64_MAX};
+    n += tgi_log_line(&r, busy, text + n);
     r.seconds = 1e9 + 0.25;
     r.tile = INT64_MAX;
     memset(r.gpu_used_bytes, 0x7f, sizeof r.gpu_used_bytes);
-    const size_t longest = tgi_log_line(&r, text + n);
+    const size_t longest = tgi_log_line(&r, busy, text + n);
     CHECK(longest < TGI_LOG_LINE);
     tgi_memlog *log = log_of(text);
     if (log) {
@@ -258,6 +259,9 @@ static void test_what_a_tracker_writes_is_read_back(void)
         CHECK_EQ(g->tile, 7);
         CHECK_EQ(g->gpu_used[15], 5);
         CHECK_EQ(g->gpu_total[15], 11);
+        CHECK_EQ(g->busy_ms[TGI_BUSY_DECODE], 30);
+        CHECK_EQ(g->busy_ms[TGI_BUSY_COMPUTE], 480);
+        CHECK_EQ(log->n_groups, 2);
         CHECK_NEAR(log->to, 1e9 + 0.25, 0);
     }
     tgi_free(log);
@@ -535,6 +539,59 @@ static void test_the_png_has_its_colours_where_they_belong(void)
     tgi_free(log);
 }
 
+/* Ten seconds: decoding takes a quarter of the first five, encoding all of the others. A line may say a little more
+ * than there was. */
+static void test_a_film_has_a_row_for_each_kind_of_its_work(void)
+{
+    static const char text[] = "seconds,phase,measured_bytes,decode_ms,compute_ms,encode_ms\n"
+                               "0,start,900,0,0,0\n5,run,900,1250,0,0\n10,run,900,0,0,5003\n";
+    FILE *f = fopen("tegula_plot.csv", "w");
+    CHECK(f && fputs(text, f) >= 0);
+    if (f)
+        fclose(f);
+    tgi_err e = {0};
+    size_t n = 0;
+    tgi_source *s = NULL;
+    const tgi_open_opts open = {.threads = 1};
+    const tg_plot_opts o = {.size = sizeof o, .theme = TG_THEME_LIGHT};
+    CHECK_OK(tgi_plot("tegula_plot.csv", "tegula_plot.svg", &o, NULL, &e), e);
+    char *got = read_file("tegula_plot.svg", &n);
+    CHECK(well_formed(got) && strstr(got, ">decoding<") && strstr(got, ">1.25 s<"));
+    CHECK(strstr(got, "decoding 25 %\ncomputing 0 %\nencoding 0 %"));
+    CHECK(strstr(got, "decoding 0 %\ncomputing 0 %\nencoding 100 %"));
+    tgi_free(got);
+    CHECK_OK(tgi_plot("tegula_plot.csv", "tegula_plot.png", &o, NULL, &e), e);
+    CHECK_OK(tgi_source_open("tegula_plot.png", &open, &s, &e), e);
+    tgi_memlog *log = NULL, *images = log_of("seconds,measured_bytes,decode_ms,compute_ms\n"
+                                             "0,900,0,0\n9,900,0,9\n");
+    CHECK_OK(tgi_memlog_read("tegula_plot.csv", &log, &e), e);
+    if (s && log && images) {
+        const tgi_plot_frame at = tgi_plot_frame_of(log, 960);
+        const double foot = tgi_plot_height(log) - 62,
+                     quarter = at.x[0] + (at.x[1] - at.x[0]) / 4,
+                     later = quarter + (at.x[1] - at.x[0]) / 2;
+        const tgi_colour b = tgi_role_colour(TGI_PHASE_B, 0),
+                         work = over(b, tgi_role_colour(TGI_MEASURED_AREA, 0)),
+                         none = tgi_role_colour(TGI_PHASE_A, 0);
+        CHECK_EQ(s->ops->info(s)->height, 2 * tgi_plot_height(log));
+        CHECK(tgi_plot_height(log) > tgi_plot_height(images)); /* which have none */
+        check_pixel(s, quarter, foot - 80 - 4,
+                    over(none, tgi_role_colour(TGI_MEASURED_AREA, 0)));
+        check_pixel(s, quarter, foot - 80 - 12, none);
+        check_pixel(s, quarter, foot - 15, none);
+        check_pixel(s, later, foot - 80 - 4, b);
+        check_pixel(s, later, foot - 15, work);
+        check_pixel(s, later, foot - 26, work);
+    }
+    CHECK(s && log && images);
+    tgi_source_close(&s);
+    tgi_free(log);
+    tgi_free(images);
+    unlink("tegula_plot.csv");
+    unlink("tegula_plot.svg");
+    unlink("tegula_plot.png");
+}
+
 static void test_a_budget_far_above_is_named_and_not_to_scale(void)
 {
     tgi_memlog *log = log_of("seconds,measured_bytes,budget_bytes,predicted_bytes\n"
@@ -622,6 +679,7 @@ int main(void)
     RUN(test_the_svg_of_a_log_is_the_golden_one);
     RUN(test_names_of_strangers_cannot_leave_their_place_in_the_svg);
     RUN(test_the_png_has_its_colours_where_they_belong);
+    RUN(test_a_film_has_a_row_for_each_kind_of_its_work);
     RUN(test_a_budget_far_above_is_named_and_not_to_scale);
     RUN(test_what_cannot_be_drawn_is_refused_and_leaves_nothing);
     RUN(test_every_refused_allocation_is_answered);

@@ -355,7 +355,47 @@ static void test_the_log_is_the_documented_columns_and_a_line_per_sample(void)
     const char *row = strstr(text, ",run,7,");
     CHECK(row &&
           strncmp(row, ",run,7,73400320,73400320,73400320,5242880,0,0,0,524288000,", 57) == 0);
-    CHECK(row && strstr(row, ",8388608000,80,90,3145728,101711872,4194304,100663296\n"));
+    CHECK(row && strstr(row, ",8388608000,80,90,0,0,0,3145728,101711872,4194304,100663296\n"));
+    unlink(csv);
+    end_machine();
+}
+
+static void test_lines_say_how_long_a_clock_ran_since_the_one_before(void)
+{
+    char text[8192];
+    tgi_busy decoding = {9000000},
+             encoding = {0}; /* what was before it is watched counts not */
+    begin_machine();
+    tg_tracker *t = open_by_updates(1, csv, 0, 0);
+    tgi_tracker_watch(t, TGI_BUSY_DECODE, &decoding);
+    tgi_tracker_watch(t, TGI_BUSY_ENCODE, &encoding);
+    decoding.ns += 30600000;
+    tgi_tracker_update(t, "run", 1);
+    decoding.ns += 500000; /* parts of a millisecond are not lost */
+    tgi_busy_begin(&encoding);
+    const int64_t begun = tgi_busy_now();
+    while (tgi_busy_now() < begun + 25000000)
+        ;
+    tgi_tracker_update(t, NULL, 2); /* and work that still goes on is seen */
+    tgi_busy_end(&encoding);
+    CHECK(tgi_busy_ms(&encoding) >= 25 && encoding.ns > 0);
+    tgi_tracker_close(&t, NULL);
+    read_all(text, sizeof text);
+    tgi_memlog *log = NULL;
+    tgi_err e = {0};
+    CHECK_OK(tgi_memlog_read(csv, &log, &e), e);
+    if (log && log->n_groups == 4) {
+        const tgi_memlog_group *g = log->group;
+        CHECK_EQ(g[0].busy_ms[TGI_BUSY_DECODE], 0);
+        CHECK_EQ(g[1].busy_ms[TGI_BUSY_DECODE], 30);
+        CHECK_EQ(g[2].busy_ms[TGI_BUSY_DECODE], 1);
+        CHECK_EQ(g[1].busy_ms[TGI_BUSY_ENCODE], 0);
+        CHECK(g[2].busy_ms[TGI_BUSY_ENCODE] >= 25);
+        CHECK_EQ(log->busy_ms[TGI_BUSY_DECODE], 31);
+        CHECK_EQ(log->busy_ms[TGI_BUSY_COMPUTE], 0);
+    }
+    CHECK(log && log->n_groups == 4);
+    tgi_free(log);
     unlink(csv);
     end_machine();
 }
@@ -367,7 +407,8 @@ static void test_a_run_that_goes_on_appends_and_its_time_goes_on(void)
     tgi_tracker_close(&t, NULL);
     char text[8192];
     FILE *f = fopen(csv, "a");
-    CHECK(f && fputs("1000.250,run,5,1,1,1,1,1,1,1,1,1,1,1,1,1\n1000.900,run,6,1,1,", f) > 0);
+    CHECK(f &&
+          fputs("1000.250,run,5,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\n1000.900,run,6,1,1,", f) > 0);
     if (f)
         fclose(f); /* as a full disk leaves it */
     t = open_by_updates(1, csv, 1, 0);
@@ -499,6 +540,7 @@ int main(void)
     RUN(test_by_time_rows_come_by_themselves);
     RUN(test_a_stalled_log_does_not_stall_the_labels);
     RUN(test_the_log_is_the_documented_columns_and_a_line_per_sample);
+    RUN(test_lines_say_how_long_a_clock_ran_since_the_one_before);
     RUN(test_a_run_that_goes_on_appends_and_its_time_goes_on);
     RUN(test_a_full_disk_ends_the_log_and_nothing_else);
     RUN(test_what_cannot_be_opened_is_refused);
