@@ -36,12 +36,12 @@ static inline const char *made_name(made *m)
 
 static inline const char *made_weights(made *m, int rank, const int64_t *dim)
 {
-    static float w[4096];
+    static float w[1 << 16];
     const char *name = made_name(m);
     int64_t n = 1;
     for (int i = 0; i < rank; i++)
         n *= dim[i];
-    CHECK(n <= 4096);
+    CHECK(n <= (int64_t)(sizeof w / sizeof *w));
     for (int64_t i = 0; i < n; i++)
         w[i] = tg_rand_unit(&m->seed) - 0.5f;
     b_init(&m->g, name, 1, rank, dim, w, (size_t)n * sizeof *w);
