@@ -57,6 +57,7 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_desc
                         path, text);
     copy_str(doc, "normalize", d->normalize, sizeof d->normalize);
     copy_str(doc, "output", output, sizeof output);
+    d->says_values = d->normalize[0] || output[0];
     if (output[0] && strcmp(output, "denormalize") != 0 && strcmp(output, "raw") != 0 &&
         strcmp(output, "argmax") != 0)
         return tgi_fail(err, TG_E_FORMAT,

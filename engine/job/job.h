@@ -31,6 +31,7 @@
 /* The model's descriptor: what it expects and gives. Absent: all zero. */
 typedef struct tgi_descriptor {
     int present;
+    int says_values; /* what the network takes or gives: not only how frames reach it */
     char name[64], version[32], license[64];
     char normalize[96]; /* spec as for --normalize, or "" */
     int denormalize;    /* the output is on the input's scale: map it back */

@@ -118,6 +118,15 @@ static int is_for_luma(const tg_job *job)
                                 channels_of(&job->graph->out[0]) > 1));
 }
 
+int tgi_job_film_has_luma(const tg_job *job)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    return from && job->graph->n_in == 1 && job->set.window == 1 &&
+           tgi_job_frame_channels(job) == 1 && channels_of(&job->graph->out[0]) == 1 &&
+           tgi_film_source_passing(job->source) == TGI_FILM_PASSES_NOTHING &&
+           tgi_film_bypass_is_there(&from->form, TGI_FILM_PASSES_BUT_LUMA);
+}
+
 /* The network takes the film's colours, together or one by one, and its alpha would be lost. */
 static int is_for_colours(const tg_job *job, const tgi_av_info *from)
 {

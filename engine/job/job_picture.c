@@ -110,7 +110,7 @@ static void choose_type(tg_job *job)
     const tg_dtype in = job->info ? job->info->dtype : TG_DTYPE_NONE;
     if (job->plan.valid || (!tgi_picture_writer_for(s->output) && !tgi_job_wants_film(job)) ||
         tgi_opts_dtype(job->opts, &asked) || !tgi_dtype_is_float(s->dtype) ||
-        s->descriptor.present || (in != TG_DTYPE_U8 && in != TG_DTYPE_U16))
+        s->descriptor.says_values || (in != TG_DTYPE_U8 && in != TG_DTYPE_U16))
         return;
     s->dtype = in;
     s->invert = 1;

@@ -20,6 +20,7 @@
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_state.h"
@@ -509,6 +510,10 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (tgi_job_hands_on(job))
         tgi_job_warn(job,
                      "--state: each frame is shown as a first one, with zeros handed to it");
+    if (tgi_job_film_has_luma(job))
+        tgi_job_warn(
+            job, "the network takes one channel: the preview shows what it makes of red; a run "
+                 "into a film gives it luma, if --on does not say each");
     tg_status st = open_all(&v, err);
     if (st == TG_OK)
         st = draw(&v, err);

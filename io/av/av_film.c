@@ -510,6 +510,25 @@ void tgi_av_film_close(tgi_av_film **pf)
     *pf = NULL;
 }
 
+/* The mean of frames' times, where the header says another rate: a Matroska has the one of its clock. */
+static void mend_rate(tgi_av_film *f)
+{
+    tgi_av_info *i = &f->info;
+    const AVRational base = tgi_av_rational(i->time_base);
+    if (!f->shown || f->n_packets < 2 || base.num <= 0)
+        return;
+    const int64_t span = end_of(f) - f->shown[0], n = (int64_t)f->n_packets;
+    const double said =
+        i->rate.num > 0 ? (double)n * (double)i->rate.den / (double)i->rate.num / av_q2d(base)
+                        : 0;
+    if (span <= 0 || fabs(said - (double)span) <= fmax(2, 0.01 * (double)span))
+        return;
+    AVRational mean;
+    av_reduce(&mean.num, &mean.den, n * base.den, span * base.num, 1000000);
+    if (mean.num > 0)
+        i->rate = tgi_av_ratio_of(mean);
+}
+
 /* Ours, and what a demuxer keeps of a packet (libavformat's index entry, with the tables of an MP4 beside). */
 #define DEMUXER_BYTES 48
 static size_t index_bytes(const tgi_av_film *f)
@@ -528,6 +547,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
         f->in.container->streams[i]->discard = AVDISCARD_DEFAULT; /* all are counted */
     TGI_TRY(read_packets(f, err));
     TGI_TRY(sort_times(f, err));
+    mend_rate(f);
     TGI_TRY(count_frames(f, err));
     TGI_TRY(begin(f, err));
     f->refused = 0;

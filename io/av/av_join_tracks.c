@@ -241,6 +241,18 @@ static int has_code(const char *key)
 
 /* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
  * are said by their names. Others than these have no place in an MP4 or MOV. */
+/* "location-eng" with the words of "location": an MP4 says its words in a language, too. */
+static int is_again(const tgi_av_joining *w, const AVDictionaryEntry *e)
+{
+    char key[64];
+    const char *dash = strrchr(e->key, '-');
+    if (!dash || strlen(dash) != 4 || (size_t)(dash - e->key) >= sizeof key)
+        return 0;
+    snprintf(key, sizeof key, "%.*s", (int)(dash - e->key), e->key);
+    const AVDictionaryEntry *same = av_dict_get(w->out->metadata, key, NULL, 0);
+    return has_code(key) && same && strcmp(same->value, e->value) == 0;
+}
+
 static void choose_words(tgi_av_joining *w)
 {
     char text[400] = "";
@@ -252,7 +264,7 @@ static void choose_words(tgi_av_joining *w)
         w->free_words |= strncmp(e->key, "com.", 4) == 0;
     while (!w->free_words &&
            (e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
-        if (!has_code(e->key) && n < sizeof text)
+        if (!has_code(e->key) && !is_again(w, e) && n < sizeof text)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", e->key);
     if (n && w->telling && w->j->dropped) {
         char what[480];

@@ -157,6 +157,10 @@ def a_descriptor_says_it(was):
         json.dump({"normalize": "none", "output": "denormalize", "state": "t=s"}, f)
     code, _, err = run("run", "-m", "said.onnx", "film.mkv", "-o", "o.mov", "-y", "--codec", "ffv1")
     expect(code == 0 and hashes("o.mov")[1:] == was[:-1], f"a descriptor: {code}: {err}")
+    with open("said.json", "w", encoding="ascii") as f:
+        json.dump({"state": "t=s"}, f)  # and nothing of its values
+    code, _, err = run("run", "-m", "said.onnx", "film.mkv", "-o", "o.mov", "-y", "--codec", "ffv1", "--normalize", "none")
+    expect(code == 0 and hashes("o.mov")[1:] == was[:-1], f"a descriptor of frames alone: {code}: {err}")
 
 
 def what_is_padded_is_handed_on(lost=(22, 19)):

@@ -185,6 +185,19 @@ def rows_of_png(path):
     return r.stdout
 
 
+def the_rate_is_the_mean():
+    """A Matroska of frames at any times names the rate of its clock."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=60:duration=3,select='lt(random(0),0.4)'", "-fps_mode", "vfr", "-c:v", "libx264", "-bf", "2", "vfr.mkv")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=30000/1001:duration=3", "-c:v", "libx264", "cfr.mkv")
+    for film, lo, hi in (("vfr.mkv", 20, 35), ("cfr.mkv", 29.97, 29.9701)):
+        told = json.loads(run("info", film, "--json")[1])["film"]
+        n, d = map(int, told["frames_per_second"].split("/"))
+        expect(lo <= n / d <= hi, f"{film}: {told['frames_per_second']}")
+        if film == "vfr.mkv":
+            frames = len(subprocess.run(["ffprobe", "-v", "error", "-show_entries", "packet=pts", "-of", "csv=p=0", film], capture_output=True, check=True).stdout.split())
+            expect(abs(frames * d / n - told["duration_seconds"]) < 0.03, f"{frames} frames at {n}/{d} take {told['duration_seconds']}")
+
+
 def a_preview_shows_a_moment():
     """A bar that grows, at a rate that varies: the picture tells which frame it is of."""
     ffmpeg("-f", "lavfi", "-i", "nullsrc=size=64x48:rate=10,geq=lum='if(lt(X,2*N+4),200,20)':cb=128:cr=128,select='not(eq(mod(n,5),3))'", "-frames:v", "20",
@@ -208,6 +221,10 @@ def a_preview_shows_a_moment():
         code, _, err = run("preview", *SAME, "moments.mkv", "-o", "moment.png", "-y", *words)
         expect(code == 64 and said in err, f"{words}: {code}: {err}")
     ffmpeg("-i", "moments.mkv", "-frames:v", "1", "still.tif")
+    for film, said in (("moments.mkv", False), ("luma.mkv", True)):
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "yuv420p", "luma.mkv")
+        code, _, err = run("preview", "-m", network(1 if said else 3), "--normalize", "none", film, "-o", "moment.png", "-y")
+        expect(code == 0 and ("gives it luma" in err) == said, f"a network of one channel is shown red: {film}: {code}: {err}")
     code, _, err = run("preview", *SAME, "still.tif", "-o", "moment.png", "-y", "--time", "0")
     expect(code == 64 and "for films" in err, f"a picture: {code}: {err}")
 
@@ -275,6 +292,7 @@ def all_of_it(rows):
     the_estimate_counts_films()
     joining_is_a_phase()
     the_picture_shows_the_work()
+    the_rate_is_the_mean()
     a_preview_shows_a_moment()
     info_tells_all()
 
