@@ -126,6 +126,10 @@ static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t ca
                  a->lacks == 1 ? "" : "s");
     else if (a->cut)
         snprintf(to, cap, "its file ends amid a frame: it is cut");
+    else if (a->damage[0])
+        snprintf(to, cap,
+                 "its container is damaged, and frames may be missing (libavformat: %.60s)",
+                 a->damage);
     else if (a->lost)
         snprintf(to, cap, "%lld packets are damaged, and their frames missing",
                  (long long)a->lost);
@@ -215,7 +219,7 @@ static tg_status check_declared(film *f, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_info *a = f->ops->info(f->film);
     const int fewer = a->declared_frames > a->frames + a->hidden;
-    const int is_cut = a->cut || a->lacks;
+    const int is_cut = a->cut || a->lacks || a->damage[0];
     if (!fewer && (!is_cut || o->truncated))
         return TG_OK;
     f->empty = fewer && !a->lacks && is_all_of_an_avi(f)
@@ -238,6 +242,12 @@ static tg_status check_declared(film *f, const tgi_open_opts *o, tgi_err *err)
                         "frames that are there, %lld of them",
                         a->lacks_of, (long long)a->lacks, a->lacks == 1 ? "" : "s",
                         (long long)whole_frames(a, o));
+    if (a->damage[0] && !a->cut)
+        return tgi_fail(
+            err, TG_E_FORMAT,
+            "its container is damaged, and frames may be missing (libavformat: %s); "
+            "--allow-truncated takes the %lld frames that are there",
+            a->damage, (long long)a->frames);
     return tgi_fail(err, TG_E_FORMAT,
                     "its file ends amid a frame, behind %lld whole ones: it is cut; "
                     "--allow-truncated takes those",

@@ -203,11 +203,22 @@ static void tell_of_beside(tg_job *job, unsigned now)
         if (now & ~job->film->told & known[i].bit)
             leave_out(job, "%s: %s in frames of %s: it is left out", job->set.output,
                       known[i].what, job->set.input);
+    if (now & ~job->film->told & TGI_AV_OTHER_COLOURS)
+        leave_out(job,
+                  "%s: later frames of %s say another range, matrix, transfer or primaries "
+                  "than the first: "
+                  "all are taken as the first says",
+                  job->set.output, job->set.input);
+    if (now & ~job->film->told & TGI_AV_OTHER_FIELDS)
+        leave_out(job,
+                  "%s: later frames of %s have the rows of two moments, and the first has not: "
+                  "all are "
+                  "taken as the first says",
+                  job->set.output, job->set.input);
     job->film->told |= now;
 }
 
-/* When all frames were read: what only later ones have. `earlier`: that a run which was stopped knew. */
-static tg_status tell_of_the_rest(tg_job *job, unsigned earlier, tgi_err *err)
+tg_status tgi_job_film_tell_rest(tg_job *job, unsigned earlier, tgi_err *err)
 {
     const int before = job->film->left_out;
     tell_of_beside(job, earlier | tgi_film_source_beside(job->source));
@@ -336,7 +347,7 @@ tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets,
     joining w = {.job = job, .packets = packets, .tick = tick, .tick_user = user};
     if (!job->film)
         return TG_OK;
-    TGI_TRY(tell_of_the_rest(job, (unsigned)tgi_journal_beside(packets), err));
+    TGI_TRY(tgi_job_film_tell_rest(job, (unsigned)tgi_journal_beside(packets), err));
     return tgi_journal_make(packets, make, &w, err);
 }
 
@@ -344,7 +355,7 @@ tg_status tgi_job_film_join_spool(tg_job *job, tgi_film_spool *packets, tgi_part
                                   tgi_err *err)
 {
     joining w = {.job = job, .spool = packets};
-    TGI_TRY(tell_of_the_rest(job, 0, err));
+    TGI_TRY(tgi_job_film_tell_rest(job, 0, err));
     const tgi_part_spec part = {.path = job->set.output,
                                 .ending = ".made",
                                 .bytes = TGI_PART_GROWS,

@@ -67,5 +67,7 @@ tg_status tgi_job_film_list(const tg_job *job, const tgi_journal *packets, int f
                             const char *made, tgi_err *err);
 /* film_join.c: warn of what the film that is written will not have; with --strict TG_E_UNSUPPORTED. */
 tg_status tgi_job_film_tell(tg_job *job, tgi_err *err);
+/* When all frames were read: what only later ones have. `earlier`: what a run which was stopped knew of it. */
+tg_status tgi_job_film_tell_rest(tg_job *job, unsigned earlier, tgi_err *err);
 
 #endif

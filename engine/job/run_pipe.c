@@ -221,6 +221,8 @@ static tg_status finish(tgi_run *all, const tgi_input_digest *input, tg_run_resu
         tgi_tracker_update(all->tracker, "join", tgi_store_tiles_done(r->store));
         TGI_TRY(tgi_job_film_join_spool(job, &r->spool, &r->made, err));
         tgi_tracker_update(all->tracker, "finish", tgi_store_tiles_done(r->store));
+    } else {
+        TGI_TRY(tgi_job_film_tell_rest(job, 0, err));
     }
     tgi_run_result(all, res);
     tgi_run_warn_of_nonfinite(job, res->nonfinite,

@@ -99,8 +99,12 @@ tg_status tgi_film_spool_clear_made(const tgi_film_spool *s, tgi_err *err)
     return s->left && tgi_file_begins(s->made, "", 0) ? tgi_file_unlink(s->made, err) : TG_OK;
 }
 
+/* What a stopped run left goes together: without its .partial nobody would know whose the other is. */
 void tgi_film_spool_close(tgi_film_spool *s)
 {
+    tgi_err ignored = {0};
+    if (s->part.fd >= 0 && s->made)
+        (void)tgi_film_spool_clear_made(s, &ignored);
     tgi_part_drop(&s->part);
     tgi_free(s->made);
     *s = TGI_FILM_SPOOL_CLOSED;

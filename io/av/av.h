@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 13u /* rises with any change of this header */
+#define TGI_AV_ABI 14u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -84,6 +84,8 @@ typedef struct tgi_av_info {
     int64_t lacks;        /* bytes that its file has not, at least; 0: nothing in it says so */
     const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
     const char *unended;  /* what speaks for a cut, and may be so in a whole file, too; NULL */
+    char damage
+        [120]; /* what libavformat said first that it could not make sense of; "": nothing */
     int64_t declared_frames; /* what the header says; 0: nothing */
     int no_alpha;            /* 1: frames have alpha, which no decoder here gives */
     int64_t cut;    /* packets that the file ends in: not whole; with `truncated` no frames */
@@ -128,6 +130,8 @@ typedef struct tgi_av_frame {
 #define TGI_AV_TWO_VIEWS 16u
 #define TGI_AV_SPHERE 32u
 #define TGI_AV_ICC_PROFILE 64u
+#define TGI_AV_OTHER_COLOURS 128u /* tags that the first frame has not */
+#define TGI_AV_OTHER_FIELDS 256u  /* the rows of two moments, and the first has not */
 
 typedef struct tgi_av_film tgi_av_film;
 

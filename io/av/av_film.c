@@ -20,6 +20,7 @@
 #include <libavutil/display.h>
 #include <libavutil/pixdesc.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,11 @@ typedef struct packet {
     int64_t pts, dts;
     int key;
 } packet;
+
+/* What a frame says of how it is to be shown. */
+typedef struct frame_look {
+    int range, matrix, transfer, primaries, fields;
+} frame_look;
 
 struct tgi_av_film {
     tgi_av_open opts;
@@ -42,6 +48,8 @@ struct tgi_av_film {
     int marred;        /* TGI_AV_MADE_UP, TGI_AV_REFUSED: and no later frame began anew */
     int64_t marred_at; /* when a packet that was refused is decoded */
     int broken;        /* the last packet's own checksum does not hold */
+    int has_slices;    /* of FFV1: they end in a length and a checksum */
+    int speaks;        /* an error that the decoder logs is damage of the frame that it gives */
     int sent_key;      /* it is a key packet */
     int tells_no_keys; /* of the decoder's frames each is said to be a key frame; it holds none back */
     packet *packets;
@@ -53,6 +61,7 @@ struct tgi_av_film {
     int whole;    /* it was decoded from the first frame on */
     int64_t refused;
     unsigned beside;
+    frame_look first; /* of the first frame */
 
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_info info;
@@ -109,6 +118,14 @@ static const AVCodec *find_decoder(tgi_av_film *f, const AVStream *s)
     return c ? c : avcodec_find_decoder(id);
 }
 
+/* Each frame stands alone, and what the decoder says is wrong is wrong with it. (Of others much is said that is not: of what
+ * was before a film was cut.) */
+static int is_alone(enum AVCodecID id)
+{
+    const AVCodecDescriptor *d = avcodec_descriptor_get(id);
+    return id == AV_CODEC_ID_GIF || (d && (d->props & AV_CODEC_PROP_INTRA_ONLY));
+}
+
 static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 {
     TGI_TRY(check_pixels(f, err));
@@ -126,6 +143,7 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
     use_threads(f);
     f->decoder->max_pixels = f->in.most_pixels;
     tgi_av_frames_use(f->decoder, &f->frames);
+    f->speaks = is_alone(p->codec_id);
     if (r >= 0)
         r = avcodec_open2(f->decoder, codec, NULL);
     return r < 0 ? tgi_av_failed(&f->in, r, "the film's decoder", err) : TG_OK;
@@ -156,7 +174,7 @@ static tg_status begin(tgi_av_film *f, tgi_err *err)
 /* Slices of FFV1 end in their length and a checksum, of which the decoder tells nobody but its log; they are the packet,
  * from its end to its beginning. Source: RFC 9043, sections 4.9.1 and 4.9.3. */
 #define SLICE_END 8 /* 3 length, 1 error status, 4 checksum */
-static int has_broken_slice(const AVPacket *p)
+static int has_broken_slice(tgi_av_film *f, const AVPacket *p)
 {
     const AVCRC *table = av_crc_get_table(AV_CRC_32_IEEE);
     int64_t end = p->size;
@@ -164,12 +182,13 @@ static int has_broken_slice(const AVPacket *p)
     while (end > SLICE_END) {
         const uint8_t *last = p->data + end - SLICE_END;
         const int64_t n = ((int64_t)last[0] << 16 | last[1] << 8 | last[2]) + SLICE_END;
-        if (n > end)
-            return 0; /* it has no such ends */
-        broken |= av_crc(table, 0, p->data + end - n, (size_t)n) != 0;
+        if (n > end) /* it has no such ends, or they are damaged */
+            return f->has_slices;
+        broken |= n == SLICE_END || av_crc(table, 0, p->data + end - n, (size_t)n) != 0;
         end -= n;
     }
-    return end == 0 && broken;
+    f->has_slices |= end == 0 && !broken;
+    return end == 0 ? broken : f->has_slices;
 }
 
 /* The file ends in the packet, and is to be read as if it ended before. */
@@ -213,7 +232,7 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
             f->sent_key = (f->packet->flags & AV_PKT_FLAG_KEY) != 0;
         if (ours)
             f->broken = f->decoder->codec_id == AV_CODEC_ID_FFV1 && f->packet->size &&
-                        has_broken_slice(f->packet);
+                        has_broken_slice(f, f->packet);
         av_packet_unref(f->packet);
         TGI_TRY(check_frames(f, err));
         if (r == AVERROR(ENOMEM))
@@ -239,7 +258,9 @@ static void note_damage(tgi_av_film *f)
         f->marred = 0;
         f->marred_at = AV_NOPTS_VALUE;
     }
-    if (f->broken || p->decode_error_flags != 0 || (p->flags & AV_FRAME_FLAG_CORRUPT) != 0)
+    const int spoke = atomic_exchange(&f->frames.heard.errors, 0) && f->speaks;
+    if (f->broken || spoke || p->decode_error_flags != 0 ||
+        (p->flags & AV_FRAME_FLAG_CORRUPT) != 0)
         f->marred |= TGI_AV_MADE_UP;
 }
 
@@ -537,6 +558,26 @@ static size_t index_bytes(const tgi_av_film *f)
            (f->n_packets + (size_t)f->info.other_packets) * DEMUXER_BYTES;
 }
 
+static frame_look look_of(const AVFrame *f)
+{
+    return (frame_look){.range = (int)f->color_range,
+                        .matrix = (int)f->colorspace,
+                        .transfer = (int)f->color_trc,
+                        .primaries = (int)f->color_primaries,
+                        .fields = f->interlaced_frame};
+}
+
+static void note_beside(tgi_av_film *f)
+{
+    const frame_look a = f->first, b = look_of(f->frame);
+    f->beside |= tgi_av_tell_beside(f->in.container->streams[f->stream], f->frame);
+    if (a.range != b.range || a.matrix != b.matrix || a.transfer != b.transfer ||
+        a.primaries != b.primaries)
+        f->beside |= TGI_AV_OTHER_COLOURS;
+    if (b.fields && !a.fields)
+        f->beside |= TGI_AV_OTHER_FIELDS;
+}
+
 /* All there is to know, and the first frame in f->frame. */
 static tg_status look(tgi_av_film *f, tgi_err *err)
 {
@@ -546,6 +587,8 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     for (unsigned i = 0; i < f->in.container->nb_streams; i++)
         f->in.container->streams[i]->discard = AVDISCARD_DEFAULT; /* all are counted */
     TGI_TRY(read_packets(f, err));
+    if (atomic_load(&f->in.heard.errors))
+        snprintf(f->info.damage, sizeof f->info.damage, "%s", f->in.heard.first);
     TGI_TRY(sort_times(f, err));
     mend_rate(f);
     TGI_TRY(count_frames(f, err));
@@ -562,6 +605,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     const AVStream *s = f->in.container->streams[f->stream];
     tgi_av_tell_light(s, f->frame, &f->info.hdr);
     f->beside = tgi_av_tell_beside(s, f->frame);
+    f->first = look_of(f->frame);
     if (f->frame->interlaced_frame) { /* a raw stream has no header that says it */
         f->info.interlaced = 1;
         f->info.fields = f->frame->top_field_first ? 1 : 2;
@@ -723,7 +767,7 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
                         "frame %lld is %d x %d %s, the first was %d x %d %s", (long long)k,
                         f->frame->width, f->frame->height, d ? d->name : "?", f->info.width,
                         f->info.height, f->info.form.name);
-    f->beside |= tgi_av_tell_beside(f->in.container->streams[f->stream], f->frame);
+    note_beside(f);
     *out =
         (tgi_av_frame){.time = f->shown ? f->shown[k] : TGI_AV_NO_TIME, .concealed = f->marred};
     for (int i = 0; i < f->info.form.n_planes; i++) {

@@ -5,9 +5,12 @@
 #ifndef TGI_AV_FRAMES_H
 #define TGI_AV_FRAMES_H
 
+#include "io/av/av_heard.h"
+
 #include <libavcodec/avcodec.h>
 
 typedef struct tgi_av_frames {
+    tgi_av_heard heard; /* of the decoder; first, as its `opaque` is both */
     AVBufferPool *pool[AV_NUM_DATA_POINTERS]; /* of a plane each */
     size_t pool_bytes[AV_NUM_DATA_POINTERS];
     size_t held; /* bytes */

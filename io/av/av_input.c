@@ -212,6 +212,9 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a container");
     }
     in->container->pb = in->io;
+    in->container->opaque = &in->heard;
+    atomic_store(&in->heard.errors, 0);
+    in->heard.first[0] = 0;
     in->container->io_open = open_no_other;
     in->container->interrupt_callback = (AVIOInterruptCB){is_cancelled, in};
     in->container->max_streams = OPEN_STREAMS;

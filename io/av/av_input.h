@@ -6,6 +6,7 @@
 #include "engine/base/status.h"
 #include "io/av/av.h"
 #include "io/av/av_ends.h"
+#include "io/av/av_heard.h"
 
 #include <libavformat/avformat.h>
 #include <stdint.h>
@@ -29,6 +30,7 @@ typedef struct tgi_av_input {
     tgi_av_attached attached[TGI_AV_ATTACHED];
     int bare;                            /* 1: they are read as files of one byte */
     size_t header_bytes, attached_bytes; /* as in tgi_av_info */
+    tgi_av_heard heard;                  /* of the container, since it was begun */
     int64_t most_pixels; /* of a frame that is decoded for the header; 0: as libav has it */
 } tgi_av_input;
 

@@ -1,4 +1,5 @@
 /* av_plugin.c - the table that libtegula_av.so gives. */
+#include "io/av/av_heard.h"
 #include "io/av/av_inside.h"
 
 #include <libavcodec/avcodec.h>
@@ -40,6 +41,6 @@ static const tgi_av_ops table = {.abi = TGI_AV_ABI,
 __attribute__((visibility("default"))) const tgi_av_ops *tgi_av_plugin(uint32_t abi);
 const tgi_av_ops *tgi_av_plugin(uint32_t abi)
 {
-    av_log_set_level(AV_LOG_QUIET);
+    tgi_av_hear();
     return abi == TGI_AV_ABI ? &table : NULL;
 }

@@ -185,6 +185,75 @@ def a_new_film_has_no_old_list():
     os.remove("piped.mkv.errors.json")
 
 
+def packet(path, n):
+    """(offset, bytes) of packet n."""
+    return int(probed(path, "packet=pos")[n]), int(probed(path, "packet=size")[n])
+
+
+def changed(path, out, at, new):
+    data = bytearray(bytes_of(path))
+    expect(0 <= at < len(data) - len(new) and data[at:at + len(new)] != new, f"{path}: nothing changes at {at}")
+    data[at:at + len(new)] = new
+    with open(out, "wb") as f:
+        f.write(data)
+
+
+def what_libav_only_logs_is_damage():
+    """Demuxers that find their way behind bytes that make no sense, decoders that make up what they cannot read: told to nobody
+    but libav's log."""
+    film = ["-i", sample("carphone_pristine.mp4"), "-an", "-frames:v", "12"]
+    ffmpeg(*film, "-c:v", "libx264", "-bf", "2", "-g", "6", "whole.mkv")
+    ffmpeg(*film, "-c:v", "libtheora", "whole.ogv")
+    ffmpeg(*film, "-c:v", "ffv1", "-level", "3", "-slicecrc", "1", "ffv1.mkv")
+    ffmpeg(*film, "-c:v", "mjpeg", "mjpeg.avi")
+    ffmpeg(*film, "-vf", "scale=64:-2", "whole.gif")
+    whole = bytes_of("whole.mkv")
+    at, _ = packet("whole.mkv", 4)
+    changed("whole.mkv", "block.mkv", whole.rindex(b"\xa3", 0, at), b"\0")
+    changed("whole.ogv", "page.ogv", len(bytes_of("whole.ogv")) * 2 // 3, b"\x55\xaa")
+    at, size = packet("ffv1.mkv", 5)
+    changed("ffv1.mkv", "zeros.mkv", at + size - 512, bytes(512))
+    changed("ffv1.mkv", "middle.mkv", at + size // 2, bytes(4096))
+    at, size = packet("mjpeg.avi", 3)
+    changed("mjpeg.avi", "zeros.avi", at + size // 2, b"\xff\x01" * 100)
+    at, size = packet("whole.gif", 5)
+    changed("whole.gif", "zeros.gif", at + size // 2, bytes(16))
+    for name, word, cure in (("block.mkv", "container is damaged", "--allow-truncated"), ("page.ogv", "container is damaged", "--allow-truncated"),
+                             ("zeros.mkv", "frame 5", "--on-bad-tile=keep"), ("middle.mkv", "frame 5", "--on-bad-tile=keep"),
+                             ("zeros.avi", "frame 3", "--on-bad-tile=keep"), ("zeros.gif", "frame 5", "--on-bad-tile=keep")):
+        words = ("run", *SAME, name, "-o", "o.mkv", "--codec", "ffv1", "--drop-alpha")
+        code, _, err = run(*words)
+        expect(code == 65 and word in err, f"{name}: {code}: {err}")
+        code, _, err = run(*words, cure)
+        expect(code == (65 if "keep" in cure else 0) and os.path.exists("o.mkv"), f"{name}, {cure}: {code}: {err}")
+        expect("keep" in cure or "damaged" in err, f"{name}, {cure}, without a word: {err}")
+        os.remove("o.mkv")
+    for name in ("whole.mkv", "whole.ogv", "ffv1.mkv", "mjpeg.avi", "whole.gif"):
+        code, _, err = run("run", *SAME, name, "-o", "o.mkv", "--codec", "ffv1", "--drop-alpha")
+        expect(code == 0 and "damage" not in err, f"{name}, which is whole: {code}: {err}")
+
+
+def a_pipe_that_was_killed_blocks_nobody():
+    """Killed while it joined; then another run fails; then the same command works."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=4", "-f", "yuv4mpegpipe", "-pix_fmt", "yuv420p", "in.y4m")
+    words, whole, killed = [TEGULA, "run", *SAME[:-2], "-", "-o", "spooled.mkv", "--codec", "ffv1"], bytes_of("in.y4m"), 0
+    for k in range(200, 10, -2):
+        r = subprocess.run(words, input=whole, capture_output=True, check=False, env={**os.environ, "TEGULA_FAIL_IO": f"{k}:kill"})
+        if r.returncode == 0:
+            os.remove("spooled.mkv")
+            continue
+        killed += os.path.exists("spooled.mkv.made")
+        r = subprocess.run(words, input=whole[:20000], capture_output=True, check=False)
+        expect(r.returncode == 65, f"killed at {k}, then cut: {r.returncode}: {r.stderr}")
+        r = subprocess.run(words, input=whole, capture_output=True, check=False)
+        expect(r.returncode == 0, f"killed at {k}, cut, then whole: {r.returncode}: {r.stderr}")
+        expect(not [x for x in os.listdir(".") if x.startswith("spooled.mkv.") and x != "spooled.mkv.tegula.json"], f"killed at {k}: {os.listdir('.')}")
+        os.remove("spooled.mkv")
+        if killed > 2:
+            break
+    expect(killed > 0, "never killed while it joined")
+
+
 def all_of_it(rows):
     del rows
     network(3)
@@ -194,6 +263,8 @@ def all_of_it(rows):
     cut_fragments()
     cut_amid_a_frame()
     a_new_film_has_no_old_list()
+    what_libav_only_logs_is_damage()
+    a_pipe_that_was_killed_blocks_nobody()
 
 
 if __name__ == "__main__":

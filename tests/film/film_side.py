@@ -14,7 +14,7 @@ import subprocess
 import sys
 from fractions import Fraction
 
-from film_help import bytes_of, expect, ffmpeg, in_folder, network, run, sample
+from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from seeds import blk, model, node, num, port  # noqa: E402
 
 SOURCE_OF_HDR = ("-f", "lavfi", "-i", "testsrc=size=128x96:rate=5:duration=1", "-pix_fmt", "yuv420p10le", "-color_primaries", "bt2020",
@@ -232,6 +232,22 @@ def what_is_said_of_each_scene_is_named():
     expect("Dolby" not in err and "HDR10" not in err, f"neither of them: {err}")
 
 
+def what_changes_midway_is_named():
+    """Two raw films behind each other, of other tags; captions of later frames also where frames go through a pipe."""
+    for name, more in (("a", "tff=0"), ("b", "tff=0:colormatrix=bt709"), ("i", "tff=1")):
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=2", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-x264-params", more, f"{name}.264")
+    for other, word in (("b", "another range, matrix"), ("i", "rows of two moments"), ("a", None)):
+        with open("both.264", "wb") as f:
+            f.write(bytes_of("a.264") + bytes_of(other + ".264"))
+        err = write("both.264", "o.mkv")
+        expect((f"later frames of both.264" in err) == (word is not None) and (word or "") in err, f"a and {other}: {err}")
+    plain_hevc("raw.hevc", "repeat-headers=1")
+    with_unit("raw.hevc", "late.hevc", captions(), last=False, since=3)
+    for more, code in (((), 0), (("--strict",), 65)):
+        p = subprocess.run([TEGULA, "run", "-m", network(3), "late.hevc", "-o", "-", "--normalize", "none", *more], capture_output=True, check=False)
+        expect(p.returncode == code and b"closed captions" in p.stderr, f"into a pipe {more}: {p.returncode}: {p.stderr}")
+
+
 def what_a_track_is_for_stays():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-f", "lavfi", "-i", "sine=duration=1",
            "-map", "0", "-map", "1", "-map", "2", "-c:v", "ffv1", "-c:a", "flac", "-disposition:v:0", "original+hearing_impaired", "-disposition:a:0", "0",
@@ -382,6 +398,7 @@ def all_of_it(rows):
     half_of_it()
     what_is_said_of_each_scene_is_named()
     what_only_later_frames_have_is_named_when_they_were_read()
+    what_changes_midway_is_named()
     what_a_track_is_for_stays()
     attached_files_stay()
     what_a_display_does_with_frames_is_named()
