@@ -118,14 +118,6 @@ static const AVCodec *find_decoder(tgi_av_film *f, const AVStream *s)
     return c ? c : avcodec_find_decoder(id);
 }
 
-/* Each frame stands alone, and what the decoder says is wrong is wrong with it. (Of others much is said that is not: of what
- * was before a film was cut.) */
-static int is_alone(enum AVCodecID id)
-{
-    const AVCodecDescriptor *d = avcodec_descriptor_get(id);
-    return id == AV_CODEC_ID_GIF || (d && (d->props & AV_CODEC_PROP_INTRA_ONLY));
-}
-
 static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 {
     TGI_TRY(check_pixels(f, err));
@@ -143,7 +135,7 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
     use_threads(f);
     f->decoder->max_pixels = f->in.most_pixels;
     tgi_av_frames_use(f->decoder, &f->frames);
-    f->speaks = is_alone(p->codec_id);
+    f->speaks = tgi_av_heard_in(p->codec_id);
     if (r >= 0)
         r = avcodec_open2(f->decoder, codec, NULL);
     return r < 0 ? tgi_av_failed(&f->in, r, "the film's decoder", err) : TG_OK;
@@ -471,6 +463,7 @@ static void take_rotation(tgi_av_film *f)
 
 /* What a header says that was written through a pipe, and so never set: each frame of an AVI has the head of a chunk. */
 #define CHUNK_HEAD 8
+#define NEVER_SET (1 << 30)
 static int64_t believed(const tgi_av_film *f, int64_t frames)
 {
     return strcmp(f->info.container, "avi") == 0 && frames > f->in.size / CHUNK_HEAD ? 0
@@ -497,16 +490,20 @@ static void take_header(tgi_av_film *f)
             s->codecpar->field_order == AV_FIELD_TT || s->codecpar->field_order == AV_FIELD_BT
                 ? 1
                 : 2;
+    const int64_t start =
+        f->in.container->start_time == AV_NOPTS_VALUE ? 0 : f->in.container->start_time;
     i->declared_frames = believed(f, s->nb_frames);
     /* What other methods find is no statement; times before 0 count. */
     if (i->declared_frames == s->nb_frames &&
         f->in.container->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
         f->in.container->duration > 0)
-        i->declared_end = f->in.container->duration +
-                          tgi_clamp(f->in.container->start_time, -f->in.container->duration, 0);
+        i->declared_end =
+            f->in.container->duration + tgi_clamp(start, -f->in.container->duration, 0);
     i->lacks = f->in.lacks;
     i->lacks_of = f->in.lacks_of;
     i->unended = f->in.unended;
+    if (!i->declared_frames && s->nb_frames > 0 && s->nb_frames < NEVER_SET)
+        i->unended = "its header counts more frames than its file has room for";
     i->n_streams = (int)f->in.container->nb_streams;
     i->stream = f->stream;
     i->n_chapters = (int)f->in.container->nb_chapters;
@@ -587,7 +584,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     for (unsigned i = 0; i < f->in.container->nb_streams; i++)
         f->in.container->streams[i]->discard = AVDISCARD_DEFAULT; /* all are counted */
     TGI_TRY(read_packets(f, err));
-    if (atomic_load(&f->in.heard.errors))
+    if (atomic_load(&f->in.heard.errors) && tgi_av_heard_of(f->in.container->iformat->name))
         snprintf(f->info.damage, sizeof f->info.damage, "%s", f->in.heard.first);
     TGI_TRY(sort_times(f, err));
     mend_rate(f);

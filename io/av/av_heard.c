@@ -31,3 +31,16 @@ void tgi_av_hear(void)
 {
     av_log_set_callback(note);
 }
+
+int tgi_av_heard_of(const char *demuxer)
+{
+    return strcmp(demuxer, "matroska,webm") == 0 || strcmp(demuxer, "ogg") == 0 ||
+           strcmp(demuxer, "flv") == 0 || strcmp(demuxer, "gif") == 0;
+}
+
+/* Each frame stands alone. */
+int tgi_av_heard_in(enum AVCodecID id)
+{
+    const AVCodecDescriptor *d = avcodec_descriptor_get(id);
+    return id == AV_CODEC_ID_GIF || (d && (d->props & AV_CODEC_PROP_INTRA_ONLY));
+}

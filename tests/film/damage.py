@@ -28,7 +28,7 @@ SEED, CUTS, FLIPS = (int(a) for a in sys.argv[5:8])
 SECONDS, KIB = 10, 1 << 20
 PIXELS, BYTES = 7_000_000, 600_000  # of all frames: more, and only the first is decoded; of a file: more, and it is not used
 REFUSED = (65, 71)
-WORDS = ("frames missing", "frames more are there and not shown", ": it is cut")  # of a note on a film with fewer frames
+WORDS = ("frames missing", "frames more are there and not shown", ": it is cut", ": it may be cut", "by empty chunks")  # of a note on a film with fewer frames
 
 
 def call(*words):
