@@ -158,8 +158,8 @@ def into_mkv(row):
         tags_are_kept(row, "o.mkv")
 
 
-def encoded(row, codec, out):
-    err = write(row, out, "--codec", codec)
+def encoded(row, codec, out, *words):
+    err = write(row, out, "--codec", codec, *words)
     if err is None:
         return
     s = probe(out, "-select_streams", "V:0", "-show_streams")["streams"][0]
@@ -584,7 +584,7 @@ def all_of_it(rows):
     for row in some:
         without_loss_into_mov(row)
         into_mkv(row)
-        encoded(row, "h264", "o.mp4")
+        encoded(row, "h264", "o.mp4", *(["--drop-alpha"] if row["pix_fmt"] == "bgra" else []))
     rgb_is_exact()
     a_rate_that_is_asked_for()
     what_is_not_shown_is_no_damage()
