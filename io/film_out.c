@@ -96,6 +96,11 @@ int tgi_film_is_bare(const char *container)
            strcmp(container, TGI_RAW_CONTAINER) == 0;
 }
 
+static int is_bare(const tgi_film_out *o)
+{
+    return tgi_film_is_bare(o->container);
+}
+
 int tgi_film_says_turns(const char *path)
 {
     const int i = container_of(path, 0);
@@ -372,7 +377,10 @@ static tg_status choose_rate(tgi_film_out *o, const tgi_film_frames *of, tgi_err
     const tgi_av_info *from = of->from;
     const int asked = of->asked.num > 0;
     o->time_base = from && from->has_times && !asked ? from->time_base : (tgi_av_ratio){0, 1};
-    o->coding.rate = asked ? of->asked : from ? from->rate : (tgi_av_ratio){0, 1};
+    o->coding.rate = asked                ? of->asked
+                     : from && is_bare(o) ? from->mean
+                     : from               ? from->rate
+                                          : (tgi_av_ratio){0, 1};
     if (!o->coding.rate.num)
         o->coding.rate = rate_of(of->rate);
     if (!o->time_base.num) /* each frame a tick */
@@ -414,11 +422,6 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
         o->copied = (double)of->from->other_bytes + (double)headers;
         o->tables = tgi_sat_add(o->tables, tgi_sat_mul(HEADER_COPIES, headers));
     }
-}
-
-static int is_bare(const tgi_film_out *o)
-{
-    return tgi_film_is_bare(o->container);
 }
 
 static tg_status writer_of(tgi_film_out *o, tgi_err *err)

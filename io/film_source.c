@@ -168,8 +168,8 @@ static tg_status fill_info(film *f, tgi_err *err)
     i->n_files = 1;
     i->meta.colours = i->samples >= 3 ? 3 : 0;
     i->meta.alpha = f->pixels.form.has_alpha ? 2 : 0;
-    if (a->rate.num)
-        i->meta.time_increment = (double)a->rate.den / (double)a->rate.num;
+    if (a->mean.num)
+        i->meta.time_increment = (double)a->mean.den / (double)a->mean.num;
     char losses[128];
     tell_losses(a, f->of_cut, losses, sizeof losses);
     char held[80] = "";

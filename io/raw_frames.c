@@ -225,6 +225,7 @@ tg_status tgi_raw_info(const char *text, tgi_av_info *out, tgi_err *err)
         return refuse(text, n ? "no FORMAT that is known" : "no FORMAT", err);
     if (at[n] && !tgi_raw_rate(at + n + 1, &i->rate))
         return refuse(text, "FPS is as 25, 29.97 or 30000/1001", err);
+    i->mean = i->rate;
     i->time_base = (tgi_av_ratio){i->rate.den, i->rate.num};
     return TG_OK;
 }

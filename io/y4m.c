@@ -71,6 +71,7 @@ static tg_status read_head(char *line, tgi_av_info *i, tgi_err *err)
     TGI_TRY(tgi_y4m_read_form(colour, &i->form, err));
     snprintf(i->form.range, sizeof i->form.range, "%s", range);
     i->has_times = i->rate.num > 0;
+    i->mean = i->rate;
     i->time_base =
         i->has_times ? (tgi_av_ratio){i->rate.den, i->rate.num} : (tgi_av_ratio){0, 1};
     return TG_OK;

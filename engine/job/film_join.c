@@ -201,8 +201,8 @@ static void tell_of_beside(tg_job *job, unsigned now)
                  {TGI_AV_ICC_PROFILE, "the ICC profile of their colours"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (now & ~job->film->told & known[i].bit)
-            leave_out(job, "%s: %s in frames of %s: it is left out", job->set.output,
-                      known[i].what, job->set.input);
+            leave_out(job, "%s: what frames of %s say beside their pixels is left out: %s",
+                      job->set.output, job->set.input, known[i].what);
     if (now & ~job->film->told & TGI_AV_OTHER_COLOURS)
         leave_out(job,
                   "%s: later frames of %s say another range, matrix, transfer or primaries "

@@ -5,6 +5,7 @@
  * (invariant 3) never waits. Order: sampling, then state. */
 #include "engine/memory/tracker.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/thread.h"
@@ -83,7 +84,8 @@ static void fold_row(tg_tracker *t, tg_tracker_row *r)
 static void take_busy(tg_tracker *t, int64_t ms[TGI_BUSY_KINDS])
 {
     for (int k = 0; k < TGI_BUSY_KINDS; k++) {
-        const int64_t now = tgi_busy_ms(t->busy[k]);
+        const int64_t now = tgi_max(tgi_busy_ms(t->busy[k]),
+                                    t->busy_ms[k]); /* it may have ended while it was asked */
         ms[k] = now - t->busy_ms[k];
         t->busy_ms[k] = now;
     }

@@ -134,7 +134,7 @@ void tgi_describe_film(tgi_jw *w, const tgi_source *s)
     put_text(w, "codec", i->codec);
     put_text(w, "profile", i->profile);
     put_text(w, "pixels", i->form.name);
-    put_ratio(w, "frames_per_second", i->rate);
+    put_ratio(w, "frames_per_second", i->mean);
     put_times(w, s, i);
     put_ratio(w, "time_base", i->time_base);
     put_ratio(w, "pixel_aspect", i->pixel_aspect);

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 14u /* rises with any change of this header */
+#define TGI_AV_ABI 15u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -76,7 +76,8 @@ typedef struct tgi_av_info {
     int64_t frames;
     int has_times; /* 0: packets say no times; frames can only be read from the first on */
     tgi_av_ratio time_base; /* seconds of a tick */
-    tgi_av_ratio rate;      /* frames a second, mean; */
+    tgi_av_ratio rate;      /* frames a second, as the header says; */
+    tgi_av_ratio mean;      /* and as they are shown, mean; of a film without times the same */
     tgi_av_ratio pixel_aspect;
     int interlaced; /* what header or first frame say: 1 interlaced, 0 progressive, -1 nothing */
     int fields; /* of an interlaced one, which rows are shown first: 1 the top one and each second, 2 the others;

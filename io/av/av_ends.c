@@ -409,8 +409,10 @@ static int gif_ends(tgi_av_ends *e)
     int64_t at = 13 + gif_colours(b[10]),
             shown = tgi_min(at, e->size); /* the last image ends there */
     while ((b = tgi_av_ends_at(e, at, 1)) != NULL) {
+        if (b[0] == ';') /* its trailer; what stands behind is no part of it */
+            e->whole = at + 1;
         if (b[0] != ',' && b[0] != '!' && b[0] != 0)
-            return 1; /* its trailer, or nobody knows */
+            return 1; /* or nobody knows */
         const int is_image = b[0] == ',';
         const int64_t next = b[0] ? gif_block(e, at, is_image ? 10 : 2) : at + 1;
         if (!next)

@@ -28,7 +28,8 @@ typedef struct tgi_av_ends {
     const char
         *of;       /* what of it is not whole: "its last tag"; NULL: nothing is known to lack */
     int64_t lacks; /* bytes of it that the file has not, at least */
-    int64_t whole; /* the file up to what is not whole */
+    int64_t
+        whole; /* the file up to what is not whole, or up to what is no part of it; 0: all of it */
     int n_attached;
     tgi_av_attached attached[TGI_AV_ATTACHED];
     const char *

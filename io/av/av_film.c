@@ -217,6 +217,8 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
             return TG_OK;
         }
         const int ours = f->packet->stream_index == f->stream && !is_cut_off(f);
+        if (ours) /* what was said before is not of this packet's frame */
+            atomic_store(&f->frames.heard.errors, 0);
         r = ours ? avcodec_send_packet(f->decoder, f->packet) : 0;
         if (r < 0)
             f->marred_at = f->packet->dts;
@@ -528,23 +530,22 @@ void tgi_av_film_close(tgi_av_film **pf)
     *pf = NULL;
 }
 
-/* The mean of frames' times, where the header says another rate: a Matroska has the one of its clock. */
-static void mend_rate(tgi_av_film *f)
+/* Frames a second as they are shown, where the header says another rate: a Matroska has the one of its clock. */
+static void take_mean(tgi_av_film *f)
 {
     tgi_av_info *i = &f->info;
-    const AVRational base = tgi_av_rational(i->time_base);
-    if (!f->shown || f->n_packets < 2 || base.num <= 0)
+    const double base = av_q2d(tgi_av_rational(i->time_base));
+    i->mean = i->rate;
+    if (!f->shown || f->n_packets < 2 || !(base > 0))
         return;
-    const int64_t span = end_of(f) - f->shown[0], n = (int64_t)f->n_packets;
+    const double span = (double)(end_of(f) - f->shown[0]), n = (double)f->n_packets;
     const double said =
-        i->rate.num > 0 ? (double)n * (double)i->rate.den / (double)i->rate.num / av_q2d(base)
-                        : 0;
-    if (span <= 0 || fabs(said - (double)span) <= fmax(2, 0.01 * (double)span))
+        i->rate.num > 0 ? n * (double)i->rate.den / (double)i->rate.num / base : 0;
+    if (span <= 0 || fabs(said - span) <= fmax(2, 0.01 * span))
         return;
-    AVRational mean;
-    av_reduce(&mean.num, &mean.den, n * base.den, span * base.num, 1000000);
-    if (mean.num > 0)
-        i->rate = tgi_av_ratio_of(mean);
+    const AVRational mean = av_d2q(n / (span * base), 1000000);
+    if (mean.num > 0 && mean.den > 0)
+        i->mean = tgi_av_ratio_of(mean);
 }
 
 /* Ours, and what a demuxer keeps of a packet (libavformat's index entry, with the tables of an MP4 beside). */
@@ -587,7 +588,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     if (atomic_load(&f->in.heard.errors) && tgi_av_heard_of(f->in.container->iformat->name))
         snprintf(f->info.damage, sizeof f->info.damage, "%s", f->in.heard.first);
     TGI_TRY(sort_times(f, err));
-    mend_rate(f);
+    take_mean(f);
     TGI_TRY(count_frames(f, err));
     TGI_TRY(begin(f, err));
     f->refused = 0;

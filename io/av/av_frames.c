@@ -122,3 +122,8 @@ void tgi_av_frames_end(tgi_av_frames *f)
     for (int i = 0; i < AV_NUM_DATA_POINTERS; i++)
         av_buffer_pool_uninit(&f->pool[i]);
 }
+
+tgi_av_heard *tgi_av_frames_heard(const AVCodecContext *c)
+{
+    return c->get_buffer2 == get_buffer ? c->opaque : NULL;
+}

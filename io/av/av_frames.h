@@ -22,6 +22,8 @@ typedef struct tgi_av_frames {
 void tgi_av_frames_use(AVCodecContext *c, tgi_av_frames *frames);
 /* Bytes of the last frame that was asked for; 0: none was. */
 size_t tgi_av_frames_each(const tgi_av_frames *frames);
+/* What was heard of a decoder; NULL: it is none of ours. */
+tgi_av_heard *tgi_av_frames_heard(const AVCodecContext *c);
 /* Idle ones are freed. */
 void tgi_av_frames_end(tgi_av_frames *frames);
 

@@ -1,26 +1,41 @@
 /* av_heard.c - see av_heard.h. */
 #include "io/av/av_heard.h"
 
+#include "io/av/av_frames.h"
+#include "io/av/av_input.h"
+
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <stdio.h>
 #include <string.h>
 
-static tgi_av_heard *ear_of(void *context)
+/* Words about what is no pixel: of a camera's notes in a JPEG. */
+static int is_aside(const char *fmt)
 {
-    const AVClass *of = context ? *(const AVClass *const *)context : NULL;
-    if (of && of == avformat_get_class())
-        return ((AVFormatContext *)context)->opaque;
-    return of && of == avcodec_get_class() ? ((AVCodecContext *)context)->opaque : NULL;
+    return strstr(fmt, "EXIF") || strstr(fmt, "APP") || strstr(fmt, "ICC") ||
+           strstr(fmt, "comment");
 }
 
-/* From any thread. Where two speak at once for the first time, the text may be of both; it has its end. */
+/* The callback and the classes are the process's: another's contexts are left alone. NULL: not one of ours. */
+static tgi_av_heard *ear_of(void *context, const char *fmt)
+{
+    const AVClass *of = context ? *(const AVClass *const *)context : NULL;
+    if (of && of == avformat_get_class()) /* of attached files no frame is made */
+        return strstr(fmt, "attachment") ? NULL : tgi_av_input_heard(context);
+    if (!of || of != avcodec_get_class() || is_aside(fmt))
+        return NULL;
+    return tgi_av_frames_heard(context);
+}
+
+/* From any thread; of a container from the one that reads it. */
 static void note(void *context, int level, const char *fmt, va_list args)
 {
-    tgi_av_heard *h = level <= AV_LOG_ERROR ? ear_of(context) : NULL;
-    if (!h)
+    tgi_av_heard *h = level <= AV_LOG_ERROR ? ear_of(context, fmt) : NULL;
+    if (!h) {
+        av_log_default_callback(context, level, fmt, args);
         return;
-    if (!atomic_load(&h->errors) && !h->first[0]) {
+    }
+    if (h->keeps_text && !h->first[0]) {
         vsnprintf(h->first, sizeof h->first, fmt, args);
         h->first[strcspn(h->first, "\r\n")] = 0;
     }
@@ -29,6 +44,7 @@ static void note(void *context, int level, const char *fmt, va_list args)
 
 void tgi_av_hear(void)
 {
+    av_log_set_level(AV_LOG_QUIET);
     av_log_set_callback(note);
 }
 
@@ -38,7 +54,7 @@ int tgi_av_heard_of(const char *demuxer)
            strcmp(demuxer, "flv") == 0 || strcmp(demuxer, "gif") == 0;
 }
 
-/* Each frame stands alone. */
+/* Each frame stands alone, or is made of the one before (GIF). */
 int tgi_av_heard_in(enum AVCodecID id)
 {
     const AVCodecDescriptor *d = avcodec_descriptor_get(id);

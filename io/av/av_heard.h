@@ -6,13 +6,15 @@
 #include <libavcodec/codec_id.h>
 #include <stdatomic.h>
 
-/* Of a container (AVFormatContext.opaque) or a decoder (AVCodecContext.opaque, as the first member of what it points to). */
+/* Of a container or a decoder of ours: its `opaque`. */
 typedef struct tgi_av_heard {
     atomic_int errors;
-    char first[120]; /* what the first one said; written before `errors` is more than 0 */
+    int keeps_text;
+    char first[120]; /* then: what the first one said */
 } tgi_av_heard;
 
-/* From now on errors of contexts with an `opaque` are noted there, and nothing is printed. */
+/* From now on errors of our contexts are noted; of other contexts libav prints what its level says, and that is nothing as
+ * long as nobody sets it. Who sets a callback of his own behind this takes it away. */
 void tgi_av_hear(void);
 
 /* 1: what a demuxer, a decoder of that codec, says is an error is damage of the film. Of others much is said that is not:

@@ -118,6 +118,8 @@ static void look_at_end(tgi_av_input *in)
     in->unended = e.unended;
     in->n_attached = e.n_attached;
     memcpy(in->attached, e.attached, sizeof in->attached);
+    if (!e.of && e.whole)
+        in->size = e.whole;
     if (!e.of)
         return;
     in->lacks = e.lacks;
@@ -212,9 +214,10 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a container");
     }
     in->container->pb = in->io;
-    in->container->opaque = &in->heard;
     atomic_store(&in->heard.errors, 0);
+    in->heard.keeps_text = 1;
     in->heard.first[0] = 0;
+    in->container->opaque = &in->heard;
     in->container->io_open = open_no_other;
     in->container->interrupt_callback = (AVIOInterruptCB){is_cancelled, in};
     in->container->max_streams = OPEN_STREAMS;
@@ -236,4 +239,9 @@ int tgi_av_first_video(const AVFormatContext *c)
             !(c->streams[i]->disposition & AV_DISPOSITION_ATTACHED_PIC))
             return (int)i;
     return -1;
+}
+
+tgi_av_heard *tgi_av_input_heard(const AVFormatContext *c)
+{
+    return c->io_open == open_no_other ? c->opaque : NULL;
 }

@@ -41,6 +41,8 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err);
 /* The container closes, the file stays open; or both close. */
 void tgi_av_input_end(tgi_av_input *in);
 void tgi_av_input_close(tgi_av_input *in);
+/* What was heard of a container; NULL: it is none of ours. */
+tgi_av_heard *tgi_av_input_heard(const AVFormatContext *c);
 int tgi_av_input_cancelled(const tgi_av_input *in);
 /* 1: of this packet, the last that was read, the file has the beginning alone. */
 int tgi_av_input_ends_in(const tgi_av_input *in, const AVPacket *p);

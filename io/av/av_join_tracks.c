@@ -119,7 +119,7 @@ static tg_status attach_cover(tgi_av_joining *w, const AVStream *from, tgi_err *
 {
     const char *name, *type;
     if (!names_cover(from, &name, &type)) {
-        leave_out(w, from, "matroska does not hold it as a cover");
+        leave_out(w, from, "only PNG and JPEG become covers here");
         return TG_OK;
     }
     const int n = from->attached_pic.size;

@@ -77,7 +77,7 @@ class Stopped(Job):
 
     def stop_when(self, ready):
         """Killed as soon as there are tiles and `ready` says so."""
-        for _ in range(20):
+        for _ in range(40):
             self.clean()
             p = self.start()
             until = time.monotonic() + 60
@@ -216,7 +216,7 @@ def test(lab, rest):
         picture(os.path.join(stack, "p%d.tif" % k), 200, 150, seed=k)
     test_small(lab, Stopped(lab, "stack", run + [stack], os.path.join(stack, "p2.tif")))
 
-    job = Stopped(lab, "large", slow + ["--roi", "3584:4608,0:1024", large], large)
+    job = Stopped(lab, "large", slow + ["--roi", "3584:4608,0:1792", large], large)
     test_large(lab, job)
     test_unseen_by_time(lab, job)
     print("bytes changed in the midst of an input are found between a stop and the same command, whatever its time says")
