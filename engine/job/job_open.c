@@ -366,7 +366,6 @@ static void warn_of_padding(tg_job *job)
     }
 }
 
-/* Shapes of the network at the job's size, and the mapping of axes. */
 /* Samples that the network does not take. Of pictures that become a film, or of a film that becomes pictures, alpha
  * is left out only if somebody says so. */
 static tg_status tell_left_out(tg_job *job, tgi_err *err)
@@ -389,6 +388,7 @@ static tg_status tell_left_out(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+/* Shapes of the network at the job's size, and the mapping of axes. */
 static tg_status bind_image(tg_job *job, tgi_err *err)
 {
     tgi_roi_spec roi;

@@ -239,8 +239,6 @@ static int has_code(const char *key)
     return 0;
 }
 
-/* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
- * are said by their names. Others than these have no place in an MP4 or MOV. */
 /* "location-eng" with the words of "location": an MP4 says its words in a language, too. */
 static int is_again(const tgi_av_joining *w, const AVDictionaryEntry *e)
 {
@@ -253,6 +251,8 @@ static int is_again(const tgi_av_joining *w, const AVDictionaryEntry *e)
     return has_code(key) && same && strcmp(same->value, e->value) == 0;
 }
 
+/* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
+ * are said by their names. Others than these have no place in an MP4 or MOV. */
 static void choose_words(tgi_av_joining *w)
 {
     char text[400] = "";
