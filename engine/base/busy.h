@@ -5,9 +5,10 @@
 #ifndef TGI_BUSY_H
 #define TGI_BUSY_H
 
+#include "engine/base/clock.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
-#include <time.h>
 
 /* What a run is at, on threads of its own each. */
 enum { TGI_BUSY_DECODE, TGI_BUSY_COMPUTE, TGI_BUSY_ENCODE, TGI_BUSY_KINDS };
@@ -18,9 +19,7 @@ typedef struct tgi_busy {
 
 static inline int64_t tgi_busy_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)(tgi_seconds() * 1e9);
 }
 
 static inline void tgi_busy_begin(tgi_busy *b)

@@ -189,32 +189,25 @@ static void tell_of_bare(tg_job *job)
 /* What frames have beside their pixels, as far as they were read, and nobody told yet. */
 static void tell_of_beside(tg_job *job, unsigned now)
 {
+    static const char *const how[] = {
+        "%s: what frames of %s say beside their pixels is left out: %s",
+        "%s: all frames of %s are taken as the first says, and later frames say %s"};
     static const struct {
         unsigned bit;
+        int how;
         const char *what;
-    } known[] = {{TGI_AV_DOLBY_VISION, "the Dolby Vision metadata"},
-                 {TGI_AV_HDR10_PLUS, "the HDR10+ metadata (light of each scene)"},
-                 {TGI_AV_CAPTIONS, "the closed captions"},
-                 {TGI_AV_TIME_CODES, "the time codes"},
-                 {TGI_AV_TWO_VIEWS, "that they are two views (stereo)"},
-                 {TGI_AV_SPHERE, "that they are of a sphere (360 degrees)"},
-                 {TGI_AV_ICC_PROFILE, "the ICC profile of their colours"}};
+    } known[] = {{TGI_AV_DOLBY_VISION, 0, "the Dolby Vision metadata"},
+                 {TGI_AV_HDR10_PLUS, 0, "the HDR10+ metadata (light of each scene)"},
+                 {TGI_AV_CAPTIONS, 0, "the closed captions"},
+                 {TGI_AV_TIME_CODES, 0, "the time codes"},
+                 {TGI_AV_TWO_VIEWS, 0, "that they are two views (stereo)"},
+                 {TGI_AV_SPHERE, 0, "that they are of a sphere (360 degrees)"},
+                 {TGI_AV_ICC_PROFILE, 0, "the ICC profile of their colours"},
+                 {TGI_AV_OTHER_COLOURS, 1, "another range, matrix, transfer or primaries"},
+                 {TGI_AV_OTHER_FIELDS, 1, "that they have the rows of two moments"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (now & ~job->film->told & known[i].bit)
-            leave_out(job, "%s: what frames of %s say beside their pixels is left out: %s",
-                      job->set.output, job->set.input, known[i].what);
-    if (now & ~job->film->told & TGI_AV_OTHER_COLOURS)
-        leave_out(job,
-                  "%s: later frames of %s say another range, matrix, transfer or primaries "
-                  "than the first: "
-                  "all are taken as the first says",
-                  job->set.output, job->set.input);
-    if (now & ~job->film->told & TGI_AV_OTHER_FIELDS)
-        leave_out(job,
-                  "%s: later frames of %s have the rows of two moments, and the first has not: "
-                  "all are "
-                  "taken as the first says",
-                  job->set.output, job->set.input);
+            leave_out(job, how[known[i].how], job->set.output, job->set.input, known[i].what);
     job->film->told |= now;
 }
 
