@@ -33,7 +33,7 @@ def listing(folder):
 
 
 def test_stages(lab, job):
-    job.killed_in(3, 0.05 * job.seconds)
+    job.killed_in(3)
     before = listing(lab.dir)
     s = look(lab, job.out, 130, "stopped")
     check(listing(lab.dir) == before, "a look changed something")
@@ -68,7 +68,7 @@ def test_closing_line(lab, job):
 def test_between(lab, job):
     """As soon as a stage begins it is the one that is told, not the last rows of the one before."""
     for stage in (2, 3, 4) * 2:
-        job.killed_in(stage)
+        job.killed_in(stage, 0)
         s = look(lab, job.out, 130, "stopped")
         check(s["stage"] >= stage, "stage %d has begun: %s" % (stage, s))
         check(s["stage"] > stage or s["rows"] < s["rows_in_all"] or s["cell"] > 1, "it is not through: %s" % s)

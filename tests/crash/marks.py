@@ -141,7 +141,7 @@ def test_orphans(lab, job):
     for how in ("none", "mark", "number", "front", "journal", "front and journal"):
         for name, there in (("another --scratch", other_scratch(job, new)), ("one pass", other_scratch(job, None))):
             for end in (False, True) if how in ("none", "front") else (False,):  # and with a stop before it ends
-                job.killed_in(3, 0.02 * job.seconds)
+                job.killed_in(3)
                 old = job.kept()
                 check(len(old) == 1, "nothing is kept")
                 damage(job, how)
@@ -163,7 +163,7 @@ def test_same_folder(lab, job):
     there = Staged(lab, job.name, args)
     there.bytes = job.bytes
     for how in ("none", "front", "gone"):
-        job.killed_in(3, 0.02 * job.seconds)
+        job.killed_in(3)
         damage(job, how)
         r = there.run(more=["-y"])
         check(r.code == 0, "%s, one pass: %s" % (how, r))
@@ -175,7 +175,7 @@ def test_same_folder(lab, job):
 def test_unknown(lab, job):
     """The very path is damaged: a warning names what to look for."""
     there = other_scratch(job, None)
-    job.killed_in(3, 0.02 * job.seconds)
+    job.killed_in(3)
     kept = job.kept()[0]
     path = job.out + ".stages"
     data = bytearray(read(path))
@@ -193,7 +193,7 @@ def test_moved(lab, job):
     """The output's files are in another folder now: a warning names the values, which may be those of a copy's original."""
     elsewhere = lab.path("moved")
     os.makedirs(elsewhere, exist_ok=True)
-    job.killed_in(3, 0.02 * job.seconds)
+    job.killed_in(3)
     kept = job.kept()[0]
     for end in (".partial", ".journal", ".stages"):
         os.rename(job.out + end, os.path.join(elsewhere, os.path.basename(job.out) + end))

@@ -56,7 +56,7 @@ DAMAGE = (flip, flip_front, zero_page, truncate, grow, other, gone)
 def damage_once(lab, job, how, which):
     """0: went on with the same bytes; else the exit code of the refusal, and -y then ends it."""
     stage = lab.rng.choice((2, 3, 4))
-    job.killed_in(stage, lab.rng.random() * 0.05 * job.seconds)
+    job.killed_in(stage, lab.rng.random())
     path = job.out + ".stages" if which == "stages" else job.kept()[0]
     old = read(path)
     new = how(lab.rng, old)
@@ -126,7 +126,7 @@ def test_other_folder(lab, job):
     there = Staged(lab, job.name, args[:-1])
     there.bytes = job.bytes
     for gone in (False, True):
-        job.killed_in(3, 0.05 * job.seconds)
+        job.killed_in(3)
         old = job.kept()[0]
         if gone:
             os.unlink(old)
@@ -145,7 +145,7 @@ def test_discarded(lab, job):
     """-y over what another job left: in the folder that is given, and nothing stays in the other one."""
     new = lab.path("scratch3")
     os.makedirs(new, exist_ok=True)
-    job.killed_in(3, 0.05 * job.seconds)
+    job.killed_in(3)
     old = job.kept()[0]
     args = list(job.args)
     args[args.index("--scratch") + 1] = new
@@ -185,7 +185,7 @@ def test_spelled(lab, job):
     folder = os.path.basename(job.args[at])
     for where, out, scratch in ((lab.dir, name, "./" + folder), ("/", lab.path("link/" + name), lab.path("link/" + folder)),
                                 (job.args[at], "../" + name, ".")):
-        job.killed_in(3, 0.05 * job.seconds)
+        job.killed_in(3)
         kept = job.kept()
         args = list(job.args)
         args[at] = scratch
@@ -204,7 +204,7 @@ def test_copied(lab, job):
     """Files of a stopped run, copied elsewhere: a run that goes on there leaves the values of the first one alone."""
     other = lab.path("elsewhere")
     os.mkdir(other)
-    job.killed_in(3, 0.05 * job.seconds)
+    job.killed_in(3)
     kept = job.kept()
     for end in (".partial", ".journal", ".stages"):
         shutil.copy(job.out + end, other)
@@ -251,7 +251,7 @@ def test_filled(lab, job):
     args[args.index(lab.path("image.tif"))] = damaged_tiles(lab.path("bad.tif"), 320, 64)
     filled = Filled(lab, "filled", args + ["--on-bad-tile", "fill"]).undisturbed()
     for stage in (2, 3, 5):
-        filled.killed_in(stage, 0.02 * job.seconds)
+        filled.killed_in(stage)
         filled.ends("killed in stage %d" % stage)
     filled.killed_in(4)
     os.unlink(filled.out + ".errors.partial")
@@ -286,7 +286,7 @@ def test_forged(lab, job):
     for name, values in (("stage", (-1000000, -1, 77, 2147483647)), ("cell", (-5, 1 << 40, -(1 << 62))),
                          ("item", (-1, 9, 1 << 62)), ("band", (-3, 1 << 60))):
         for value in values:
-            job.killed_in(3, 0.05 * job.seconds)
+            job.killed_in(3)
             path = job.out + ".stages"
             write(path, forge(read(path), name, value))
             looked = lab.run(["status", job.out])
@@ -373,7 +373,7 @@ def test_full_disk(lab, job):
     there = Staged(lab, job.name, args[:-1])
     there.bytes, there.seconds = job.bytes, job.seconds
     try:
-        there.killed_in(3, 0.05 * job.seconds)
+        there.killed_in(3)
         r = there.run()
         check(r.code == 0, "its own file is in its way: %s" % r)
         check(there.ran(r.err)[0][0][0] >= 3, "began anew: %s" % r.err)

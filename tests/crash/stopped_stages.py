@@ -36,6 +36,7 @@ class Staged(Job):
 
     def __init__(self, lab, name, args, env=None):
         super().__init__(lab, name, args + ["-vv"], dict({"TEGULA_SYNC_TILES": 1}, **(env or {})), needs_stats=False)
+        self.known = {}  # killed_in
 
     def clean(self):
         super().clean()
@@ -65,25 +66,42 @@ class Staged(Job):
         check(r.code in (0, -9), "%s: %s" % (self.name, r))
         return r if r.code == -9 else None
 
-    def killed_in(self, stage, more=0.0):
-        """Start, kill when it says that the stage has begun, and so many seconds later; what it said. Once more
-        where the stage was through by then."""
-        for _ in range(30):
-            p = self.start()
-            said = []
-            for line in p.stderr:
-                said.append(line)
-                if re.search(r"debug: stage %d of" % stage, line):
-                    break
-            time.sleep(more)
-            p.kill()
-            said = "".join(said) + p.stderr.read()
-            p.communicate()
-            if [k for k, _ in self.ran(said)[0]][-1:] == [stage] and not os.path.exists(self.out):
-                return said
+    def killed_in(self, stage, part=0.3):
+        """Killed in front of a file operation of this stage, from nothing; what the run said. `part`: about how far
+        behind the stage's begin, in operations; 0: as it begins. Which those are is searched for, and remembered."""
+        wanted = self.operations_of(stage)
+        for _ in range(60):
+            low, inside, high = wanted  # the last one known to lie before it, one in it, the first one behind it
+            if not inside:
+                k = (low + high) // 2 if high else 2 * low
+            elif part:
+                k = low + 1 + int(part * ((high or 2 * inside) - low - 1))
+            else:
+                k = (low + inside) // 2 if inside - low > 1 else inside
             self.clean()
-            more /= 2
-        raise Failed("%s: no kill hit stage %d: %s" % (self.name, stage, said))
+            r = self.run({"TEGULA_FAIL_IO": "%d:kill" % k})
+            check(r.code in (0, 65, -9), "%s: killed at operation %d: %s" % (self.name, k, r))
+            at = ([0] + [n for n, _ in self.ran(r.err)[0]])[-1]
+            if r.code != -9 or os.path.exists(self.out) or at > stage:
+                wanted[2] = k
+            elif at < stage:
+                wanted[0] = k
+            elif part or k == inside:
+                wanted[1] = k
+                return r.err
+            else:
+                wanted[1] = k
+            if wanted[2] and wanted[0] >= wanted[2] - 1:  # syncs are due by time, too: nothing is known for sure
+                wanted[:] = [max(1, k - 8), 0, k + 8]
+        raise Failed("%s: no kill hit stage %d: %s, %s" % (self.name, stage, wanted, r))
+
+    def operations_of(self, stage):
+        """[low, inside, high] of killed_in, from what is known of other stages."""
+        if stage not in self.known:
+            before = [k for n, of in self.known.items() if n < stage for k in of[:2]]
+            behind = [k for n, of in self.known.items() if n > stage for k in of[1:] if k]
+            self.known[stage] = [max(before + [8]), 0, min(behind, default=0)]
+        return self.known[stage]
 
     def phase_file(self):
         return os.path.exists(self.out + ".stages")
@@ -180,8 +198,8 @@ def test_goes_on(lab, jobs):
     """What is on the disk is not computed again: neither stages nor rows."""
     job = jobs["disk"]
     midst = []
-    for stage in (2, 3, 5, 2, 3, 4, 2, 3, 4):
-        said = job.killed_in(stage, 0.05 * job.seconds)
+    for stage, part in ((2, 0.5), (3, 0.6), (5, 0.4), (2, 0.8), (3, 0.3), (4, 0.5), (4, 0.7), (3, 0.9)):
+        said = job.killed_in(stage, part)
         last = int(STAGE.findall(said)[-1][1])
         r = job.run()
         check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
@@ -210,8 +228,8 @@ def test_goes_on(lab, jobs):
 def test_looks_go_on(lab, job):
     """Keys and values are loaded anew, rows that were written are not computed again."""
     midst = 0
-    for part in (0.3, 0.5, 0.2, 0.4, 0.1, 0.6, 0.3, 0.5):
-        job.killed_in(2, part * job.seconds)
+    for part in (0.3, 0.5, 0.2, 0.4, 0.1, 0.6, 0.7, 0.8):
+        job.killed_in(2, part)
         r = job.run()
         check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
         job.confirm("killed in stage 2")
@@ -232,8 +250,8 @@ def test_far_goes_on(lab):
     job = Staged(lab, "far", args + ["--ram", "%dKiB" % (0.3 * whole / 1024), "--scratch", scratch])
     job.learn()
     midst = 0
-    for part in (0.05, 0.1, 0.15, 0.03, 0.2, 0.08, 0.02, 0.12) * 2:
-        job.killed_in(5, part * job.seconds)
+    for part in (0.3, 0.5, 0.2, 0.4, 0.1, 0.6, 0.7, 0.8):
+        job.killed_in(5, part)
         r = job.run()
         check(r.code == 0, "%s: does not go on: %s" % (job.name, r))
         job.confirm("killed in stage 5")
@@ -274,7 +292,7 @@ def test_another_job(lab, job):
     """-y over a stopped run in stages, killed while it begins: the next run goes on with nothing of the other
     job's. Neither does one beside whose journal the other's files lie."""
     other = other_image(lab, job, "another")
-    job.killed_in(4, 0.02 * job.seconds)
+    job.killed_in(4)
     left = left_of(job)
     check([p for p, _ in left if p.endswith(".stages")], "no .stages")
     theirs = job_text(job)
@@ -291,10 +309,10 @@ def test_another_job(lab, job):
         if begun == 3:
             break
     check(begun == 3, "only %d kills behind the new journal" % begun)
-    other.killed_in(4, 0.02 * job.seconds)
+    other.killed_in(4)
     put_back([(p, data) for p, data in left if p.endswith((".stages", ".kept"))])
     other.finish("the other's .stages beside its journal")
-    job.killed_in(4, 0.02 * job.seconds)
+    job.killed_in(4)
     for end in (".journal", ".partial"):
         os.unlink(job.out + end)
     other.finish("a journal that was removed by hand")
@@ -319,9 +337,8 @@ def test_more_memory(lab, job, whole):
     more = Staged(lab, job.name, job.args[:at] + ["--ram", "%dKiB" % (2 * whole // 1024)] + job.args[at + 2:-1])
     check(more.out == job.out, "not one output")
     begun = 0
-    for part in (0.05, 0.1, 0.15, 0.03, 0.2, 0.08, 0.02, 0.12) * 3:
-        job.clean()
-        job.killed_in(5, part * job.seconds)
+    for part in (0.3, 0.5, 0.2, 0.4, 0.1, 0.6, 0.7, 0.8):
+        job.killed_in(5, part)
         slot = job.slot()
         if not slot or not slot["tiles"]:
             continue
