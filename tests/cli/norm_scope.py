@@ -5,7 +5,6 @@
 What a tile is computed from is worked out here, and computed by a run over that box as an image of
 its own: every pixel of the tile has the same bits."""
 import json
-import os
 import random
 import struct
 

@@ -6,11 +6,9 @@ Two hundred looks during a run change neither its bytes nor that it ends."""
 import json
 import os
 import random
-import re
 import shutil
 import stat
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
 from crashlib import check, main  # noqa: E402

@@ -6,10 +6,8 @@
 Each job is killed several times before it may end: the later kills hit a run that goes on. In the end
 the bytes are those of an undisturbed run, and nothing is left beside them. What a run says of itself
 with -vv ("stage 3 of 5", "goes on with row 96 of cell 1") tells which work was done again."""
-import json
 import os
 import re
-import signal
 import time
 
 from crashlib import Failed, Job, check, looking, main, normed, picture
