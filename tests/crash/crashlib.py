@@ -311,6 +311,7 @@ class Lab:
     def env(self, extra):
         kept = ("TEGULA_LEAKS", "TEGULA_ISA")  # what a whole suite is run with
         env = {k: v for k, v in os.environ.items() if not k.startswith("TEGULA_") or k in kept}
+        env.setdefault("TEGULA_LEARN", "no")  # a long run would end with operations more
         env.update({k: str(v) for k, v in (extra or {}).items()})
         return env
 
