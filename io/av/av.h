@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 15u /* rises with any change of this header */
+#define TGI_AV_ABI 16u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -95,6 +95,7 @@ typedef struct tgi_av_info {
         lost; /* packets that the decoder refused while it counted, of a film without times */
     /* When the header says that the last of all tracks is over, and when it is: microseconds; 0: not said. */
     int64_t declared_end, seen_end;
+    int64_t own_bytes;     /* of the film's packets; 0: nobody counted them */
     int64_t other_packets; /* of the other tracks, */
     int64_t other_bytes;   /* and their bytes */
     size_t header_bytes;   /* of all tracks' headers, attachments too; */

@@ -339,7 +339,7 @@ static tg_status read_packets(tgi_av_film *f, tgi_err *err)
         const int ours = f->packet->stream_index == f->stream;
         const tg_status st = ours ? note_packet(f, err) : TG_OK;
         f->info.other_packets += !ours;
-        f->info.other_bytes += ours ? 0 : f->packet->size;
+        *(ours ? &f->info.own_bytes : &f->info.other_bytes) += f->packet->size;
         note_end(f);
         av_packet_unref(f->packet);
         TGI_TRY(st);
