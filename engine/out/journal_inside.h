@@ -1,6 +1,6 @@
 /* journal_inside.h - the inside of the journal, for the files that make it up. journal.c
- * begins, appends and finishes; journal_resume.c reads back and mends; journal_lost.c knows
- * files whose journal was lost. The invariants stand at the top of journal.c. */
+ * begins, appends and finishes; journal_look.c says what it knows; journal_resume.c reads back and
+ * mends; journal_lost.c knows files whose journal was lost. The invariants stand at the top of journal.c. */
 #ifndef TGI_JOURNAL_INSIDE_H
 #define TGI_JOURNAL_INSIDE_H
 
