@@ -54,13 +54,20 @@ static int read_numbers(const char *text, int64_t n, int64_t *first, int64_t *un
     return !*text && !errno;
 }
 
+/* Of a film whose frames have no times each comes when its number says, at the header's rate. */
 typedef struct film_clock {
-    int64_t (*time)(const tgi_av_film *f, int64_t k);
+    int64_t (*time)(const tgi_av_film *f, int64_t k); /* NULL: there are none */
+    int64_t each;                                     /* ticks of a frame then */
     const tgi_av_film *film;
     double second; /* in ticks */
     double near;   /* seconds that are nothing */
-    int64_t begin;
 } film_clock;
+
+/* From the film's first frame to frame k. */
+static int64_t ticks_to(const film_clock *c, int64_t k)
+{
+    return c->time ? c->time(c->film, k) - c->time(c->film, 0) : k * c->each;
+}
 
 /* The first frame of [lo, hi) that is shown at `seconds` from the beginning, or later; hi: none. Half a
  * millisecond is nothing, or a quarter of a frame's time: players and probes round. */
@@ -68,7 +75,7 @@ static int64_t find(const film_clock *c, int64_t lo, int64_t hi, double seconds)
 {
     while (lo < hi) {
         const int64_t mid = lo + (hi - lo) / 2;
-        if ((double)(c->time(c->film, mid) - c->begin) < (seconds - c->near) * c->second)
+        if ((double)ticks_to(c, mid) < (seconds - c->near) * c->second)
             lo = mid + 1;
         else
             hi = mid;
@@ -96,12 +103,10 @@ static tg_status find_times(const tgi_film_cut *c, const film_clock *clock, int6
 }
 
 /* These times choose nothing: in times, too. */
-static tg_status no_frame(const tgi_film_cut *c, const tgi_av_info *all,
-                          int64_t (*time)(const tgi_av_film *f, int64_t k),
-                          const tgi_av_film *film, tgi_err *err)
+static tg_status no_frame(const tgi_film_cut *c, const film_clock *clock, int64_t n,
+                          tgi_err *err)
 {
-    const double tick = (double)all->time_base.num / (double)all->time_base.den,
-                 last = (double)(time(film, all->frames - 1) - time(film, 0)) * tick,
+    const double last = (double)ticks_to(clock, n - 1) / clock->second,
                  from = c->start ? tgi_film_seconds(c->start) : 0;
     if (!c->end || from > last)
         return tgi_fail(err, TG_E_ARG,
@@ -131,26 +136,29 @@ tg_status tgi_film_cut_find(const tgi_film_cut *c, const tgi_av_info *all,
                         "--frames %s: the first number and the one behind the last, from 0 on, "
                         "as 120:480, 120: or :480",
                         c->frames);
-    if (c->start || c->end) {
-        if (!all->has_times || !all->time_base.num)
+    if (!c->start && !c->end) {
+        if (*first < *until && *until <= n)
+            return TG_OK;
+    } else {
+        const int timed = all->has_times && all->time_base.num;
+        if (!timed && !all->rate.num)
             return tgi_fail(
                 err, TG_E_ARG,
-                "--%s: its frames have no times; --frames A:B chooses by their numbers",
+                "--%s: its frames have no times, and the film no rate; --frames A:B "
+                "chooses by their numbers",
                 c->start ? "start" : "end");
         const double every =
             all->rate.num ? (double)all->rate.den / (double)all->rate.num : 0.002;
-        const film_clock clock = {.time = time,
+        const film_clock clock = {.time = timed ? time : NULL,
+                                  .each = all->rate.den,
                                   .film = film,
-                                  .second =
-                                      (double)all->time_base.den / (double)all->time_base.num,
-                                  .near = fmin(0.0005, every / 4),
-                                  .begin = time(film, 0)};
+                                  .second = timed ? (double)all->time_base.den /
+                                                        (double)all->time_base.num
+                                                  : (double)all->rate.num,
+                                  .near = fmin(0.0005, every / 4)};
         TGI_TRY(find_times(c, &clock, n, first, until, err));
+        return *first < *until && *until <= n ? TG_OK : no_frame(c, &clock, n, err);
     }
-    if (*first < *until && *until <= n)
-        return TG_OK;
-    if (!c->frames)
-        return no_frame(c, all, time, film, err);
     return tgi_fail(
         err, TG_E_ARG,
         "--frames %s: the film has frames 0 to %lld, and of these no%s [%lld, %lld)", c->frames,

@@ -176,6 +176,12 @@ static tg_status fill_info(film *f, tgi_err *err)
     if (f->empty)
         snprintf(held, sizeof held, "; %lld of its frames hold the one before by empty chunks",
                  (long long)f->empty);
+    char counted[80] = "";
+    if (!a->has_times)
+        snprintf(counted, sizeof counted,
+                 a->rate.num ? "; frames have no times: %.6g a second"
+                             : "; frames have no times",
+                 a->rate.num ? (double)a->rate.num / (double)a->rate.den : 0);
     const char *const parts[] = {
         losses,
         held,
@@ -183,7 +189,7 @@ static tg_status fill_info(film *f, tgi_err *err)
         f->pixels.assumed,
         a->no_alpha ? "; its alpha is not seen: libavcodec has no decoder libvpx here" : "",
         a->interlaced == 1 ? "; interlaced, so a frame has the rows of two moments" : "",
-        a->has_times ? "" : "; frames have no times"};
+        counted};
     size_t n = 0;
     for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
         const char *text = n ? parts[k] : parts[k] + (parts[k][0] == ';' ? 2 : 0);

@@ -6,6 +6,7 @@
 #include "io/film_cut.h"
 #include "kernels/pixels.h"
 
+#include <math.h>
 #include <string.h>
 
 #define CROP 256 /* pixels of the larger of input and output */
@@ -93,6 +94,24 @@ tg_status tgi_preview_place_given(tgi_preview *v, const int64_t at[3], tgi_err *
     return TG_OK;
 }
 
+/* The same of a film whose frames have no times: each comes when its number says, at the header's rate. */
+static tg_status frame_by_number(const tgi_av_info *film, int64_t first, const char *text,
+                                 double seconds, int64_t *out, tgi_err *err)
+{
+    const double rate = film->rate.num ? (double)film->rate.num / (double)film->rate.den : 0,
+                 k = floor((seconds + 0.0005) * rate) - (double)first;
+    if (!film->rate.num)
+        return tgi_fail(err, TG_E_ARG,
+                        "--time: its frames have no times, and the film no rate; --frames A:B "
+                        "chooses by numbers");
+    if (k < 0 || k >= (double)film->frames)
+        return tgi_fail(err, TG_E_ARG,
+                        "--time %s: no frame is shown then: they are from %.3f s to %.3f s",
+                        text, (double)first / rate, (double)(first + film->frames) / rate);
+    *out = (int64_t)k;
+    return TG_OK;
+}
+
 /* The frame of the source that is shown `seconds` after the film's first one. A part of the film counts as all of it
  * does. */
 static tg_status frame_at(const tg_job *job, const char *text, int64_t *out, tgi_err *err)
@@ -107,8 +126,7 @@ static tg_status frame_at(const tg_job *job, const char *text, int64_t *out, tgi
                         "--time %s: a time from the first frame on, as 90, 1:30 or 00:01:30.04",
                         text);
     if (!film->has_times || !film->time_base.num)
-        return tgi_fail(err, TG_E_ARG,
-                        "--time: its frames have no times; --frames A:B chooses by numbers");
+        return frame_by_number(film, tgi_film_source_first(s), text, seconds, out, err);
     const double second = (double)film->time_base.den / (double)film->time_base.num;
     const int64_t begin = tgi_film_source_time(s, -tgi_film_source_first(s));
     const double at = (double)begin + (seconds + 0.0005) * second; /* players round */

@@ -89,6 +89,26 @@ def to_the_end_is_to_the_end():
     expect(packets("r.mkv") or "tracks are left out" in err, f"a part of an AVI: {err}")
 
 
+def without_times():
+    """Frames of an AVI with B-frames have none: they are counted at its rate, of which they are told."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=4", "-c:v", "mpeg4", "-bf", "2", "-q:v", "3", "b.avi")
+    for words, same in ((("--start", "1", "--end", "1.2"), "10:12"), (("--start", "0:03.71"), "38:"), (("--end", "0.3"), ":3"), (("--start", "0.0999"), "1:")):
+        err = write("b.avi", "a.mkv", "--codec", "ffv1", *words)
+        write("b.avi", "b.mkv", "--codec", "ffv1", "--frames", same)
+        expect("no times: 10 a second" in err and bytes_of("a.mkv") == bytes_of("b.mkv"), f"{words}: not as --frames {same}: {err}")
+    for words, says in ((("--start", "4"), "comes at 3.900 s"), (("--start", "1", "--end", "1.05"), "")):
+        code, _, err = run("plan", "-m", network(3), "b.avi", "-o", "o.mp4", "--normalize", "none", *words)
+        expect((code == 64) == bool(says) and says in err, f"{words}: {code}: {err}")
+    strips = []
+    for words in (("--time", "2.55"), ("--frames", "25:26")):
+        code, _, err = run("preview", "-m", network(3), "b.avi", "-o", "p.png", "-y", "--normalize", "none", *words)
+        expect(code == 0, f"preview {words}: {code}: {err}")
+        strips.append(bytes_of("p.png"))
+    expect(strips[0] == strips[1], "preview --time shows another frame")
+    code, _, err = run("preview", "-m", network(3), "b.avi", "-o", "p.png", "-y", "--normalize", "none", "--time", "4.1")
+    expect(code == 64 and "to 4.000 s" in err, f"preview behind the end: {code}: {err}")
+
+
 def a_second_film_is_named():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=2", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=2", "-map", "0", "-map", "1",
            "-c:v", "libx264", "two.mp4")
@@ -116,6 +136,7 @@ def all_of_it(_):
     said_in_another_way()
     subtitles_and_chapters()
     to_the_end_is_to_the_end()
+    without_times()
     a_second_film_is_named()
     what_is_refused()
 
