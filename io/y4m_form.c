@@ -11,15 +11,14 @@
 
 /* ---- How frames lie ---------------------------------------------------------------------- */
 
-/* What stands behind C, without a depth; and the forms that are close to it. */
+/* What stands behind C, without a depth; and the form of 8 bits (raw_frames.h). */
 static const struct {
-    const char *word, *name; /* name: of 8 bits, as ffmpeg spells it */
-    int components, log2_w, log2_h;
-} kinds[] = {{"420", "yuv420p", 3, 1, 1},
-             {"422", "yuv422p", 3, 1, 0},
-             {"444", "yuv444p", 3, 0, 0},
-             {"411", "yuv411p", 3, 2, 0},
-             {"mono", "gray", 1, 0, 0}};
+    const char *word, *name;
+} kinds[] = {{"420", "yuv420p"},
+             {"422", "yuv422p"},
+             {"444", "yuv444p"},
+             {"411", "yuv411p"},
+             {"mono", "gray"}};
 
 #define N_KINDS ((int)(sizeof kinds / sizeof kinds[0]))
 
@@ -35,22 +34,23 @@ static int64_t columns(int log2, int64_t n)
     return -((-n) >> log2);
 }
 
+static int is_grey(int kind)
+{
+    return strcmp(kinds[kind].word, "mono") == 0;
+}
+
+static int is_420(const tgi_av_form *f)
+{
+    return f->n_components == 3 && f->log2_chroma_w && f->log2_chroma_h;
+}
+
 static void make_form(int kind, int depth, tgi_av_form *out)
 {
-    const int wide = depth > 8, chroma = kinds[kind].components > 1;
-    *out = (tgi_av_form){.n_components = kinds[kind].components,
-                         .n_planes = kinds[kind].components,
-                         .wide = wide,
-                         .log2_chroma_w = kinds[kind].log2_w,
-                         .log2_chroma_h = kinds[kind].log2_h};
-    for (int c = 0; c < out->n_components; c++)
-        out->component[c] =
-            (tgi_av_component){.plane = c, .step = wide ? 2 : 1, .depth = depth};
-    if (wide)
-        snprintf(out->name, sizeof out->name, "%s%dle", kinds[kind].name, depth);
-    else
-        snprintf(out->name, sizeof out->name, "%s", kinds[kind].name);
-    if (chroma && out->log2_chroma_w && !wide && out->log2_chroma_h)
+    char name[sizeof out->name];
+    snprintf(name, sizeof name, depth > 8 ? "%s%dle" : "%s", kinds[kind].name, depth);
+    *out = (tgi_av_form){0};
+    (void)tgi_raw_form(name, out); /* it knows all of these */
+    if (is_420(out) && !out->wide)
         snprintf(out->chroma_place, sizeof out->chroma_place, "left");
 }
 
@@ -92,7 +92,7 @@ tg_status tgi_y4m_read_form(const char *word, tgi_av_form *out, tgi_err *err)
         const size_t n = strlen(kinds[k].word);
         if (strncmp(word, kinds[k].word, n) != 0)
             continue;
-        const int chroma = kinds[k].components > 1;
+        const int chroma = !is_grey(k);
         const char *rest = word + n, *number = rest + (chroma && *rest == 'p');
         char *end = NULL;
         const long depth = strtol(number, &end, 10);
@@ -116,11 +116,6 @@ tg_status tgi_y4m_read_form(const char *word, tgi_av_form *out, tgi_err *err)
 static int depth_of(const tgi_av_form *f)
 {
     return f->component[0].depth;
-}
-
-static int is_420(const tgi_av_form *f)
-{
-    return f->n_components == 3 && f->log2_chroma_w && f->log2_chroma_h;
 }
 
 const char *tgi_y4m_place(const tgi_av_form *f)
@@ -214,7 +209,7 @@ void tgi_y4m_forms(const char *codec, char *to, size_t cap)
         for (int depth = 8; depth <= 16; depth++) {
             tgi_av_form form;
             make_form(k, depth, &form);
-            if ((depth == 8 || is_depth(depth)) && n < cap)
+            if (is_depth(depth) && n < cap)
                 n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", form.name);
         }
 }
@@ -251,8 +246,7 @@ size_t tgi_y4m_head(const tgi_av_coding *c, char *text, size_t cap)
     if (is_raw(c->codec))
         return 0;
     for (int k = 0; k < N_KINDS; k++)
-        if (kinds[k].components == f->n_components && kinds[k].log2_w == f->log2_chroma_w &&
-            kinds[k].log2_h == f->log2_chroma_h)
+        if (strncmp(f->name, kinds[k].name, strlen(kinds[k].name)) == 0)
             word = kinds[k].word;
     if (f->wide)
         snprintf(depth, sizeof depth, "%s%d", f->n_components > 1 ? "p" : "", depth_of(f));
