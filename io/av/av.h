@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 15u /* rises with any change of this header */
+#define TGI_AV_ABI 16u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -93,6 +93,8 @@ typedef struct tgi_av_info {
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
     int64_t
         lost; /* packets that the decoder refused while it counted, of a film without times */
+    /* Of a raw stream that begins amid pictures which need earlier ones: those of which the decoder makes no frame. */
+    int64_t skipped;
     /* When the header says that the last of all tracks is over, and when it is: microseconds; 0: not said. */
     int64_t declared_end, seen_end;
     int64_t other_packets; /* of the other tracks, */
@@ -133,6 +135,8 @@ typedef struct tgi_av_frame {
 #define TGI_AV_ICC_PROFILE 64u
 #define TGI_AV_OTHER_COLOURS 128u /* tags that the first frame has not */
 #define TGI_AV_OTHER_FIELDS 256u  /* the rows of two moments, and the first has not */
+#define TGI_AV_OTHER_ASPECT 512u  /* another shape of a pixel */
+#define TGI_AV_OTHER_TURN 1024u   /* another rotation or mirroring */
 
 typedef struct tgi_av_film tgi_av_film;
 
