@@ -133,6 +133,8 @@ static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t ca
     else if (a->skipped)
         snprintf(to, cap, "it begins amid pictures that need earlier ones: %lld frames missing",
                  (long long)a->skipped);
+    else if (a->another)
+        snprintf(to, cap, "another film stands behind it in its file, and is not read");
     else if (a->lost)
         snprintf(to, cap, "%lld packets are damaged, and their frames missing",
                  (long long)a->lost);

@@ -85,6 +85,7 @@ typedef struct tgi_av_info {
     int64_t lacks;        /* bytes that its file has not, at least; 0: nothing in it says so */
     const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
     const char *unended;  /* what speaks for a cut, and may be so in a whole file, too; NULL */
+    int another;          /* 1: another film stands behind it in its file, which is not read */
     char damage
         [120]; /* what libavformat said first that it could not make sense of; "": nothing */
     int64_t declared_frames; /* what the header says; 0: nothing */

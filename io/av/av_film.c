@@ -119,6 +119,19 @@ static const AVCodec *find_decoder(tgi_av_film *f, const AVStream *s)
     return c ? c : avcodec_find_decoder(id);
 }
 
+/* Decoders of Microsoft's MPEG-4 pass over runs of coefficients that leave their block unless they are asked to mind it; a frame
+ * with such is then said to be damaged. (Of the others of this family it changes nothing.) Measured over flipped bits: 0.5 to 0.8 of
+ * the films with other pixels are known so, and none of them without. */
+static void mind_errors(AVCodecContext *c)
+{
+    static const enum AVCodecID lax[] = {AV_CODEC_ID_MSMPEG4V1, AV_CODEC_ID_MSMPEG4V2,
+                                         AV_CODEC_ID_MSMPEG4V3, AV_CODEC_ID_WMV1,
+                                         AV_CODEC_ID_WMV2};
+    for (size_t i = 0; i < sizeof lax / sizeof lax[0]; i++)
+        if (lax[i] == c->codec_id)
+            c->err_recognition |= AV_EF_BITSTREAM | AV_EF_BUFFER;
+}
+
 static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 {
     TGI_TRY(check_pixels(f, err));
@@ -134,6 +147,7 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
     int r = avcodec_parameters_to_context(f->decoder, p);
     f->decoder->pkt_timebase = f->in.container->streams[f->stream]->time_base;
     use_threads(f);
+    mind_errors(f->decoder);
     f->decoder->max_pixels = f->in.most_pixels;
     tgi_av_frames_use(f->decoder, &f->frames);
     f->speaks = tgi_av_heard_in(p->codec_id);
@@ -581,6 +595,7 @@ static void take_header(tgi_av_film *f)
     i->lacks = f->in.lacks;
     i->lacks_of = f->in.lacks_of;
     i->unended = f->in.unended;
+    i->another = f->in.another;
     if (!i->declared_frames && s->nb_frames > 0 && s->nb_frames < NEVER_SET)
         i->unended = "its header counts more frames than its file has room for";
     i->n_streams = (int)f->in.container->nb_streams;

@@ -268,7 +268,9 @@ def what_changes_of_viewing_is_named():
         code, _, err = run("run", "-m", network(3), both, "-o", "s.mp4", "-y", "--normalize", "none", "--strict")
         expect(code == (65 if word else 0), f"{first} and {second}, --strict: {code}: {err}")
     with open("both.txt", "w", encoding="utf-8") as f:
-        f.write("file 4to3.ts\nfile 16to9.ts\n")
+        for sar in (1, 2):
+            f.write(f"file sar{sar}.ts\n")
+            ffmpeg("-f", "lavfi", "-i", f"testsrc=size=64x48:rate=5:duration=2,setsar={sar}", "-c:v", "libx264", "-pix_fmt", "yuv420p", f"sar{sar}.ts")
     ffmpeg("-f", "concat", "-i", "both.txt", "-c", "copy", "-aspect", "2:1", "said.mkv")
     err = write("said.mkv", "o.mp4")
     expect("later frames" not in err, f"a container says the shape of all: {err}")
