@@ -130,6 +130,11 @@ static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t ca
         snprintf(to, cap,
                  "its container is damaged, and frames may be missing (libavformat: %.60s)",
                  a->damage);
+    else if (a->skipped)
+        snprintf(to, cap, "it begins amid pictures that need earlier ones: %lld frames missing",
+                 (long long)a->skipped);
+    else if (a->another)
+        snprintf(to, cap, "another film stands behind it in its file, and is not read");
     else if (a->lost)
         snprintf(to, cap, "%lld packets are damaged, and their frames missing",
                  (long long)a->lost);
@@ -225,7 +230,7 @@ static tg_status check_declared(film *f, const tgi_open_opts *o, tgi_err *err)
 {
     const tgi_av_info *a = f->ops->info(f->film);
     const int fewer = a->declared_frames > a->frames + a->hidden;
-    const int is_cut = a->cut || a->lacks || a->damage[0];
+    const int is_cut = a->cut || a->lacks || a->damage[0] || a->skipped;
     if (!fewer && (!is_cut || o->truncated))
         return TG_OK;
     f->empty = fewer && !a->lacks && is_all_of_an_avi(f)
@@ -248,6 +253,12 @@ static tg_status check_declared(film *f, const tgi_open_opts *o, tgi_err *err)
                         "frames that are there, %lld of them",
                         a->lacks_of, (long long)a->lacks, a->lacks == 1 ? "" : "s",
                         (long long)whole_frames(a, o));
+    if (a->skipped && !a->cut && !a->damage[0])
+        return tgi_fail(
+            err, TG_E_FORMAT,
+            "it begins amid pictures that need earlier ones, and of %lld no frame is made; "
+            "--allow-truncated takes the %lld frames that are there",
+            (long long)a->skipped, (long long)a->frames);
     if (a->damage[0] && !a->cut)
         return tgi_fail(
             err, TG_E_FORMAT,

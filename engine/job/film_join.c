@@ -204,7 +204,9 @@ static void tell_of_beside(tg_job *job, unsigned now)
                  {TGI_AV_SPHERE, 0, "that they are of a sphere (360 degrees)"},
                  {TGI_AV_ICC_PROFILE, 0, "the ICC profile of their colours"},
                  {TGI_AV_OTHER_COLOURS, 1, "another range, matrix, transfer or primaries"},
-                 {TGI_AV_OTHER_FIELDS, 1, "that they have the rows of two moments"}};
+                 {TGI_AV_OTHER_FIELDS, 1, "that they have the rows of two moments"},
+                 {TGI_AV_OTHER_ASPECT, 1, "another shape of a pixel"},
+                 {TGI_AV_OTHER_TURN, 1, "that they are turned or mirrored otherwise"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (now & ~job->film->told & known[i].bit)
             leave_out(job, how[known[i].how], job->set.output, job->set.input, known[i].what);

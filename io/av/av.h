@@ -85,6 +85,7 @@ typedef struct tgi_av_info {
     int64_t lacks;        /* bytes that its file has not, at least; 0: nothing in it says so */
     const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
     const char *unended;  /* what speaks for a cut, and may be so in a whole file, too; NULL */
+    int another;          /* 1: another film stands behind it in its file, which is not read */
     char damage
         [120]; /* what libavformat said first that it could not make sense of; "": nothing */
     int64_t declared_frames; /* what the header says; 0: nothing */
@@ -93,6 +94,8 @@ typedef struct tgi_av_info {
     int64_t hidden; /* frames that the film has and does not show (edit lists) */
     int64_t
         lost; /* packets that the decoder refused while it counted, of a film without times */
+    /* Of a raw stream that begins amid pictures which need earlier ones: those of which the decoder makes no frame. */
+    int64_t skipped;
     /* When the header says that the last of all tracks is over, and when it is: microseconds; 0: not said. */
     int64_t declared_end, seen_end;
     int64_t own_bytes;     /* of the film's packets; 0: nobody counted them */
@@ -134,6 +137,8 @@ typedef struct tgi_av_frame {
 #define TGI_AV_ICC_PROFILE 64u
 #define TGI_AV_OTHER_COLOURS 128u /* tags that the first frame has not */
 #define TGI_AV_OTHER_FIELDS 256u  /* the rows of two moments, and the first has not */
+#define TGI_AV_OTHER_ASPECT 512u  /* another shape of a pixel */
+#define TGI_AV_OTHER_TURN 1024u   /* another rotation or mirroring */
 
 typedef struct tgi_av_film tgi_av_film;
 

@@ -40,6 +40,12 @@ void tgi_av_ends_in(tgi_av_ends *e, int64_t at, int64_t end, const char *of)
     e->whole = at;
 }
 
+void tgi_av_ends_another(tgi_av_ends *e, int64_t at)
+{
+    e->whole = at;
+    e->another = 1;
+}
+
 /* The file has n bytes there, or ends amid them: those that there are. */
 static int begins(tgi_av_ends *e, int64_t at, const char *bytes, int n)
 {
@@ -130,6 +136,8 @@ static int flv_ends(tgi_av_ends *e)
          at = end + FLV_AGAIN) {
         b = tgi_av_ends_at(e, at, 1);
         const int kind = b ? b[0] & 0x1f : 0;
+        if (begins(e, at, "FLV\1", 4))
+            tgi_av_ends_another(e, at);
         if (kind != 8 && kind != 9 && kind != 18)
             break;
         b = tgi_av_ends_at(e, at, FLV_TAG);
@@ -180,7 +188,7 @@ typedef struct ogg {
         uint32_t serial;
         int goes_on, ended;
     } of[OGG_STREAMS];
-    int n;
+    int n, has_data; /* has_data: a page that begins no stream was there */
 } ogg;
 
 static void note_page(ogg *o, uint32_t serial, int goes_on, int ended)
@@ -205,6 +213,13 @@ static int64_t ogg_page(tgi_av_ends *e, int64_t at, ogg *o)
     const int n = b ? b[OGG_HEAD - 1] : 0;
     const uint8_t *s = b ? tgi_av_ends_at(e, at, OGG_HEAD + n) : NULL;
     int64_t end = at + OGG_HEAD + n;
+    const int begins_stream =
+        b && b[5] & 2; /* all of a film's do so in front of its other pages */
+    if (begins_stream && o->has_data) {
+        tgi_av_ends_another(e, at);
+        return e->size;
+    }
+    o->has_data |= b && !begins_stream;
     for (int i = 0; s && i < n; i++)
         end += s[OGG_HEAD + i];
     if (!s || end > e->size) {
@@ -485,6 +500,7 @@ int tgi_av_ends_look(tgi_av_ends *e)
     if (e->gave_up) {
         e->of = NULL;
         e->unended = NULL;
+        e->whole = e->another = 0;
     }
     return is_one;
 }

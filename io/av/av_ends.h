@@ -30,6 +30,7 @@ typedef struct tgi_av_ends {
     int64_t lacks; /* bytes of it that the file has not, at least */
     int64_t
         whole; /* the file up to what is not whole, or up to what is no part of it; 0: all of it */
+    int another; /* 1: another film begins there */
     int n_attached;
     tgi_av_attached attached[TGI_AV_ATTACHED];
     const char *
@@ -42,6 +43,8 @@ const uint8_t *tgi_av_ends_at(tgi_av_ends *e, int64_t at, int n);
 void tgi_av_ends_in(tgi_av_ends *e, int64_t at, int64_t end, const char *of);
 /* 1: it is one of those that are looked at, all of them but MP4 (av_mp4.c); what is found stands in e. */
 int tgi_av_ends_look(tgi_av_ends *e);
+/* What begins at `at` is another film: only what is in front of it is read. */
+void tgi_av_ends_another(tgi_av_ends *e, int64_t at);
 /* Kinds that have a file of their own. Each 1: it is one. */
 int tgi_av_ends_mkv(tgi_av_ends *e);
 int tgi_av_ends_mpeg(tgi_av_ends *e);

@@ -158,6 +158,33 @@ static void note_attached(tgi_av_ends *e, const element *all)
     }
 }
 
+static int is_zeros(tgi_av_ends *e, int64_t at)
+{
+    static const uint8_t zeros[TGI_AV_ENDS_MOST];
+    while (at < e->size) {
+        const int n = (int)tgi_min(e->size - at, TGI_AV_ENDS_MOST);
+        const uint8_t *b = tgi_av_ends_at(e, at, n);
+        if (!b || memcmp(b, zeros, (size_t)n) != 0)
+            return 0;
+        at += n;
+    }
+    return 1;
+}
+
+/* At the end of a segment, or, where it does not say its length, where no element of it stands: another film may begin. */
+static void look_behind(tgi_av_ends *e, int64_t at, const segment *s)
+{
+    element x;
+    if (at >= e->size)
+        return;
+    if (element_at(e, at, &x) == ELEMENT && x.id == EBML)
+        tgi_av_ends_another(e, at);
+    else if (s->end == INT64_MAX && is_zeros(e, at)) {
+        e->whole = at;
+        e->unended = "zeros stand behind its last cluster";
+    }
+}
+
 int tgi_av_ends_mkv(tgi_av_ends *e)
 {
     element x;
@@ -168,7 +195,8 @@ int tgi_av_ends_mkv(tgi_av_ends *e)
     while (at < e->size && at < s.end) {
         const int got = element_at(e, at, &x);
         const int holds = got == ELEMENT && (x.id == SEGMENT || x.id == CLUSTER);
-        if (got == NO_ELEMENT || (got == ELEMENT && x.open && !holds))
+        const int again = got == ELEMENT && x.id == EBML && at > 0;
+        if (got == NO_ELEMENT || again || (got == ELEMENT && x.open && !holds))
             break;
         if (got == HALF_A_HEAD || (!holds && x.end > e->size && (s.until || is_known(x.id)))) {
             tgi_av_ends_in(e, at,
@@ -186,5 +214,7 @@ int tgi_av_ends_mkv(tgi_av_ends *e)
         tgi_av_ends_in(e, e->size, s.until, s.of);
     else if (s.end == INT64_MAX && s.named >= e->size)
         tgi_av_ends_in(e, e->size, s.named, "its segment");
+    else
+        look_behind(e, at, &s);
     return 1;
 }

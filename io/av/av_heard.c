@@ -27,6 +27,9 @@ static tgi_av_heard *ear_of(void *context, const char *fmt)
     return tgi_av_frames_heard(context);
 }
 
+/* The decoder of HEVC makes one up then, and tells nobody else: neither its frame nor those that are made of it say so. */
+static const char lacks_frame[] = "Could not find ref with POC";
+
 /* From any thread; of a container from the one that reads it. */
 static void note(void *context, int level, const char *fmt, va_list args)
 {
@@ -39,6 +42,8 @@ static void note(void *context, int level, const char *fmt, va_list args)
         vsnprintf(h->first, sizeof h->first, fmt, args);
         h->first[strcspn(h->first, "\r\n")] = 0;
     }
+    if (strncmp(fmt, lacks_frame, sizeof lacks_frame - 1) == 0)
+        atomic_fetch_add(&h->lacking, 1);
     atomic_fetch_add(&h->errors, 1);
 }
 

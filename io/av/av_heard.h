@@ -9,6 +9,8 @@
 /* Of a container or a decoder of ours: its `opaque`. */
 typedef struct tgi_av_heard {
     atomic_int errors;
+    atomic_int
+        lacking; /* errors of them: frames that others are made of were not there (HEVC) */
     int keeps_text;
     char first[120]; /* then: what the first one said */
 } tgi_av_heard;

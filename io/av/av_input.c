@@ -116,6 +116,7 @@ static void look_at_end(tgi_av_input *in)
     if (in->lacks_of || !tgi_av_ends_look(&e))
         return;
     in->unended = e.unended;
+    in->another = e.another;
     in->n_attached = e.n_attached;
     memcpy(in->attached, e.attached, sizeof in->attached);
     if (!e.of && e.whole)

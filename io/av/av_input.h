@@ -24,7 +24,8 @@ typedef struct tgi_av_input {
     int (*cancelled)(void);     /* or NULL */
     int64_t lacks; /* bytes that the file has not, at least; 0: nothing says that any lack */
     const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
-    const char *unended;  /* as in tgi_av_info */
+    const char *unended;  /* as in tgi_av_info, */
+    int another;          /* and this */
     /* Files that are attached to a Matroska may be large, and libavformat holds three copies of each. */
     int n_attached;
     tgi_av_attached attached[TGI_AV_ATTACHED];

@@ -118,6 +118,26 @@ def what_stands_behind_a_film_is_no_cut():
             expect(said != "65", f"{row} and {more!r:.20}: {err}")
 
 
+def another_film_behind_it_is_named():
+    """The first one is read, with its frames and times; zeros behind a live one may be a cut, other bytes there are damage."""
+    other = ["-f", "lavfi", "-i", "testsrc2=size=128x96:rate=25:duration=1"]
+    for name, words in (("live.webm", [*VP9[:-2], "-live", "1"]), ("first.mkv", H264[:-2]), ("first.ogv", ["-c:v", "libtheora"]), ("first.flv", ["-c:v", "flv1"])):
+        ffmpeg(*SOURCES[:4], "-an", *words, "1" + name)
+        ffmpeg(*other, *words, "2" + name)
+        for more, word in ((bytes_of("2" + name), "another film stands behind it"), (bytes_of("1" + name), "another film stands behind it"), (b"", None)):
+            with open(name, "wb") as f:
+                f.write(bytes_of("1" + name) + more)
+            code, _, err = run("copy", name, "-o", "o.npy", "-y")
+            expect(code == 0 and (word or "") in err and ("another" in err) == (word is not None), f"{name} and {len(more)} bytes: {code}: {err}")
+            i = run("info", name, "--json")[1]
+            expect('"shape": [50, 96, 128, 3]' in i or '"shape":[50,96,128,3]' in i, f"{name} and {len(more)} bytes: {i}")
+    for more, want, word in ((bytes(1000), 0, "zeros stand behind its last cluster"), (bytes(999) + b"x", 65, "damaged"), (b"\0x", 65, "damaged")):
+        with open("live.webm", "wb") as f:
+            f.write(bytes_of("1live.webm") + more)
+        code, _, err = run("copy", "live.webm", "-o", "o.npy", "-y")
+        expect(code == want and word in err, f"a live one and {more[-4:]}: {code}: {err}")
+
+
 def packets_of_camcorders():
     """192 bytes each: a time, and a packet of 188."""
     data = make("disc.m2ts", [*H264, "-f", "mpegts", "-mpegts_m2ts_mode", "1"])
@@ -224,6 +244,7 @@ def all_of_it(rows):
     the_table_is_true()
     whole_films_are_whole(rows)
     what_stands_behind_a_film_is_no_cut()
+    another_film_behind_it_is_named()
     packets_of_camcorders()
     any_place_in_an_mp4()
     any_place_in_a_matroska()

@@ -241,11 +241,39 @@ def what_changes_midway_is_named():
             f.write(bytes_of("a.264") + bytes_of(other + ".264"))
         err = write("both.264", "o.mkv")
         expect(("later frames say" in err) == (word is not None) and (word or "") in err, f"a and {other}: {err}")
+    what_changes_of_viewing_is_named()
     plain_hevc("raw.hevc", "repeat-headers=1")
     with_unit("raw.hevc", "late.hevc", captions(), last=False, since=3)
     for more, code in (((), 0), (("--strict",), 65)):
         p = subprocess.run([TEGULA, "run", "-m", network(3), "late.hevc", "-o", "-", "--normalize", "none", *more], capture_output=True, check=False)
         expect(p.returncode == code and b"closed captions" in p.stderr, f"into a pipe {more}: {p.returncode}: {p.stderr}")
+
+
+def what_changes_of_viewing_is_named():
+    """Shape of a pixel and rotation of raw films and transport streams behind each other; and what a container says of all frames."""
+    turned = ["-bsf:v", "h264_metadata=display_orientation=insert:rotate=90"]
+    for name, more in (("wide", ["-vf", "setsar=4/3"]), ("square", ["-vf", "setsar=1"]), ("turned", turned), ("none", [])):
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=2", *more, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-x264-params", "tff=0", f"{name}.264")
+    for name in ("4:3", "16:9"):
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=1", "-c:v", "mpeg2video", "-g", "6", "-aspect", name, name.replace(":", "to") + ".ts")
+    aspect, turn = "another shape of a pixel", "turned or mirrored otherwise"
+    for first, second, word in (("none.264", "wide.264", aspect), ("wide.264", "none.264", aspect), ("none.264", "square.264", None),
+                                ("wide.264", "wide.264", None), ("none.264", "turned.264", turn), ("turned.264", "none.264", turn),
+                                ("turned.264", "turned.264", None), ("4to3.ts", "16to9.ts", aspect), ("4to3.ts", "4to3.ts", None)):
+        both = "both" + os.path.splitext(first)[1]
+        with open(both, "wb") as f:
+            f.write(bytes_of(first) + bytes_of(second))
+        err = write(both, "o.mp4")
+        expect(("later frames say" in err) == (word is not None) and (word or "") in err, f"{first} and {second}: {err}")
+        code, _, err = run("run", "-m", network(3), both, "-o", "s.mp4", "-y", "--normalize", "none", "--strict")
+        expect(code == (65 if word else 0), f"{first} and {second}, --strict: {code}: {err}")
+    with open("both.txt", "w", encoding="utf-8") as f:
+        for sar in (1, 2):
+            f.write(f"file sar{sar}.ts\n")
+            ffmpeg("-f", "lavfi", "-i", f"testsrc=size=64x48:rate=5:duration=2,setsar={sar}", "-c:v", "libx264", "-pix_fmt", "yuv420p", f"sar{sar}.ts")
+    ffmpeg("-f", "concat", "-i", "both.txt", "-c", "copy", "-aspect", "2:1", "said.mkv")
+    err = write("said.mkv", "o.mp4")
+    expect("later frames" not in err, f"a container says the shape of all: {err}")
 
 
 def what_a_track_is_for_stays():

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Raw streams that begin amid pictures which need earlier ones: what the decoder makes up of them is damage, and no other frame is.
+
+    film_begin.py TEGULA SOURCE VIDEOS
+
+H.264 and HEVC of closed and open groups of pictures and of an intra refresh, cut behind a key picture, in front of a later one, and at a
+byte. The frames of the whole film say which of a cut one are right. With ffmpeg; 77 without it."""
+import json
+import os
+import re
+import sys
+
+from film_help import bytes_of, expect, ffmpeg, in_folder, run, sample
+
+FRAMES, GROUP = 40, 12
+X264 = f"scenecut=0:bframes=3:b-adapt=0:keyint={GROUP}:min-keyint=1"
+X265 = f"log-level=none:scenecut=0:bframes=3:b-adapt=0:keyint={GROUP}:min-keyint={GROUP}"
+# A film, its encoder and that one's words; the last: the right frames of a cut one may be said to be damaged, too.
+FILMS = (("closed.h264", "libx264", X264 + ":open-gop=0", False), ("open.h264", "libx264", X264 + ":open-gop=1", False),
+         ("refresh.h264", "libx264", X264 + ":intra-refresh=1", True), ("closed.hevc", "libx265", X265 + ":open-gop=0", False),
+         ("open.hevc", "libx265", X265 + ":open-gop=1", False))
+
+
+def units(data, hevc):
+    """(where it begins, whether it is a picture, whether it is a parameter set that others follow) of each unit."""
+    at = [m.start() for m in re.finditer(b"\0\0\1", data)]
+    kinds = [data[a + 3] >> 1 & 63 if hevc else data[a + 3] & 31 for a in at]
+    return [(a, k < 32 if hevc else k in (1, 5), k == (32 if hevc else 7)) for a, k in zip(at, kinds)]
+
+
+def cut_ones(name):
+    """What is left of a film, by how it is cut."""
+    data = bytes_of(name)
+    all_units = units(data, name.endswith("hevc"))
+    pictures = [i for i, u in enumerate(all_units) if u[1]]
+    heads = [u[0] for u in all_units if u[2]]
+    first, second = all_units[pictures[0]][0], all_units[pictures[0] + 1][0]
+    start = data[:all_units[pictures[0] - 1][0]]  # parameter sets without notes
+    return {"behind its first picture": data[:first] + data[second:], "amid a group": start + data[all_units[pictures[GROUP + 4]][0]:],
+            "at a byte": start + data[all_units[pictures[5]][0] + 40:], "at a later group": data[heads[1]:]}
+
+
+def frames(path, *words):
+    """Exit code, what was said, frames, and those that are listed."""
+    for name in ("o.npy", "o.npy.errors.json"):
+        if os.path.exists(name):
+            os.remove(name)
+    code, _, err = run("copy", path, "-o", "o.npy", *words)
+    if not os.path.exists("o.npy"):
+        return code, err, [], []
+    data = bytes_of("o.npy")
+    n = int(data[:128].split(b"'shape': (")[1].split(b",")[0])
+    size = (len(data) - 128) // n
+    listed = [r["frame"] for r in json.loads(bytes_of("o.npy.errors.json"))["regions"]] if os.path.exists("o.npy.errors.json") else []
+    return code, err, [data[128 + i * size:128 + (i + 1) * size] for i in range(n)], listed
+
+
+def a_cut_begin_is_told(name, more):
+    """Frames that the whole film has not are listed, or there are none."""
+    code, err, whole, _ = frames(name)
+    expect(code == 0 and len(whole) == FRAMES and "damage" not in err, f"{name}, which is whole: {code}, {len(whole)} frames: {err}")
+    end = os.path.splitext(name)[1]
+    for how, data in cut_ones(name).items():
+        with open("cut" + end, "wb") as f:
+            f.write(data)
+        code, err, there, listed = frames("cut" + end, "--on-bad-tile", "keep", "--allow-truncated")
+        wrong = [k for k, frame in enumerate(there) if frame not in whole]
+        expect(set(wrong) <= set(listed) and (more or wrong == listed), f"{name} {how}: frames {wrong} are others, {listed} are listed: {err}")
+        lost = re.search(r"begins amid pictures that need earlier ones: (\d+) frames missing", err)
+        expect((code == 65) == bool(listed), f"{name} {how}, kept: {code}: {err}")
+        bad = bool(listed or lost)
+        expect(bad == (how != "at a later group" or "closed" not in name), f"{name} {how}: {listed}: {err}")
+        expect(there and there[-1] == whole[-1] or more, f"{name} {how}: the last of {len(there)} frames is another")
+        code, err, _, _ = frames("cut" + end)
+        expect(code == (65 if bad else 0), f"{name} {how}: {code}: {err}")
+        expect(not lost or f"of {lost[1]} no frame is made; --allow-truncated takes the {len(there)} frames" in err, f"{name} {how}: {err}")
+
+
+def what_comes_in_any_order_is_told_alike():
+    """HEVC in a Matroska: a packet in its midst is missing; a frame is damaged whether those before it were read or not."""
+    words = ["-c:v", "libx265", "-pix_fmt", "yuv420p", "-x265-params", X265 + ":open-gop=0"]
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x96:rate=25", "-frames:v", str(FRAMES), *words, "all.mkv")
+    ffmpeg("-i", "all.mkv", "-c", "copy", "-bsf:v", f"noise=drop=eq(n\\,{GROUP + 1})", "gone.mkv")
+    listed = frames("gone.mkv", "--on-bad-tile", "keep")[3]
+    expect(listed and set(listed) <= set(range(GROUP, 2 * GROUP)), f"a packet is missing: {listed}")
+    for k in (2 * GROUP + 3, GROUP, GROUP + 5, 3):
+        code, _, err = run("copy", "gone.mkv", "-o", "o.npy", "-y", "--planes", str(k))
+        expect((code == 65) == (k in listed), f"frame {k} alone: {code}: {err}")
+
+
+def all_of_it(_):
+    for name, codec, words, more in FILMS:
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x96:rate=25,noise=alls=12:allf=t", "-frames:v", str(FRAMES), "-c:v", codec, "-pix_fmt", "yuv420p",
+               "-preset", "veryfast", f"-{codec[3:]}-params", words, name)
+        a_cut_begin_is_told(name, more)
+    what_comes_in_any_order_is_told_alike()
+    for name in ("interlaced_mbaff.264", "interlaced_paff_tt.264"):  # a packet for each field
+        if os.path.exists(sample(name)):
+            code, err, _, _ = frames(sample(name))
+            expect(code == 0, f"{name}: {code}: {err}")
+
+
+if __name__ == "__main__":
+    sys.exit(in_folder(all_of_it, "ffmpeg", samples=False))
