@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
+from film_help import TEGULA, alpha_film, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from film_write import killed_runs_go_on, pixels, stream, times
 from seeds import model, node, port  # noqa: E402
 
@@ -179,7 +179,8 @@ def damage():
 
 
 def times_are_told():
-    code, _, err = run("run", sample("newtonscradle_vfr.gif"), "-o", "o.y4m", "-m", network(4), "--normalize", "none", "-y")
+    alpha_film("alpha.mkv", "bgra")
+    code, _, err = run("run", "alpha.mkv", "-o", "o.y4m", "-m", network(4), "--normalize", "none", "-y")
     expect(code == 65 and "alpha" in err, f"alpha: {code}: {err}")
     ffmpeg(*SOURCE, "-f", "lavfi", "-i", "anullsrc", "-shortest", "-vf", "setpts=N*if(lt(N\\,4)\\,1\\,2)/25/TB", "-vsync", "vfr", "-c:v", "ffv1",
            "vfr.mkv")
