@@ -422,26 +422,12 @@ static tg_status count_frames(tgi_av_film *f, tgi_err *err)
 
 /* ---- What the film says of itself -------------------------------------------------------- */
 
-/* Of a film whose packets leave no pixel out, one of no colour in its table is damage. */
-static int is_opaque(const AVFrame *p)
-{
-    for (int y = 0; y < p->height; y++) {
-        const uint8_t *alpha = p->data[0] + (ptrdiff_t)y * p->linesize[0] + 3;
-        unsigned all = 255;
-        for (int x = 0; x < p->width; x++)
-            all &= alpha[4 * (ptrdiff_t)x];
-        if (all != 255)
-            return 0;
-    }
-    return 1;
-}
-
 /* Pixels whose alpha nobody sees have none. */
 static tg_status take_form(tgi_av_film *f, tgi_err *err)
 {
     f->stored = f->frame->format;
-    f->is_bare =
-        f->stored == AV_PIX_FMT_BGRA && tgi_av_opaque_all(&f->opaque) && is_opaque(f->frame);
+    f->is_bare = f->stored == AV_PIX_FMT_BGRA && tgi_av_opaque_all(&f->opaque) &&
+                 tgi_av_opaque_frame(f->frame);
     TGI_TRY(tgi_av_form_of(f->is_bare ? AV_PIX_FMT_BGR0 : f->stored, &f->info.form, err));
     AVFrame *as = f->frame;
     const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
@@ -793,7 +779,7 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
                         f->frame->width, f->frame->height, is ? is : "?", f->info.width,
                         f->info.height, was ? was : "?");
     }
-    if (f->is_bare && !is_opaque(f->frame))
+    if (f->is_bare && !tgi_av_opaque_frame(f->frame))
         f->marred |= TGI_AV_MADE_UP;
     note_beside(f);
     *out =

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct AVFrame;
+
 typedef struct tgi_av_opaque {
     int n;             /* images that were looked at */
     int not_so;        /* 1: one of the frames may have alpha */
@@ -16,5 +18,8 @@ typedef struct tgi_av_opaque {
 void tgi_av_opaque_gif(tgi_av_opaque *o, const uint8_t *bytes, size_t n);
 /* 1: where no pixel of the first frame has alpha, none of a later one has, but for what is damaged. */
 int tgi_av_opaque_all(const tgi_av_opaque *o);
+/* 1: no pixel of a frame of four bytes, the last of them alpha, has any. Where packets leave none out, one of a colour that its
+ * table lacks does. */
+int tgi_av_opaque_frame(const struct AVFrame *p);
 
 #endif
