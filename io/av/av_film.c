@@ -422,12 +422,17 @@ static tg_status count_frames(tgi_av_film *f, tgi_err *err)
 
 /* ---- What the film says of itself -------------------------------------------------------- */
 
+static int shows_opaque(const AVFrame *p)
+{
+    return tgi_av_opaque_frame(p->data[0], p->linesize[0], p->width, p->height);
+}
+
 /* Pixels whose alpha nobody sees have none. */
 static tg_status take_form(tgi_av_film *f, tgi_err *err)
 {
     f->stored = f->frame->format;
-    f->is_bare = f->stored == AV_PIX_FMT_BGRA && tgi_av_opaque_all(&f->opaque) &&
-                 tgi_av_opaque_frame(f->frame);
+    f->is_bare =
+        f->stored == AV_PIX_FMT_BGRA && tgi_av_opaque_all(&f->opaque) && shows_opaque(f->frame);
     TGI_TRY(tgi_av_form_of(f->is_bare ? AV_PIX_FMT_BGR0 : f->stored, &f->info.form, err));
     AVFrame *as = f->frame;
     const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
@@ -779,7 +784,7 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
                         f->frame->width, f->frame->height, is ? is : "?", f->info.width,
                         f->info.height, was ? was : "?");
     }
-    if (f->is_bare && !tgi_av_opaque_frame(f->frame))
+    if (f->is_bare && !shows_opaque(f->frame))
         f->marred |= TGI_AV_MADE_UP;
     note_beside(f);
     *out =

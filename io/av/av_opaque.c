@@ -2,7 +2,6 @@
  * it; the first one begins with the file's header. */
 #include "io/av/av_opaque.h"
 
-#include <libavutil/frame.h>
 #include <string.h>
 
 #define HEAD 13 /* "GIF89a", the logical screen's descriptor */
@@ -82,12 +81,12 @@ int tgi_av_opaque_all(const tgi_av_opaque *o)
     return o->n > 0 && !o->not_so;
 }
 
-int tgi_av_opaque_frame(const AVFrame *p)
+int tgi_av_opaque_frame(const uint8_t *pixels, ptrdiff_t pitch, int width, int height)
 {
-    for (int y = 0; y < p->height; y++) {
-        const uint8_t *alpha = p->data[0] + (ptrdiff_t)y * p->linesize[0] + 3;
+    for (int y = 0; y < height; y++) {
+        const uint8_t *alpha = pixels + y * pitch + 3;
         unsigned all = 255;
-        for (int x = 0; x < p->width; x++)
+        for (int x = 0; x < width; x++)
             all &= alpha[4 * (ptrdiff_t)x];
         if (all != 255)
             return 0;

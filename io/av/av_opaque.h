@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct AVFrame;
-
 typedef struct tgi_av_opaque {
     int n;             /* images that were looked at */
     int not_so;        /* 1: one of the frames may have alpha */
@@ -20,6 +18,6 @@ void tgi_av_opaque_gif(tgi_av_opaque *o, const uint8_t *bytes, size_t n);
 int tgi_av_opaque_all(const tgi_av_opaque *o);
 /* 1: no pixel of a frame of four bytes, the last of them alpha, has any. Where packets leave none out, one of a colour that its
  * table lacks does. */
-int tgi_av_opaque_frame(const struct AVFrame *p);
+int tgi_av_opaque_frame(const uint8_t *pixels, ptrdiff_t pitch, int width, int height);
 
 #endif
