@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "text.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -71,6 +72,14 @@ static void on_signal(int sig)
     tg_cancel(sig);
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0)
         return; /* nobody listens; stopping goes on */
+}
+
+/* A stream that is closed stays so: the next file that is opened would take its number, and get what is said there. */
+static void hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -257,6 +266,7 @@ int main(int argc, char **argv)
         cli_help_all(stderr);
         return cli_exit_code(TG_E_ARG);
     }
+    hold_streams();
     catch_signals();
     /* Read by CUDA's driver at its first call: cuBLASLt's kernels are then loaded with the
      * library, not in the midst of a run. The plugin sees to its own; a program that uses the

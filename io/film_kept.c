@@ -57,11 +57,17 @@ int tgi_film_kept_has(tgi_film_kept *k, int64_t number)
     return there;
 }
 
+static int is_of_less_use(const tgi_film_kept *k, const tgi_kept_frame *a,
+                          const tgi_kept_frame *b)
+{
+    return k->in_order ? a->number < b->number : a->used < b->used;
+}
+
 static tgi_kept_frame *least_used(tgi_film_kept *k)
 {
     tgi_kept_frame *least = NULL;
     for (int i = 0; i < k->n; i++)
-        if (!k->frame[i].held && (!least || k->frame[i].used < least->used))
+        if (!k->frame[i].held && (!least || is_of_less_use(k, &k->frame[i], least)))
             least = &k->frame[i];
     return least;
 }

@@ -24,6 +24,7 @@ typedef struct tgi_film_kept {
     pthread_cond_t freed; /* a frame is held by nobody any more */
     tgi_kept_frame *frame;
     int n;
+    int in_order; /* 1: the earliest frame is of least use; 0: the one that nobody asked for for longest */
     uint64_t turn;
 } tgi_film_kept;
 

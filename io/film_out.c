@@ -120,11 +120,18 @@ static int codec_of(const char *name)
 
 /* ---- How frames are stored --------------------------------------------------------------- */
 
+/* A few colours, which nobody chose for chroma of all pixels, that not every player takes. */
+static int is_of_a_palette(const tgi_av_info *i)
+{
+    return strcmp(i->codec, "gif") == 0;
+}
+
 /* The form in which these pixels would lie if nothing were lost: that of the film that was read,
  * where it has as many samples of such a type; else plain. */
 static const char *like(const tgi_film_frames *of, int lossless)
 {
-    const tgi_av_form *f = of->from ? &of->from->form : NULL;
+    const tgi_av_form *f =
+        of->from && !(is_of_a_palette(of->from) && !lossless) ? &of->from->form : NULL;
     const int wide = of->dtype == TG_DTYPE_U16;
     int depth = 0;
     for (int c = 0; f && c < f->n_components; c++)

@@ -96,6 +96,10 @@ void tgi_film_source_around(const tgi_source *s, int64_t *lo, int64_t *hi);
 int tgi_film_source_has_last(const tgi_source *s);
 /* 1: it comes through a pipe (y4m.h): in order, once, and nobody knows how many frames. */
 int tgi_film_source_is_stream(const tgi_source *s);
+/* Waits until frame k came through the pipe, or its end, which goes to *end then; of anything else nothing happens. */
+tg_status tgi_film_source_reach(tgi_source *s, int64_t k, int64_t *end, tgi_err *err);
+/* Frames that are kept at once at most; 0: it is no film. */
+int tgi_film_source_keeps(const tgi_source *s);
 /* Frames that came when it ended; -1: it did not, or is none such. */
 int64_t tgi_film_source_ended(const tgi_source *s);
 /* Runs while a frame is decoded and turned into pixels. View; NULL: it is no film. */

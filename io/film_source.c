@@ -46,7 +46,8 @@ typedef struct film {
     int rest_ahead; /* and frames that are read before the rest of one is put */
     tgi_image_info info;
     tgi_held held;
-    int stream;           /* it comes through a pipe */
+    int stream;           /* it comes through a pipe, */
+    int64_t came;         /* and so many of its frames did; under the lock */
     int keep_bad;         /* what a decoder made up is taken */
     int64_t of_cut;       /* frames that are there, where its header declares more */
     int64_t empty;        /* frames that an AVI counts and that have no picture */
@@ -386,6 +387,7 @@ static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source 
     pthread_mutex_init(&f->ahead.lock, NULL);
     pthread_mutex_init(&f->lock, NULL);
     tgi_film_kept_open(&f->kept);
+    f->kept.in_order = o->stream;
     const tg_status st = open_parts(f, path, o, err);
     *out = &f->base;
     if (st != TG_OK)
@@ -444,8 +446,8 @@ static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err
     const tg_status st = f->ops->frame(f->film, f->first + k, &got, err);
     f->decoded += f->frame_bytes;
     atomic_store(&f->beside, f->ops->beside(f->film));
-    if (st == TG_E_FORMAT &&
-        f->on_bad) { /* the decoder has no such frame, and somebody takes that */
+    if (st == TG_E_FORMAT && f->on_bad &&
+        !f->stream) { /* the decoder has no such frame, and somebody takes that */
         *err = (tgi_err){0};
         to->bad = MISSING;
         return TG_OK;
@@ -461,8 +463,7 @@ static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err
     return TG_OK;
 }
 
-/* Frame k is kept then, by its number in the film. Under the lock. */
-static tg_status get_frame(film *f, int64_t k, tgi_err *err)
+static tg_status keep_frame(film *f, int64_t k, tgi_err *err)
 {
     if (tgi_film_kept_has(&f->kept, f->first + k))
         return TG_OK;
@@ -472,7 +473,16 @@ static tg_status get_frame(film *f, int64_t k, tgi_err *err)
     tgi_busy_end(&f->busy);
     TGI_TRY(st);
     tgi_film_kept_name(&f->kept, room, f->first + k);
+    f->came = k + 1;
     return TG_OK;
+}
+
+/* Frame k is kept then, by its number in the film; of a pipe, after those before it. Under the lock. */
+static tg_status get_frame(film *f, int64_t k, tgi_err *err)
+{
+    while (f->stream && f->came < k)
+        TGI_TRY(keep_frame(f, f->came, err));
+    return keep_frame(f, k, err);
 }
 
 /* ---- Ahead ------------------------------------------------------------------------------- */
@@ -762,6 +772,28 @@ tgi_busy *tgi_film_source_busy(const tgi_source *s)
 {
     film *f = film_of(s);
     return f ? &f->busy : NULL;
+}
+
+int tgi_film_source_keeps(const tgi_source *s)
+{
+    return film_of(s) ? film_of(s)->kept.n : 0;
+}
+
+tg_status tgi_film_source_reach(tgi_source *s, int64_t k, int64_t *end, tgi_err *err)
+{
+    film *f = film_of(s);
+    if (!f || !f->stream)
+        return TG_OK;
+    pthread_mutex_lock(&f->lock);
+    tg_status st = k < f->came ? TG_OK : get_frame(f, k, err);
+    const int64_t ended = tgi_y4m_ended(f->film);
+    pthread_mutex_unlock(&f->lock);
+    if (ended >= 0)
+        *end = ended;
+    if (st != TG_E_CANCELLED || ended < 0)
+        return st;
+    *err = (tgi_err){0};
+    return TG_OK;
 }
 
 int64_t tgi_film_source_ended(const tgi_source *s)

@@ -127,12 +127,12 @@ static tg_status make_info(windows *w, const tgi_image_info *in, tgi_err *err)
 
 /* ---- Planes ------------------------------------------------------------------------------ */
 
-/* Frame k, or the one that stands for it. */
-static int64_t frame_for(const windows *w, int64_t k)
+/* Frame k, or the one that stands for it where frames end at `hi`. */
+static int64_t frame_for(const windows *w, int64_t k, int64_t hi)
 {
-    const int64_t n = w->hi - w->lo;
+    const int64_t n = hi - w->lo;
     if (w->how.edge == TGI_WINDOW_REPEAT || n == 1)
-        return tgi_clamp(k, w->lo, w->hi - 1);
+        return tgi_clamp(k, w->lo, hi - 1);
     const int64_t period = 2 * (n - 1);
     int64_t at = (k - w->lo) % period;
     if (at < 0)
@@ -141,17 +141,30 @@ static int64_t frame_for(const windows *w, int64_t k)
 }
 
 /* The inner plane, without its channel, that is frame `slot` of window number `k`. */
-static int64_t inner_plane(const windows *w, int64_t k, int64_t slot)
+static int64_t inner_plane(const windows *w, int64_t k, int64_t slot, int64_t hi)
 {
     int64_t plane = 0;
     for (int a = w->n_others - 1; a >= 0; a--) {
         int64_t at = k % w->others[a];
         k /= w->others[a];
         if (a == w->frame_at)
-            at = frame_for(w, at + slot - (w->how.frames - 1) / 2);
+            at = frame_for(w, at + slot - (w->how.frames - 1) / 2, hi);
         plane += at * w->other_stride[a];
     }
     return plane;
+}
+
+/* The frames of window k have come, or the end of the pipe that they come through: *hi is where they end. There is a window for each frame. */
+static tg_status wait_for(const windows *w, int64_t k, int64_t *hi, tgi_err *err)
+{
+    *hi = w->hi;
+    const tg_status st = tgi_film_source_reach(w->inner, k + w->how.frames / 2, hi, err);
+    if (st != TG_OK && st != TG_E_CANCELLED && w->inner->path)
+        tgi_err_prefix(err, "%s", w->inner->path);
+    TGI_TRY(st);
+    return !tgi_film_source_is_stream(w->inner) || k < *hi
+               ? TG_OK
+               : tgi_fail(err, TG_E_CANCELLED, "it ends behind %lld frames", (long long)*hi);
 }
 
 static tg_status windows_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
@@ -164,8 +177,10 @@ static tg_status windows_read(tgi_source *base, int thread, int64_t plane, int s
         return tgi_fail(err, TG_E_ARG, "a plane outside the windows of frames: %lld",
                         (long long)plane);
     const int64_t c = plane % each, slot = plane / each % n;
+    int64_t hi;
+    TGI_TRY(wait_for(w, plane / each / n, &hi, err));
     const int64_t from =
-        inner_plane(w, plane / each / n, slot) + (w->c_planes > 1 ? c * w->c_stride : 0);
+        inner_plane(w, plane / each / n, slot, hi) + (w->c_planes > 1 ? c * w->c_stride : 0);
     const int s = w->c_planes > 1 ? 0 : (int)c;
     return tgi_source_read(w->inner, thread, from, s, s + 1, y0, y1, x0, x1, dst, row_pitch,
                            sample_pitch, err);
@@ -174,7 +189,9 @@ static tg_status windows_read(tgi_source *base, int thread, int64_t plane, int s
 int64_t tgi_frame_window_middle(const tgi_source *s, int64_t k)
 {
     const windows *w = windows_of(s);
-    return w ? inner_plane(w, k / w->how.channels / w->how.frames, (w->how.frames - 1) / 2) : k;
+    return w ? inner_plane(w, k / w->how.channels / w->how.frames, (w->how.frames - 1) / 2,
+                           w->hi)
+             : k;
 }
 
 /* ---- The rest of a source ---------------------------------------------------------------- */

@@ -42,26 +42,32 @@ int tgi_job_wants_pipe(const tg_job *job)
 
 tg_status tgi_job_film_check_stream(const tg_job *job, tgi_err *err)
 {
-    if (tgi_film_source_is_stream(job->source) && job->graph->spatial == 3)
+    if (tgi_film_source_is_stream(job->source) && job->graph->spatial == 3 &&
+        job->set.window == 1)
         return tgi_fail(
             err, TG_E_ARG,
             "%s: its frames come once, through a pipe, and the network takes volumes "
             "of nobody knows how many: write it to a file first",
             job->set.input);
-    const char *by = tgi_normalize_needs_stats(&job->set.normalize) ? "--normalize"
-                     : tgi_opts_str(job->opts, TGI_OPT_PLANES)      ? "--planes"
-                     : tgi_opts_str(job->opts, TGI_OPT_AXES)        ? "--axes"
-                                                                    : NULL;
+    const char *by = tgi_opts_str(job->opts, TGI_OPT_PLANES) ? "--planes"
+                     : tgi_opts_str(job->opts, TGI_OPT_AXES) ? "--axes"
+                                                             : NULL;
+    if (tgi_film_source_is_stream(job->source) &&
+        tgi_normalize_needs_stats(&job->set.normalize))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s: its frames come once, through a pipe, and %s takes statistics of all of them "
+            "before the first one is computed: write it to a file first (ffmpeg ... -c:v ffv1 "
+            "FILM.mkv), which is read twice, or say what the network expects in numbers "
+            "(--normalize scale:1/255,0)",
+            job->set.input, job->set.normalize_text);
     if (!tgi_film_source_is_stream(job->source) || !by)
         return TG_OK;
     return tgi_fail(
         err, TG_E_ARG,
-        "%s: its frames come once, through a pipe, and %s%s: write it to a file first",
-        job->set.input,
-        strcmp(by, "--normalize") == 0 ? "the statistics of "
-                                       : "nobody knows how many "
-                                         "will come for ",
-        strcmp(by, "--normalize") == 0 ? job->set.normalize_text : by);
+        "%s: its frames come once, through a pipe, and nobody knows how many will come for %s: "
+        "write it to a file first",
+        job->set.input, by);
 }
 
 tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)

@@ -14,6 +14,7 @@
 #include "engine/job/job_gate.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/job_standard.h"
 #include "engine/job/job_state.h"
 #include "engine/job/job_window.h"
 #include "engine/job/norm_scope.h"
@@ -506,6 +507,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
     TGI_TRY(tgi_check_output_name(job->set.output, 0, err));
+    TGI_TRY(tgi_job_standard_check(job, err));
     TGI_TRY(tgi_job_film_name_files(job, err));
     if (job->set.output && tgi_memory_has_sinks(job->opts))
         return tgi_fail(err, TG_E_ARG,

@@ -22,6 +22,7 @@
 #include "engine/job/plan_seconds.h"
 #include "engine/job/plan_stages.h"
 #include "engine/memory/monitor.h"
+#include "io/film_out.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -357,9 +358,12 @@ static void arena_line(tg_job *job, const char *one)
 void tgi_plan_decoder_line(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
+    char text[96] = "blocks of the input being decompressed";
+    if (tgi_film_source_is_stream(job->source))
+        snprintf(text, sizeof text, "the frame that comes through the pipe, %d that are kept",
+                 tgi_film_source_keeps(job->source));
     if (p->bytes.decoder)
-        tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s",
-                         "blocks of the input being decompressed");
+        tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s", text);
 }
 
 void tgi_plan_process_lines(tg_job *job, const char *process)

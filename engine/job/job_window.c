@@ -31,16 +31,14 @@ tg_status tgi_job_window_open(const tg_job *job, tgi_source **source, tgi_err *e
                                   .channels = tgi_job_frame_channels(job)};
     if (how.frames == 1)
         return TG_OK;
-    if (tgi_film_source_is_stream(*source))
-        return tgi_fail(err, TG_E_ARG,
-                        "%s: its frames come once, through a pipe, and --window %d takes each "
-                        "several times: write it to a file first",
-                        job->set.input, how.frames);
     if (how.channels < 1)
         return tgi_fail(err, TG_E_ARG,
                         "--window %d: the network's channels are not as many for each frame",
                         how.frames);
-    return tgi_frame_window_open(*source, &how, source, err);
+    TGI_TRY(tgi_frame_window_open(*source, &how, source, err));
+    return tgi_film_source_is_stream(*source) /* what it does not keep never comes again */
+               ? (*source)->ops->expect(*source, how.frames, 1, err)
+               : TG_OK;
 }
 
 void tgi_job_window_map(tg_job *job)

@@ -99,16 +99,19 @@ static tgi_range turn(void *user, int64_t item, const tgi_range core[3], const i
 
 /* ---- Steps ------------------------------------------------------------------------------- */
 
-/* A file that is read and written at once has frames of both. */
+/* A file that is read and written at once has frames of both. Of one file nothing was read (job_standard.h). */
 static tg_status check_stdout(const tg_job *job, tgi_err *err)
 {
     tgi_held in;
     struct stat st;
-    if (!job->source || !tgi_source_held(job->source, 0, &in) ||
-        fstat(STDOUT_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || st.st_dev != in.was.dev ||
-        st.st_ino != in.was.ino)
+    if (!job->source || fstat(STDOUT_FILENO, &st) != 0 || !S_ISREG(st.st_mode))
         return TG_OK;
-    return tgi_fail(err, TG_E_ARG, "-o -: standard output is the input, %s", job->set.input);
+    for (int64_t i = 0; tgi_source_held(job->source, i, &in); i++)
+        if (st.st_dev == in.was.dev && st.st_ino == in.was.ino)
+            return tgi_fail(err, TG_E_ARG,
+                            "-o -: standard output is one of the input's files, %s",
+                            in.path ? in.path : job->set.input);
+    return TG_OK;
 }
 
 static tg_status begin(tgi_run *all, int *done, tgi_err *err)

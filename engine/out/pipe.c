@@ -23,6 +23,11 @@ tg_status tgi_pipe_open_stdout(int *out, tgi_err *err)
             err, TG_E_ARG,
             "-o -: standard output is a terminal: send the film to a program, `| ffmpeg "
             "-i - ...`");
+    const int mode = fcntl(STDOUT_FILENO, F_GETFL);
+    if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY)
+        return tgi_fail(err, TG_E_IO,
+                        "-o -: standard output is closed, or cannot be written: the film has "
+                        "nowhere to go");
     *out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     return *out >= 0 ? TG_OK : tgi_fail(err, TG_E_IO, "standard output: %s", strerror(errno));
 }

@@ -16,6 +16,7 @@
 #include "io/av/av_input.h"
 #include "io/av/av_inside.h"
 #include "io/av/av_look.h"
+#include "io/av/av_opaque.h"
 
 #include <libavutil/crc.h>
 #include <libavutil/display.h>
@@ -65,6 +66,9 @@ struct tgi_av_film {
     tgi_av_look first; /* of the first frame */
 
     int64_t last, last_for; /* when the last frame is shown, and how long */
+    tgi_av_opaque opaque;
+    enum AVPixelFormat stored; /* as the decoder gives it */
+    int is_bare;               /* and its alpha, which is opaque, is left out */
     tgi_av_info info;
     tgi_av_frames frames;
 };
@@ -420,6 +424,8 @@ static tg_status read_packets(tgi_av_film *f, tgi_err *err)
                        : TG_OK;
         const int ours = f->packet->stream_index == f->stream;
         const tg_status st = ours ? note_packet(f, err) : TG_OK;
+        if (ours && f->decoder->codec_id == AV_CODEC_ID_GIF)
+            tgi_av_opaque_gif(&f->opaque, f->packet->data, (size_t)f->packet->size);
         f->info.other_packets += !ours;
         *(ours ? &f->info.own_bytes : &f->info.other_bytes) += f->packet->size;
         note_end(f);
@@ -507,9 +513,18 @@ static tg_status count_frames(tgi_av_film *f, tgi_err *err)
 
 /* ---- What the film says of itself -------------------------------------------------------- */
 
+static int shows_opaque(const AVFrame *p)
+{
+    return tgi_av_opaque_frame(p->data[0], p->linesize[0], p->width, p->height);
+}
+
+/* Pixels whose alpha nobody sees have none. */
 static tg_status take_form(tgi_av_film *f, tgi_err *err)
 {
-    TGI_TRY(tgi_av_form_of(f->frame->format, &f->info.form, err));
+    f->stored = f->frame->format;
+    f->is_bare =
+        f->stored == AV_PIX_FMT_BGRA && tgi_av_opaque_all(&f->opaque) && shows_opaque(f->frame);
+    TGI_TRY(tgi_av_form_of(f->is_bare ? AV_PIX_FMT_BGR0 : f->stored, &f->info.form, err));
     AVFrame *as = f->frame;
     const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
     if (as->color_range ==
@@ -689,8 +704,10 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     }
     TGI_TRY(take_form(f, err));
     const char *in = f->info.container; /* streams that one may put behind another */
+    tgi_av_form stored;
+    TGI_TRY(tgi_av_form_of(f->stored, &stored, err));
     f->info.decoder_bytes = tgi_av_decoder_bytes(
-        f->decoder, &f->info.form, strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0,
+        f->decoder, &stored, strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0,
         tgi_av_frames_each(&f->frames), &f->frames.most);
     f->info.index_bytes = index_bytes(f);
     return begin(f,
@@ -838,13 +855,17 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
                         "without it, and lists it",
                         (long long)k, (long long)f->info.frames);
     }
-    const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(f->frame->format);
-    if (f->frame->width != f->info.width || f->frame->height != f->info.height || !d ||
-        strcmp(d->name, f->info.form.name) != 0)
+    if (f->frame->width != f->info.width || f->frame->height != f->info.height ||
+        f->frame->format != f->stored) {
+        const char *is = av_get_pix_fmt_name(f->frame->format),
+                   *was = av_get_pix_fmt_name(f->stored);
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "frame %lld is %d x %d %s, the first was %d x %d %s", (long long)k,
-                        f->frame->width, f->frame->height, d ? d->name : "?", f->info.width,
-                        f->info.height, f->info.form.name);
+                        f->frame->width, f->frame->height, is ? is : "?", f->info.width,
+                        f->info.height, was ? was : "?");
+    }
+    if (f->is_bare && !shows_opaque(f->frame))
+        f->marred |= TGI_AV_MADE_UP;
     note_beside(f);
     *out = (tgi_av_frame){.time = f->shown ? f->shown[k] : TGI_AV_NO_TIME, .concealed = f->bad};
     for (int i = 0; i < f->info.form.n_planes; i++) {

@@ -249,7 +249,7 @@ def times_to_the_tick():
     for film in (sample("newtonscradle_vfr.gif"), sample("unordered_pts.mov"), "edits.mp4", "varying.mp4", "late.mp4"):
         was, last, over, in_order = ticks(film)
         for out, words in (("ticks.mov", FFV1), ("ticks.mp4", ())):
-            made(film, out, *words, *(("--drop-alpha",) if film.endswith("gif") and not words else ()))
+            made(film, out, *words)
             is_, its_last, ends, plain = ticks(out)
             expect(was == is_ and len(set(was)) > 2, f"{film} to {out}: shown at {is_[:4]}, was {was[:4]}; {len(is_)} frames, {len(was)}")
             if was[0] == 0:  # libavformat says of one that begins late that its last frame is shorter than it is

@@ -8,11 +8,13 @@ repeated or mirrored. Hashes of frames by ffmpeg. 77: no samples, or no ffprobe 
 import json
 import os
 import struct
+import subprocess
 import sys
 
-from film_help import SANITIZED, expect, ffmpeg, in_folder, network, run, sample
+from film_help import SANITIZED, TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from film_part import hashes
 from film_write import killed_runs_go_on
+from y4m import draw
 from seeds import blk, model, node, num, port  # noqa: E402
 
 FILM = "carphone_pristine.mp4"
@@ -121,6 +123,75 @@ def a_descriptor_says_it(film, was):
     expect(run("plan", "-m", "said.onnx", film)[0] == 65, "half a frame")
 
 
+def sent(source, *words, cut=0, **more):
+    """The film through a pipe: exit code, standard output, messages; peak of memory and the planned one, where words ask for events."""
+    with subprocess.Popen(["cat" if not cut else "head", *(["-c", str(-cut)] if cut else []), source], stdout=subprocess.PIPE) as feeder:
+        r = subprocess.run([TEGULA, "run", "-y", "--normalize", "none", *words], stdin=feeder.stdout, capture_output=True, timeout=300, check=False,
+                           env={**os.environ, **more})
+        feeder.stdout.close()
+    return r.returncode, r.stdout, r.stderr.decode()
+
+
+def out_of_a_pipe():
+    """The bytes are those of the same frames out of a file, of films shorter than a window, too; to a file and to a pipe."""
+    for n in (1, 2, 4, 13):
+        for kind, channels in (("444", 3), ("444", 1), ("mono", 1)):  # of one channel: luma, and chroma passes by
+            draw("in.y4m", kind, (66, 44), n)
+            for slot, frames, edge, depth in ((0, 5, "repeat", 0), (4, 5, "mirror", 0), (0, 5, "mirror", 0), (1, 2, "mirror", 0), (8, 9, "mirror", 1), (0, 3, "repeat", 1)):
+                words = ("-m", picks(slot, frames, channels, depth), "--window", str(frames), "--window-edge", edge, "-q")
+                code, _, err = run("run", *words, "in.y4m", "-o", "file.y4m", "-y", "--normalize", "none")
+                expect(code == 0, f"{n} frames of {kind}, {words}: {code}: {err}")
+                code, got, err = sent("in.y4m", *words, "-", "-o", "-")
+                expect(code == 0 and got == bytes_of("file.y4m"), f"{n} frames of {kind} through pipes, {words}: {code}: {len(got)} bytes: {err}")
+                code, _, err = sent("in.y4m", *words, "-", "-o", "sent.y4m", "--tile", "1x16x32" if depth else "16x32", "--threads", "4")
+                expect(code == 0 and bytes_of("sent.y4m") == bytes_of("file.y4m"), f"{n} frames of {kind} into a file, {words}: {code}: {err}")
+    words = ("-m", picks(4, 5, 3), "--window", "5", "-q")
+    data = bytes_of(draw_rgb("in.raw", 13))
+    code, got, err = sent("in.raw", *words, "--raw", "66x44,rgb24", "-", "-o", "-", "--format", "raw")
+    size = 66 * 44 * 3
+    frames = [data[k * size:(k + 1) * size] for k in range(13)]
+    expect(code == 0 and got == b"".join([*frames[2:], frames[-1], frames[-1]]), f"frames without a header: {code}: {len(got)}: {err}")
+
+
+def draw_rgb(path, n):
+    with open(path, "wb") as f:
+        f.write(b"".join(bytes((x * 7 + k * 11 + x // 66) % 256 for x in range(66 * 44 * 3)) for k in range(n)))
+    return path
+
+
+def a_pipe_that_breaks():
+    """What came before is written where all of its window came; the plan says what is kept, and it holds."""
+    draw("in.y4m", "444", (66, 44), 13)
+    words = ("-m", picks(0, 5, 3), "--window", "5")
+    code, got, err = sent("in.y4m", *words, "-", "-o", "-", cut=100)
+    expect(code == 65 and "-: frame 12" in err and got.count(b"FRAME") == 10, f"a cut: {code}: {got.count(b'FRAME')} frames: {err}")
+    code, _, err = sent("in.y4m", *words, "-", "-o", "cut.y4m", "--on-bad-tile", "keep", cut=100)
+    expect(code == 65 and "the film is cut" in err and not os.path.exists("cut.y4m"), f"a cut, to a file: {code}: {err}")
+    with subprocess.Popen([TEGULA, "run", "-q", *words, "-", "-o", "-", "--normalize", "none"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as p:  # of 8 frames 6 have all of their window
+        data, size = bytes_of("in.y4m"), len(b"FRAME\n") + 66 * 44 * 3
+        first = data.index(b"FRAME")
+        p.stdin.write(data[:first + 8 * size])
+        p.stdin.flush()
+        early = p.stdout.read(first + 5 * size)  # waits for ever where nothing comes
+        p.stdin.close()
+        late = p.stdout.read()
+    expect(p.returncode == 0 and (early + late).count(b"FRAME") == 8, f"in time: {p.returncode}: {len(early)}, {len(late)}")
+    draw("in.y4m", "444", (320, 240), 60)
+    told = []
+    for frames in ("5", "25"):
+        net = picks(0, int(frames), 3)
+        code, out, err = sent("in.y4m", "-m", net, "--window", frames, "-", "-o", "sent.y4m", "--json")
+        told.append(json.loads(out.splitlines()[-1]) if code == 0 else {})
+        expect(code == 0 and (SANITIZED or told[-1]["measured_peak_bytes"] <= told[-1]["predicted_peak_bytes"]), f"memory: {code}: {err} {told}")
+        with open("in.y4m", "rb") as f:
+            text = subprocess.run([TEGULA, "plan", "-m", net, "--window", frames, "--normalize", "none", "-", "-o", "-"], stdin=f, capture_output=True, text=True,
+                                  check=False).stdout
+        expect(f"{int(frames) + 1} that are kept" in text, f"the plan's line: {text}")
+    more = told[1].get("predicted_peak_bytes", 0) - told[0].get("predicted_peak_bytes", 0)
+    expect(more >= 20 * 320 * 240 * 3, f"20 frames more are kept: {more} bytes")
+
+
 def what_is_refused(film):
     for words, code, says in ((("-m", picks(0, 3, 3), film, "--window", "2"), 64, "--window 2"), (("-m", "pick.onnx", film, "--window", "9"), 64, "of each frame"),
                               (("-m", "pick.onnx", film, "--window", "65"), 64, "64"), (("-m", "pick.onnx", film, "--window-edge", "zero"), 64, "repeat"),
@@ -151,6 +222,8 @@ def all_of_it(_):
     a_descriptor_says_it("film.mkv", was)
     what_is_refused("film.mkv")
     memory_is_planned("film.mkv")
+    out_of_a_pipe()
+    a_pipe_that_breaks()
     killed_runs_go_on({"file": os.path.abspath("film.mkv")}, "k.mov", 4, "--codec", "ffv1", "--window", "3", net=picks(0, 3, 3))
 
 

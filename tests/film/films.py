@@ -50,7 +50,7 @@ def a_film_goes_through_a_network(rows):
     """Into a stack, with the frames that a copy has, in no more memory than was planned, at the smallest budget, too."""
     for row in rows:
         film, grey = sample(row["file"]), row["pix_fmt"].startswith("gray")
-        channels = 1 if grey else 4 if row["pix_fmt"] in ("bgra", "rgba") else 3
+        channels = 1 if grey else 3  # the GIF among them is opaque
         with open("same.onnx", "wb") as f:
             f.write(identity(channels))
         frames = ["--planes", "0-2"]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from film_help import TEGULA, bytes_of, expect, ffmpeg, in_folder, network, run, sample
+from film_help import TEGULA, alpha_film, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from film_write import killed_runs_go_on, pixels, stream, times
 from seeds import model, node, port  # noqa: E402
 
@@ -179,7 +179,8 @@ def damage():
 
 
 def times_are_told():
-    code, _, err = run("run", sample("newtonscradle_vfr.gif"), "-o", "o.y4m", "-m", network(4), "--normalize", "none", "-y")
+    alpha_film("alpha.mkv", "bgra")
+    code, _, err = run("run", "alpha.mkv", "-o", "o.y4m", "-m", network(4), "--normalize", "none", "-y")
     expect(code == 65 and "alpha" in err, f"alpha: {code}: {err}")
     ffmpeg(*SOURCE, "-f", "lavfi", "-i", "anullsrc", "-shortest", "-vf", "setpts=N*if(lt(N\\,4)\\,1\\,2)/25/TB", "-vsync", "vfr", "-c:v", "ffv1",
            "vfr.mkv")
@@ -280,6 +281,46 @@ def what_needs_more_than_a_stream():
     expect(p.returncode == 64 and bytes_of("in.y4m") == before, f"standard output is the input: {p.returncode}: {p.stderr[-200:]}")
 
 
+def one_file_at_both_ends():
+    """Before anything is written; where the shell emptied it, the words say so."""
+    make("444", "in.y4m", "in.mkv")
+    data, net = bytes_of("in.y4m"), network(3)
+    for line, says, left in (("- -o - <ends.y4m >ends.y4m", "it is empty: `>`", b""), ("- -o - <ends.y4m >>ends.y4m", "standard output is the input", data),
+                             ("ends.y4m -o - >ends.y4m", "it is empty: `>`", b""), ("ends.y4m -o - >>ends.y4m", "the input, ends.y4m", data),
+                             ("- -o - <ends.y4m 1<>ends.y4m", "standard output is the input", data),
+                             ("--raw 6x4,rgb24 - -o - --format raw <ends.y4m >>ends.y4m", "standard output is the input", data),
+                             ("- -o ends.y4m -y <ends.y4m", "the input itself", data), ("ends.y4m -o ends.y4m -y", "the input itself", data)):
+        with open("ends.y4m", "wb") as f:
+            f.write(data)
+        code, _, err = in_shell(f"'{TEGULA}' run -m {net} --normalize none {line}")
+        expect(code == 64 and says in err and bytes_of("ends.y4m") == left, f"{line}: {code}: {len(bytes_of('ends.y4m'))} bytes: {err}")
+    code, _, err = in_shell(f"'{TEGULA}' run -q -m {net} --normalize none - -o - <in.y4m >other.y4m && cmp in.y4m in.y4m")
+    expect(code == 0 and bytes_of("other.y4m").count(b"FRAME") == data.count(b"FRAME"), f"two files: {code}: {err}")
+
+
+def in_shell(line):
+    r = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False,
+                       env={**os.environ, **NO_PLUGIN})
+    return r.returncode, r.stdout, r.stderr
+
+
+def streams_that_are_closed():
+    """A film has nowhere to go, and no file of the run takes the number of a stream."""
+    make("444", "in.y4m", "in.mkv")
+    words = f"-m {network(3)} --normalize none"
+    data = bytes_of("in.y4m")
+    for line, says in (("in.y4m -o - >&-", "standard output is closed"), ("- -o - <in.y4m >&-", "standard output is closed"),
+                       ("- -o closed.y4m <&-", "standard input"), ("in.y4m -o - </dev/null 1</dev/null", "standard output is closed")):
+        code, out, err = in_shell(f"'{TEGULA}' run {words} {line}")
+        expect(code == 74 and says in err and not out and bytes_of("in.y4m") == data, f"{line}: {code}: {err}")
+        expect(not os.path.exists("closed.y4m"), line)
+    expect(run("run", *words.split(), "in.y4m", "-o", "open.y4m", "-y", **NO_PLUGIN)[0] == 0, "a run")
+    for line, want in (("2>&-", 0), (">&-", 74), (">&- 2>&-", 74), ("<&- >&- 2>&-", 74)):
+        code, _, err = in_shell(f"'{TEGULA}' run -v {words} in.y4m -o shut.y4m -y {line}")
+        expect(code == want and bytes_of("shut.y4m") == bytes_of("open.y4m"), f"{line}: {code}: {err}")
+        expect(bytes_of("in.y4m") == data, f"{line}: the input")
+
+
 def any_film_goes_out():
     """Into the pipe of what reads it: an H.264, a part of a film, frames that are chosen."""
     film = sample("carphone_pristine.mp4")
@@ -347,7 +388,7 @@ def pipes_that_break():
     cases = {"the midst of a frame": (data[:-100], none, 65, "cut"), "the midst of a line": (data[:data.index(b"FRAME") + 3], none, 65, "midst"),
              "nothing": (b"", none, 65, "nothing came"), "no frame": (data[:data.index(b"FRAME")], none, 65, "without frames"),
              "another film": (b"\x1aE\xdf\xa3" * 99, none, 65, "no YUV4MPEG2"), "junk": (data[:-1] + b"xFRAMX\n", none, 65, "no FRAME"),
-             "statistics": (data, ("--normalize", "percentile:1,99"), 64, "come once"), "planes": (data, (*none, "--planes", "0-3"), 64, "--planes"),
+             "statistics": (data, ("--normalize", "percentile:1,99"), 64, "before the first one is computed: write it to a file first (ffmpeg"), "planes": (data, (*none, "--planes", "0-3"), 64, "--planes"),
              "events": (data, (*none, "--json"), 64, "--json")}
     for what, (made, more, want, says) in cases.items():
         code, out, err = piped(made, *words, *more)
@@ -571,6 +612,8 @@ def killed_pictures_go_on():
 
 def pipes_and_pictures():
     what_needs_more_than_a_stream()
+    one_file_at_both_ends()
+    streams_that_are_closed()
     luma_goes_through_pipes()
     memory_is_flat()
     pipes_that_break()
