@@ -300,8 +300,10 @@ static tgi_film_wish wish_of(const tg_job *job)
 
 void tgi_job_film_free(tg_job *job)
 {
-    if (job->film)
+    if (job->film) {
         tgi_sink_layout_free(&job->film->packets);
+        tgi_free(job->film->numbers);
+    }
     tgi_free(job->film);
     job->film = NULL;
 }

@@ -11,7 +11,9 @@ typedef struct tgi_job_film {
     tgi_sink_layout *packets; /* of the journal */
     int left_out;  /* things that the film that was read has, and this one will not */
     unsigned told; /* those of them that frames have beside their pixels (TGI_AV_HDR10_PLUS) */
-    tgi_frame_files files; /* where each frame is one */
+    tgi_frame_files files; /* where each frame is one, */
+    int64_t *
+        numbers; /* and has the number of the file that it is made of, if these have gaps; NULL */
 } tgi_job_film;
 
 /* 1: the output's name is that of a film. */
