@@ -104,8 +104,8 @@ tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
         return tgi_fail(
             err, TG_E_ARG,
             g->n_in == n
-                ? "--state: the network has no input (of %d) beside its state, which the "
-                  "image would go to"
+                ? "--state: all %d inputs of the network are state, and none is left "
+                  "for the image"
                 : "--state: the network has %d inputs, and all but one have to be state",
             g->n_in);
     move_last(g->in, g->n_in, in_last, moved_in);
