@@ -49,6 +49,9 @@ static const char *why_not(const cli *c, const char *option)
 {
     if (strcmp(option, "output") == 0 && c->verb->run == cli_cmd_status)
         return ": name the output alone, tegula status OUT";
+    if (strcmp(option, "raw") == 0 && c->verb->run == cli_cmd_info)
+        return ": frames without a header say nothing of themselves, plan says how many there "
+               "are";
     return strcmp(option, "machine") == 0 ? ": a job runs on the machine it is started on, "
                                             "plan says what it would do there"
                                           : "";

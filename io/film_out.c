@@ -46,14 +46,15 @@ static const struct {
     int lossless;
     int says;   /* its own bits say range and matrix, whatever the container says */
     int fields; /* frames of two moments have so many rows, or a multiple; 0: there are none */
+    int most_crf; /* 0: it has none */
     double disk;
     int crf, halves;
     double nanoseconds;
 } codecs[] = {
-    {"h264", 0, 0, 1, 4, 0.15, 18, 6, 66},  {"hevc", 0, 0, 1, 0, 0.15, 20, 6, 125},
-    {"av1", 0, 0, 1, 0, 0.1, 30, 9, 420},   {"vp9", 0, 0, 1, 0, 0.1, 28, 9, 90},
-    {"ffv1", 1, 1, 0, 1, 1.1, 0, 0, 15},    {"prores", 1, 0, 0, 2, 0.5, 0, 0, 320},
-    {"rawvideo", 1, 1, 0, 1, 1.1, 0, 0, 2}, {TGI_RAW_CODEC, 1, 1, 0, 0, 1.1, 0, 0, 2},
+    {"h264", 0, 0, 1, 4, 51, 0.15, 18, 6, 66}, {"hevc", 0, 0, 1, 0, 51, 0.15, 20, 6, 125},
+    {"av1", 0, 0, 1, 0, 63, 0.1, 30, 9, 420},  {"vp9", 0, 0, 1, 0, 63, 0.1, 28, 9, 90},
+    {"ffv1", 1, 1, 0, 1, 0, 1.1, 0, 0, 15},    {"prores", 1, 0, 0, 2, 0, 0.5, 0, 0, 320},
+    {"rawvideo", 1, 1, 0, 1, 0, 1.1, 0, 0, 2}, {TGI_RAW_CODEC, 1, 1, 0, 0, 0, 1.1, 0, 0, 2},
 };
 
 /* One more thing that changes. */
@@ -334,6 +335,22 @@ static void say_raw(tgi_film_out *o, const tgi_film_frames *of)
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
+/* A WebM says the shape of pixels by how many columns a frame is shown with, a whole number. */
+static void note_shape(tgi_film_out *o)
+{
+    const tgi_av_ratio shape = o->coding.pixel_aspect;
+    int64_t n;
+    if (strcmp(o->container, "webm") != 0 || shape.num < 1 || shape.den < 1 ||
+        !tgi_mul64_ok(o->coding.width, shape.num, &n) || n % shape.den == 0)
+        return;
+    note(
+        o,
+        "a webm says the shape of pixels in whole columns: frames are shown with %lld of them, "
+        "not %.2f; a .mkv says it as it is",
+        llround((double)n / (double)shape.den), (double)n / (double)shape.den);
+    o->lost++;
+}
+
 static tg_status choose_size(tgi_film_out *o, int container, const tgi_film_frames *of,
                              tgi_err *err)
 {
@@ -356,7 +373,9 @@ static tg_status choose_size(tgi_film_out *o, int container, const tgi_film_fram
                 (tgi_av_ratio){o->coding.pixel_aspect.den, o->coding.pixel_aspect.num};
         note(o, "a %s does not say how it is turned for viewing: its pixels are turned",
              containers[container].suffix);
+        o->lost++;
     }
+    note_shape(o);
     return TG_OK;
 }
 
@@ -486,10 +505,15 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         return tgi_fail(err, TG_E_ARG,
                         "--codec %s: films are written as h264, hevc, av1, vp9, ffv1 or prores",
                         name);
-    if (wish->crf > (strcmp(name, "vp9") == 0 || strcmp(name, "av1") == 0 ? 63 : 51) ||
-        (wish->crf >= 0 && codecs[codec].alone))
-        return tgi_fail(err, TG_E_ARG, "--crf %d: %s %s", wish->crf, name,
-                        codecs[codec].alone ? "has no such setting" : "has 0 to 51");
+    if (wish->crf >= 0 && codecs[codec].alone)
+        return tgi_fail(err, TG_E_ARG, "--crf %d: %s %s: leave it out", wish->crf,
+                        is_bare(o) ? path : name,
+                        is_bare(o)               ? "holds frames as they are"
+                        : codecs[codec].lossless ? "loses nothing, and has no such setting"
+                                                 : "has no such setting");
+    if (wish->crf > codecs[codec].most_crf)
+        return tgi_fail(err, TG_E_ARG, "--crf %d: %s has 0 to %d", wish->crf, name,
+                        codecs[codec].most_crf);
     if (wish->speed && codecs[codec].alone)
         return tgi_fail(err, TG_E_ARG, "--preset-speed: %s has one speed alone", name);
     o->coding.speed = wish->speed == TGI_AV_MEDIUM ? 0 : wish->speed;

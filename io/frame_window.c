@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "io/film_out.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct windows {
@@ -273,10 +274,20 @@ static tg_status check_channels(const windows *w, const tgi_image_info *in, tgi_
     const int64_t but_alpha = in->meta.alpha && w->c_planes == 1 ? has - 1 : has;
     if (w->how.channels == has || w->how.channels == but_alpha)
         return TG_OK;
-    return tgi_fail(
-        err, TG_E_ARG,
-        "--window %d: the network takes %lld channels of each frame, the image has %lld",
-        w->how.frames, (long long)w->how.channels, (long long)but_alpha);
+    const int64_t all = w->how.channels * w->how.frames;
+    char how[120] = "choose an input that matches";
+    if (all == but_alpha)
+        snprintf(how, sizeof how, "leave --window out");
+    else if (all % but_alpha == 0)
+        snprintf(how, sizeof how, "give --window %lld%s", (long long)(all / but_alpha),
+                 but_alpha == 1 && w->how.channels == 3
+                     ? ", if it takes grey frames, or make colours of them first"
+                     : "");
+    return tgi_fail(err, TG_E_ARG,
+                    "--window %d: the network takes %lld channel%s of each frame, the input "
+                    "has %lld: %s",
+                    w->how.frames, (long long)w->how.channels, w->how.channels == 1 ? "" : "s",
+                    (long long)but_alpha, how);
 }
 
 tg_status tgi_frame_window_open(tgi_source *inner, const tgi_frame_window *how,

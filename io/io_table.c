@@ -69,9 +69,10 @@ static tg_status refuse_foreign(const char *path, const uint8_t *head, size_t n,
     }
     return tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG, NPY file or film (%llu bytes)%s",
                     (unsigned long long)bytes,
-                    tgi_film_container(path) ? ": --raw WIDTHxHEIGHT,FORMAT says how frames "
-                                               "without a header are to be read"
-                                             : "");
+                    tgi_film_container(path)
+                        ? ": --raw WIDTHxHEIGHT,FORMAT tells plan, run and "
+                          "copy how frames without a header lie"
+                        : "");
 }
 
 int tgi_jpeg_probe(const uint8_t *head, size_t n, const char *path)

@@ -50,6 +50,11 @@ static const char *ending_of(const char *path)
     return dot && letters && strlen(dot) <= 6 ? dot + 1 : "";
 }
 
+int tgi_names_no_kind(const char *output)
+{
+    return output && !*ending_of(output) && !tgi_names_folder(output);
+}
+
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err)
 {
     static const char *const tiff[] = {"tif", "tiff", "TIF", "TIFF", "tf8", "btf"};

@@ -95,6 +95,8 @@ tg_status tgi_name_in_folder(const char *folder, const char *name, const char *s
 /* TG_E_ARG when -o ends in something that names no format written here, or, for arrays going
  * in, one of images. NULL is fine: a plan needs no name. */
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
+/* 1: no ending says what is to be written: a TIFF of an image. */
+int tgi_names_no_kind(const char *output);
 
 /* tensor_rank.c: put axes of 1 in front that the array leaves out, take away those it has too
  * many, of its strides too; 0: that does not make it an array of the input's rank. */

@@ -1,8 +1,10 @@
 /* film_files.c - a picture for each frame as a job's output: which they are, and the list of them (job_film.h). */
 #include "engine/base/arith.h"
+#include "engine/base/mem.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "io/file_ops.h"
+#include "io/frame_window.h"
 #include "io/numbered.h"
 
 #include <stdio.h>
@@ -16,6 +18,38 @@ static int64_t first_number(const tg_job *job)
                                ? tgi_number_of(job->set.input, file)
                                : -1;
     return number < 0 ? 1 : number;
+}
+
+/* Where numbers of the files have gaps: of each frame that of its file, if a file is a frame. */
+static tg_status take_numbers(tg_job *job, int64_t frames, tgi_err *err)
+{
+    static const tgi_opt keys[] = {TGI_OPT_KEY_Z, TGI_OPT_KEY_C, TGI_OPT_KEY_T};
+    const char *in = job->set.input;
+    const tgi_source *of = tgi_frame_window_of(job->source);
+    tgi_numbered n;
+    int64_t *numbers, files = 0, next = first_number(job), gaps = 0;
+    const char *file;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (tgi_opts_str(job->opts, keys[i]))
+            return TG_OK;
+    for (; tgi_numbered_find(in, &n) && (file = tgi_source_file(job->source, in, files));
+         files++, next++)
+        gaps += tgi_number_of(in, file) != next;
+    if (!gaps || files != of->ops->info(of)->n_planes)
+        return TG_OK;
+    numbers = tgi_malloc(TGI_TAG_PLAN, (size_t)frames * sizeof *numbers);
+    if (!numbers)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for numbers of %lld files",
+                        (long long)files);
+    job->film->numbers = numbers;
+    for (int64_t k = 0; k < frames; k++) {
+        numbers[k] =
+            tgi_number_of(in, tgi_source_file(job->source, in, tgi_job_film_plane(job, k)));
+        if (k && numbers[k] <= numbers[k - 1])
+            return TG_OK;
+    }
+    job->film->files.numbers = numbers;
+    return TG_OK;
 }
 
 tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *err)
@@ -46,6 +80,7 @@ tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *er
                                     .axes = "YXS",
                                     .shape = {of->height, of->width, of->samples},
                                     .meta = &job->info->meta}};
+    TGI_TRY(take_numbers(job, of->frames, err));
     tgi_err why = {0};
     const tg_status st = f->writer->may(&f->spec, &why);
     if (st != TG_OK)
@@ -60,8 +95,9 @@ tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *er
     o->bytes = tgi_sat_add(o->frame_bytes, f->writer->bytes(&f->spec));
     o->disk =
         1.05 * (double)o->frame_bytes * (double)of->frames / 2; /* counted twice: films are */
-    snprintf(o->text, sizeof o->text, "a %s for each frame, from number %lld on",
-             f->writer->name, (long long)f->first);
+    snprintf(o->text, sizeof o->text, "a %s for each frame, %s %lld on", f->writer->name,
+             f->numbers ? "numbered as the files that are read, from" : "from number",
+             (long long)(f->numbers ? f->numbers[0] : f->first));
     return TG_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "io/raw_frames.h"
 #include "io/y4m.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,6 +121,20 @@ static void put_turn(const tg_job *job, tgi_av_join *j)
             (int32_t)tgi_clamp(from->turn[6 + a] * is[a] / was[a], INT32_MIN, INT32_MAX);
 }
 
+/* Frames that were shown before the part's first one; at a varying rate as many as a clock of that rate counts. */
+static int64_t skipped(const tg_job *job)
+{
+    const int64_t first = tgi_film_source_first(job->source);
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    const tgi_av_ratio base = job->film->out.time_base, rate = job->film->out.coding.rate;
+    if (!from->has_times || base.den <= 0 || rate.den <= 0)
+        return first;
+    const int64_t ticks =
+        tgi_film_source_time(job->source, 0) - tgi_film_source_time(job->source, -first);
+    return llround((double)ticks * (double)base.num / (double)base.den * (double)rate.num /
+                   (double)rate.den);
+}
+
 static tgi_av_join join_of(const joining *w, int fd)
 {
     const tg_job *job = w->job;
@@ -138,6 +153,7 @@ static tgi_av_join join_of(const joining *w, int fd)
                               : tgi_film_source_has_last(job->source)
                                   ? INT64_MAX
                                   : tgi_film_source_time(job->source, f->frames),
+                     .skipped = part ? skipped(job) : 0,
                      .light = light_of(job),
                      .user = (void *)(uintptr_t)w,
                      .packet = packet,

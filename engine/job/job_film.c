@@ -3,6 +3,8 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensors.h"
+#include "engine/job/ends.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
@@ -164,8 +166,18 @@ tg_status tgi_job_film_split(tg_job *job, tgi_err *err)
         tgi_opts_given(job->opts, TGI_OPT_ON) && tgi_opts_choice(job->opts, TGI_OPT_ON) == 0;
     if (asked && from && (!one || tgi_job_frame_channels(job) != 1))
         return tgi_fail(err, TG_E_ARG,
-                        "--on luma: the network does not take one channel: leave "
-                        "it out");
+                        one ? "--on luma: the network takes %lld channels, and luma is one: "
+                              "leave --on out"
+                            : "--on luma: the network does not take luma alone, it has %lld "
+                              "inputs: leave --on out, or say by --state or --constant what "
+                              "the others get",
+                        one ? (long long)tgi_job_frame_channels(job)
+                            : (long long)job->graph->n_in);
+    if (asked && from && from->form.n_components - from->form.has_alpha == 1)
+        return tgi_fail(err, TG_E_ARG,
+                        "--on luma: frames of %s are grey, and a network of one channel gets "
+                        "them as they are: leave --on out",
+                        job->set.input);
     if (!from || !one)
         return TG_OK;
     const char *why = NULL;
@@ -208,8 +220,11 @@ static tg_status check_frames(const tg_job *job, tgi_err *err)
     if (passing == TGI_FILM_PASSES_BUT_LUMA && n != 1)
         return tgi_fail(err, TG_E_ARG, "%s: the network makes %lld channels of luma%s",
                         job->set.output, (long long)n,
-                        job->set.window > 1 ? ", and a film has one: write .tif"
-                                            : ": give --on each");
+                        job->set.window == n && n == 3
+                            ? ", and a film has one: leave --window out, and it gets the "
+                              "colours of a frame, or write .tif"
+                        : job->set.window > 1 ? ", and a film has one: write .tif"
+                                              : ": give --on each");
     if (n > 4 || ((n == 2 || n == 4) && !(job->info->meta.alpha && job->info->samples == n)))
         return tgi_fail(
             err, TG_E_ARG,
@@ -306,10 +321,25 @@ static tgi_film_wish wish_of(const tg_job *job)
 
 void tgi_job_film_free(tg_job *job)
 {
-    if (job->film)
+    if (job->film) {
         tgi_sink_layout_free(&job->film->packets);
+        tgi_free(job->film->numbers);
+    }
     tgi_free(job->film);
     job->film = NULL;
+}
+
+/* Of a film without an ending nobody expects a TIFF of all frames. */
+static tg_status check_name(const tg_job *job, tgi_err *err)
+{
+    const char *out = job->set.output, *in = job->set.input;
+    if (!tgi_film_source_info(job->source) || !job->ends->image_out ||
+        !tgi_names_no_kind(out) || job->set.writer)
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG,
+                    "%s: the name has no ending, and %s is a film: name it %s.mp4, .mov, .mkv, "
+                    ".webm or .y4m, or %s.tif for one TIFF with all frames",
+                    out, in, out, out);
 }
 
 tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
@@ -317,7 +347,7 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
     const tgi_mapping *m = &job->map;
     tgi_job_film_free(job);
     if (!tgi_job_wants_film(job))
-        return TG_OK;
+        return check_name(job, err);
     TGI_TRY(check_frames(job, err));
     job->film = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job->film);
     if (!job->film)

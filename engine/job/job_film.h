@@ -11,7 +11,9 @@ typedef struct tgi_job_film {
     tgi_sink_layout *packets; /* of the journal */
     int left_out;  /* things that the film that was read has, and this one will not */
     unsigned told; /* those of them that frames have beside their pixels (TGI_AV_HDR10_PLUS) */
-    tgi_frame_files files; /* where each frame is one */
+    tgi_frame_files files; /* where each frame is one, */
+    int64_t *
+        numbers; /* and has the number of the file that it is made of, if these have gaps; NULL */
 } tgi_job_film;
 
 /* 1: the output's name is that of a film. */
@@ -32,7 +34,7 @@ int tgi_job_film_has_luma(const tg_job *job);
 /* The rest of frame k of the output into a frame that is written. */
 tg_status tgi_job_film_rest(void *job, int64_t k, const tgi_av_blank *to, tgi_err *err);
 /* Make job->film anew, of the mapping and the settings, if the output is a film. TG_E_ARG: these
- * planes are no frames. */
+ * planes are no frames, or a film is to become what no ending says. */
 tg_status tgi_job_film_make(tg_job *job, tgi_err *err);
 void tgi_job_film_free(tg_job *job);
 /* TG_E_UNSUPPORTED: as it is planned, frames do not come one after the other. */

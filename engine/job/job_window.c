@@ -3,6 +3,8 @@
 
 #include "io/film_out.h"
 
+#include <stdio.h>
+
 void tgi_job_window_pick(const tg_opts *o, tgi_settings *s)
 {
     s->window = (int)tgi_opts_int(o, TGI_OPT_WINDOW, 0);
@@ -23,6 +25,24 @@ int64_t tgi_job_frame_channels(const tg_job *job)
     return n % job->set.window ? 0 : n / job->set.window;
 }
 
+/* Its channels are no whole number for each frame. */
+static tg_status refuse(const tg_job *job, const tgi_source *source, tgi_err *err)
+{
+    const tgi_port *p = &job->graph->in[0];
+    const int64_t n = (p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1) - job->set.appended;
+    const int samples = source->ops->info(source)->samples;
+    const int64_t fits = n % samples == 0 ? n / samples : n;
+    char how[64] = "leave --window out";
+    if (fits > 1)
+        snprintf(how, sizeof how, "--window %lld is as many frames as it may take",
+                 (long long)fits);
+    return tgi_fail(
+        err, TG_E_ARG,
+        "--window %d: the network takes %lld channel%s, no whole number for each of %d "
+        "frames: %s",
+        job->set.window, (long long)n, n == 1 ? "" : "s", job->set.window, how);
+}
+
 tg_status tgi_job_window_open(const tg_job *job, tgi_source **source, tgi_err *err)
 {
     const tgi_frame_window how = {.frames = job->set.window,
@@ -32,9 +52,7 @@ tg_status tgi_job_window_open(const tg_job *job, tgi_source **source, tgi_err *e
     if (how.frames == 1)
         return TG_OK;
     if (how.channels < 1)
-        return tgi_fail(err, TG_E_ARG,
-                        "--window %d: the network's channels are not as many for each frame",
-                        how.frames);
+        return refuse(job, *source, err);
     TGI_TRY(tgi_frame_window_open(*source, &how, source, err));
     return tgi_film_source_is_stream(*source) /* what it does not keep never comes again */
                ? (*source)->ops->expect(*source, how.frames, 1, err)

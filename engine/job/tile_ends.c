@@ -670,6 +670,12 @@ static tg_status check_output(tg_job *job, tgi_err *err)
     tgi_image_meta meta;
     tgi_mapping_meta(&job->map, job->info, &meta);
     TGI_TRY(tgi_job_film_check(job, err));
+    const tgi_picture_writer *w = job->set.writer;
+    if (w && !w->images && job->map.loops_samples && job->plan.layout->n_planes != 1)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: the network takes one channel, so each colour of the image alone, "
+                        "and a %s holds one plane: write .tif, or choose a colour, --planes 0",
+                        job->set.output, w->name);
     return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
 }
 

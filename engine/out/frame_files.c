@@ -25,10 +25,29 @@ const char *tgi_frames_list_of(const char *output, char *buf, size_t cap)
     return buf;
 }
 
+static int64_t number_of(const tgi_frame_files *f, int64_t k)
+{
+    return f->numbers ? f->numbers[k] : f->first + k;
+}
+
+/* The frame that has this number; -1: none. */
+static int64_t frame_of(const tgi_frame_files *f, int64_t number)
+{
+    int64_t lo = 0, hi = f->frames;
+    while (lo < hi) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        if (number_of(f, mid) < number)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < f->frames && number_of(f, lo) == number ? lo : -1;
+}
+
 static tg_status name_of(const tgi_frame_files *f, int64_t k, char path[PATH_ROOM],
                          tgi_err *err)
 {
-    return tgi_numbered_name(f->pattern, f->first + k, path, PATH_ROOM)
+    return tgi_numbered_name(f->pattern, number_of(f, k), path, PATH_ROOM)
                ? TG_OK
                : tgi_fail(err, TG_E_ARG, "%s: the name is too long", f->pattern);
 }
@@ -138,10 +157,10 @@ tg_status tgi_frames_spare(const tgi_frame_files *f, const char *path, tgi_err *
     char full[PATH_MAX];
     const char *real = realpath(path, full);
     real = real ? real : path; /* it is not there yet */
-    const int64_t number = tgi_number_of(f->pattern, real);
-    int same = number >= f->first && number < f->first + f->frames;
+    const int64_t k = frame_of(f, tgi_number_of(f->pattern, real));
+    int same = k >= 0;
     if (same)
-        same = name_of(f, number - f->first, ours, err) == TG_OK && folder_of(ours, &a) &&
+        same = name_of(f, k, ours, err) == TG_OK && folder_of(ours, &a) &&
                folder_of(real, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
     return !same ? TG_OK
                  : tgi_fail(err, TG_E_ARG,
@@ -154,7 +173,7 @@ size_t tgi_frame_line(const tgi_frame_files *f, int64_t k,
                       const uint8_t record[TGI_FRAME_RECORD], char *text, size_t cap)
 {
     char path[PATH_ROOM];
-    if (!tgi_numbered_name(f->pattern, f->first + k, path, sizeof path))
+    if (!tgi_numbered_name(f->pattern, number_of(f, k), path, sizeof path))
         return 0;
     const char *slash = strrchr(path, '/');
     const int n =

@@ -17,6 +17,8 @@ const char *tgi_frames_list_of(const char *output, char *buf, size_t cap);
 typedef struct tgi_frame_files {
     const char *pattern; /* borrowed */
     int64_t first;       /* number of frame 0 */
+    const int64_t *
+        numbers; /* borrowed: of all frames, each larger than the one before; NULL: they go on from `first` */
     int64_t frames;
     const tgi_picture_writer *writer;
     tgi_picture_spec spec; /* of one */

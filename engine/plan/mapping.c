@@ -121,6 +121,13 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
             "the network takes 3 channels, and frames of the film are grey: make colours of it "
             "first, `ffmpeg -i IN -c:v ffv1 -pix_fmt gbrp -c:a copy OUT.mkv`%s",
             info->n_planes > 2 ? ", or give --window 3, if it takes frames together" : "");
+    if (n == 0 && info->samples == 1 && m->channels == 3 &&
+        (info->dtype == TG_DTYPE_U8 || info->dtype == TG_DTYPE_U16))
+        return tgi_fail(err, TG_E_ARG,
+                        "the network takes 3 channels, and the image (axes %s) is grey: make "
+                        "an image of red, green and blue of it first, "
+                        "`ffmpeg -i IN -pix_fmt %s OUT.png`, or choose another",
+                        info->axes, info->dtype == TG_DTYPE_U8 ? "rgb24" : "rgb48be");
     const int seen = info->samples - (info->meta.alpha ? 1 : 0);
     if (find_axis(a, n, 'T') >= 0 && seen > 1 && m->channels % seen == 0)
         return tgi_fail(

@@ -184,6 +184,18 @@ static tg_status check_picture(const char *text, tgi_err *err)
     return tgi_fail(err, TG_E_ARG, "\"%s\": FILE.svg or FILE.png is expected", text);
 }
 
+/* What a refusal says beside the rule. */
+static void say_more(tgi_opt id, const char *text, tgi_err *err)
+{
+    const char *codec = id == TGI_OPT_CODEC ? tgi_codec_called(text) : NULL;
+    const size_t n = strlen(err->text);
+    if (codec)
+        snprintf(err->text + n, sizeof err->text - n, "; the nearest is \"%s\"", codec);
+    if (id == TGI_OPT_CRF)
+        snprintf(err->text + n, sizeof err->text - n,
+                 " (h264 and hevc have 0 to 51, vp9 and av1 0 to 63, ffv1 and prores none)");
+}
+
 /* Parse `text` by the rule of row `id` and throw the result away. */
 static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
 {
@@ -307,10 +319,12 @@ tg_status tgi_opt_check(const char *name, const char *value, tgi_opt *id, tgi_er
         return tgi_fail(err, TG_E_ARG, "%s: a value is missing (%s)", table[i].name,
                         table[i].arg);
     const tg_status st = check_value(i, value, err);
-    if (st != TG_OK)
-        tgi_err_prefix(err, "%s", table[i].name);
-    else
+    if (st == TG_OK)
         *id = i;
+    else if (err) {
+        say_more(i, value, err);
+        tgi_err_prefix(err, "%s", table[i].name);
+    }
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* words.c - option values of the estimators (words.h). */
+/* words.c - option values of the estimators, and names of codecs (words.h). */
 #include "engine/settings/words.h"
 
 #include "engine/base/number.h"
@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define MOST_EXTENT 1048576 /* of one axis: more is a slip */
 
@@ -182,4 +183,24 @@ int tgi_same_name(const char *a, size_t n, const char *b)
         if (!x)
             return 1;
     }
+}
+
+const char *tgi_codec_called(const char *text)
+{
+    static const struct {
+        const char *begins, *codec;
+    } names[] = {{"x264", "h264"},   {"h264", "h264"},     {"h.264", "h264"},
+                 {"avc", "h264"},    {"openh264", "h264"}, {"x265", "hevc"},
+                 {"h265", "hevc"},   {"h.265", "hevc"},    {"hevc", "hevc"},
+                 {"hvc1", "hevc"},   {"hev1", "hevc"},     {"av1", "av1"},
+                 {"av01", "av1"},    {"aom", "av1"},       {"svt", "av1"},
+                 {"rav1e", "av1"},   {"vp9", "vp9"},       {"vpx", "vp9"},
+                 {"ffv1", "ffv1"},   {"prores", "prores"}, {"apcn", "prores"},
+                 {"apch", "prores"}, {"ap4h", "prores"},   {"copy", "copy-like-input"}};
+    if (strncasecmp(text, "lib", 3) == 0)
+        text += 3;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncasecmp(text, names[i].begins, strlen(names[i].begins)) == 0)
+            return names[i].codec;
+    return NULL;
 }

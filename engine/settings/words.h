@@ -1,4 +1,4 @@
-/* words.h - the small languages of the estimators' options: "224x224x3", "110M",
+/* words.h - the small languages of the estimators' options, and names of codecs: "224x224x3", "110M",
  * "16GiB,24GiB". Text in, plain numbers out; details quote the value and say what would be
  * right; outputs are written only on TG_OK. */
 #ifndef TGI_WORDS_H
@@ -28,5 +28,9 @@ double tgi_price_of(const char *list, const char *name);
 int tgi_same_name(const char *a, size_t n, const char *b);
 /* A name in that form, cut to cap. */
 void tgi_plain_name(const char *a, size_t n, char *out, size_t cap);
+
+/* A value of --codec for what ffmpeg, and makers of encoders, call it ("libx265", "h264_nvenc"); NULL: it is none
+ * that is known. */
+const char *tgi_codec_called(const char *text);
 
 #endif

@@ -204,6 +204,8 @@ typedef struct tgi_av_join {
     /* Of the other tracks and chapters only what is shown in [begin, until), in ticks of time_base before
      * `origin` is taken off; both 0: all; until INT64_MAX: to the end. */
     int64_t begin, until;
+    int64_t
+        skipped; /* frames at the coding's rate before the part's first: its time code is later by these */
     int32_t turn[9]; /* for viewing, as in tgi_av_info; only where the container says it */
     int has_turn;
     tgi_av_light light; /* of each scene (Dolby Vision, HDR10+) nothing is written */

@@ -188,6 +188,21 @@ static void keep_large_blocks_apart(void)
 #endif
 }
 
+/* Chroma for two columns, or two rows, of an odd number of them is what most encoders refuse. */
+static tg_status refuse(const tgi_av_encoder *e, const AVCodec *codec, tgi_err *err)
+{
+    const tgi_av_coding *c = &e->c;
+    const int by_w = 1 << c->form.log2_chroma_w, by_h = 1 << c->form.log2_chroma_h;
+    char why[160] = "";
+    if (!c->form.is_rgb && (c->width % by_w || c->height % by_h))
+        snprintf(why, sizeof why,
+                 ", whose chroma is one for %d x %d pixels: leave --pix-fmt out, give another "
+                 "such as yuv444p, or choose by --roi a size that is a multiple",
+                 by_w, by_h);
+    return tgi_fail(err, TG_E_ARG, "the encoder %s does not take %d x %d %s%s", codec->name,
+                    c->width, c->height, c->form.name, why);
+}
+
 static tg_status open_codec(tgi_av_encoder *e, const AVCodec *codec, tgi_err *err)
 {
     AVDictionary *options = NULL;
@@ -210,10 +225,10 @@ static tg_status open_codec(tgi_av_encoder *e, const AVCodec *codec, tgi_err *er
     tgi_av_set_tags(&e->c.form, c);
     tg_status st = set_options(e, number_of(e->c.codec), &options, err);
     const int r = st == TG_OK ? avcodec_open2(c, codec, &options) : 0;
-    if (r < 0)
-        st = tgi_fail(err, r == AVERROR(ENOMEM) ? TG_E_NOMEM : TG_E_ARG,
-                      "the encoder %s does not take %d x %d %s", codec->name, e->c.width,
-                      e->c.height, e->c.form.name);
+    if (r == AVERROR(ENOMEM))
+        st = tgi_fail(err, TG_E_NOMEM, "no memory for the encoder %s", codec->name);
+    else if (r < 0)
+        st = refuse(e, codec, err);
     else if (st == TG_OK && av_dict_count(options))
         st = tgi_fail(err, TG_E_INTERNAL, "the encoder %s has no option %s", codec->name,
                       av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX)->key);

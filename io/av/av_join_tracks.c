@@ -4,6 +4,8 @@
 #include "io/av/av_join.h"
 
 #include <libavcodec/avcodec.h>
+#include <libavutil/timecode.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -32,6 +34,52 @@ static void leave_out(const tgi_av_joining *w, const AVStream *s, const char *wh
              avcodec_get_name(s->codecpar->codec_id), why);
     if (w->telling && w->j->dropped)
         w->j->dropped(w->j->user, text);
+}
+
+/* What a track is for ("comment"), as far as the container says it; of a subtitle a WebM says more. */
+static unsigned says_uses(const tgi_av_joining *w, const AVStream *s)
+{
+    const unsigned words = AV_DISPOSITION_CAPTIONS | AV_DISPOSITION_DESCRIPTIONS,
+                   people = AV_DISPOSITION_HEARING_IMPAIRED | AV_DISPOSITION_VISUAL_IMPAIRED,
+                   both = AV_DISPOSITION_DUB | AV_DISPOSITION_COMMENT | AV_DISPOSITION_FORCED;
+    const unsigned always = AV_DISPOSITION_DEFAULT | AV_DISPOSITION_ATTACHED_PIC |
+                            AV_DISPOSITION_TIMED_THUMBNAILS | AV_DISPOSITION_STILL_IMAGE;
+    if (strcmp(w->j->container, "matroska") == 0)
+        return always | both | people | AV_DISPOSITION_ORIGINAL;
+    if (strcmp(w->j->container, "mp4") == 0)
+        return always | both | people | words;
+    if (strcmp(w->j->container, "webm") != 0)
+        return always;
+    return always | AV_DISPOSITION_FORCED |
+           (s->codecpar->codec_type == AVMEDIA_TYPE_SUBTITLE ? words | AV_DISPOSITION_METADATA
+                                                             : 0);
+}
+
+/* An MP4 says captions and hearing impaired by one word, and descriptions and visual impaired. */
+static unsigned without_twins(unsigned lost, unsigned kept)
+{
+    if (kept & AV_DISPOSITION_HEARING_IMPAIRED)
+        lost &= ~(unsigned)AV_DISPOSITION_CAPTIONS;
+    if (kept & AV_DISPOSITION_VISUAL_IMPAIRED)
+        lost &= ~(unsigned)AV_DISPOSITION_DESCRIPTIONS;
+    return lost;
+}
+
+static void name_uses(const tgi_av_joining *w, const AVStream *s)
+{
+    const unsigned says = says_uses(w, s), has = (unsigned)s->disposition;
+    unsigned lost = without_twins(has & ~says, has & says);
+    for (unsigned bit = 1; w->telling && w->j->dropped && lost; bit <<= 1) {
+        const char *name = lost & bit ? av_disposition_to_string((int)bit) : NULL;
+        char text[200];
+        snprintf(text, sizeof text,
+                 "that track %d (%s) is marked \"%s\", which %s does not say", s->index,
+                 av_get_media_type_string(s->codecpar->codec_type), name ? name : "",
+                 w->j->container);
+        if (name)
+            w->j->dropped(w->j->user, text);
+        lost &= ~bit;
+    }
 }
 
 static tg_status copy_side_data(AVStream *to, const AVStream *from, tgi_err *err)
@@ -172,6 +220,7 @@ static tg_status copy_track(tgi_av_joining *w, AVStream *from, int *index, tgi_e
     s->sample_aspect_ratio = from->sample_aspect_ratio;
     s->disposition = from->disposition;
     *index = s->index;
+    name_uses(w, from);
     return copy_side_data(s, from, err);
 }
 
@@ -251,6 +300,13 @@ static int is_again(const tgi_av_joining *w, const AVDictionaryEntry *e)
     return has_code(key) && same && strcmp(same->value, e->value) == 0;
 }
 
+/* An AVI says so which program wrote its file (ISFT), as others do by "encoder". */
+static int is_of_the_writer(const tgi_av_joining *w, const char *key)
+{
+    return strcmp(w->in.container->iformat->name, "avi") == 0 &&
+           strcasecmp(key, "software") == 0;
+}
+
 /* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
  * are said by their names. Others than these have no place in an MP4 or MOV. */
 static void choose_words(tgi_av_joining *w)
@@ -264,7 +320,8 @@ static void choose_words(tgi_av_joining *w)
         w->free_words |= strncmp(e->key, "com.", 4) == 0;
     while (!w->free_words &&
            (e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
-        if (!has_code(e->key) && !is_again(w, e) && n < sizeof text)
+        if (!has_code(e->key) && !is_again(w, e) && !is_of_the_writer(w, e->key) &&
+            n < sizeof text)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", e->key);
     if (n && w->telling && w->j->dropped) {
         char what[480];
@@ -272,6 +329,29 @@ static void choose_words(tgi_av_joining *w)
                  w->j->container, text);
         w->j->dropped(w->j->user, what);
     }
+}
+
+/* The time code of a part is that of its first frame. */
+static tg_status shift_clock(const tgi_av_joining *w, AVDictionary **words, tgi_err *err)
+{
+    const AVDictionaryEntry *e = av_dict_get(*words, "timecode", NULL, 0);
+    char text[AV_TIMECODE_STR_SIZE];
+    AVTimecode clock;
+    if (!e || !w->j->skipped)
+        return TG_OK;
+    if (av_timecode_init_from_string(&clock, tgi_av_rational(w->j->coding->rate), e->value,
+                                     NULL) < 0 ||
+        w->j->skipped > INT_MAX - clock.start) {
+        if (w->telling && w->j->dropped)
+            w->j->dropped(w->j->user, "the time code, which cannot be counted on to this part");
+        av_dict_set(words, "timecode", NULL, 0);
+        return TG_OK;
+    }
+    clock.flags |= AV_TIMECODE_FLAG_24HOURSMAX;
+    av_timecode_make_string(&clock, text, (int)w->j->skipped);
+    return av_dict_set(words, "timecode", text, 0) < 0
+               ? tgi_fail(err, TG_E_NOMEM, "no memory for a film")
+               : TG_OK;
 }
 
 /* Words about the film, but not those about its file. */
@@ -284,7 +364,7 @@ static tg_status copy_words(tgi_av_joining *w, tgi_err *err)
     for (size_t i = 0; i < sizeof of_the_file / sizeof of_the_file[0]; i++)
         av_dict_set(&w->out->metadata, of_the_file[i], NULL, 0);
     choose_words(w);
-    return TG_OK;
+    return shift_clock(w, &w->out->metadata, err);
 }
 
 /* Beside the film's own packets. A Matroska says by a word that frames are two views. */
@@ -314,7 +394,8 @@ static tg_status copy_film(tgi_av_joining *w, const AVStream *from, tgi_err *err
     if (from->disposition)
         w->film->disposition = from->disposition;
     name_side_data(w, from);
-    return TG_OK;
+    name_uses(w, from);
+    return shift_clock(w, &w->film->metadata, err);
 }
 
 tg_status tgi_av_join_others(tgi_av_joining *w, tgi_err *err)

@@ -286,9 +286,38 @@ def a_pipe_that_was_killed_blocks_nobody():
     expect(killed > 0, "never killed while it joined")
 
 
+def what_an_encoder_does_not_take_is_refused_with_a_way():
+    """A quality that a codec has not, sizes of which chroma is no whole number, frames that are grey, networks of one frame: all of it
+    64, before anything is written."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=33x27:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "yuv444p", "odd.mkv")
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "ffv1", "-pix_fmt", "gray", "grey.mkv")
+    one, three, fifteen = network(1, "one.onnx"), network(3), network(15, "fifteen.onnx")
+    for net, film, words, says in (
+            (three, "odd.mkv", ("--crf", "52"), "--crf 52: h264 has 0 to 51"),
+            (three, "odd.mkv", ("--codec", "hevc", "--crf", "63"), "hevc has 0 to 51"),
+            (three, "odd.mkv", ("--codec", "ffv1", "--crf", "0"), "ffv1 loses nothing, and has no such setting: leave it out"),
+            (three, "odd.mkv", ("--codec", "prores", "--crf", "9"), "prores has no such setting: leave it out"),
+            (three, "odd.mkv", ("--pix-fmt", "yuv420p"), "does not take 33 x 27 yuv420p, whose chroma is one for 2 x 2 pixels: leave --pix-fmt out"),
+            (three, "odd.mkv", ("--codec", "hevc", "--pix-fmt", "yuv422p"), "one for 2 x 1 pixels"),
+            (one, "grey.mkv", ("--on", "luma"), "frames of grey.mkv are grey"),
+            (three, "odd.mkv", ("--on", "luma"), "the network takes 3 channels, and luma is one: leave --on out"),
+            (three, "grey.mkv", (), "frames of the film are grey: make colours of it first"),
+            (fifteen, "grey.mkv", ("--window", "5"), "3 channels of each frame, the input has 1: give --window 15"),
+            (fifteen, "odd.mkv", ("--window", "3"), "5 channels of each frame, the input has 3: give --window 5"),
+            (fifteen, "odd.mkv", ("--window", "4"), "15 channels, no whole number for each of 4 frames: --window 5"),
+            (one, "odd.mkv", ("--window", "3"), "1 channel, no whole number for each of 3 frames: leave --window out"),
+            (three, "odd.mkv", ("--window", "3"), "leave --window out, and it gets the colours of a frame")):
+        code, _, err = run("run", "-m", net, film, "-o", "no.mov", "--normalize", "none", *words)
+        expect(code == 64 and says in err and not [x for x in os.listdir(".") if x.startswith("no.mov")], f"{net} {film} {words}: {code}: {err}")
+    for words in (("--crf", "51"), ("--codec", "prores", "--pix-fmt", "yuv422p10le"), ("--pix-fmt", "yuv444p"), ("--pix-fmt", "yuv420p", "--roi", "0:26,0:32")):
+        code, _, err = run("run", "-m", three, "odd.mkv", "-o", "yes.mov", "-y", "--normalize", "none", *words)
+        expect(code == 0, f"{words}: {code}: {err}")
+
+
 def all_of_it(rows):
     del rows
     network(3)
+    what_an_encoder_does_not_take_is_refused_with_a_way()
     damaged_frames_are_listed()
     a_frame_that_does_not_come_is_missing()
     cut_films()

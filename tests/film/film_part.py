@@ -109,6 +109,24 @@ def without_times():
     expect(code == 64 and "to 4.000 s" in err, f"preview behind the end: {code}: {err}")
 
 
+def its_time_code_is_that_of_its_first_frame():
+    """As ffmpeg spells it; at 29.97 frames a second numbers 0 and 1 of most minutes are dropped."""
+    for rate, name, word, begin, others in (("30000/1001", "tc.mov", "-timecode", "00:00:59;20", ((9, "00:00:59;29"), (10, "00:01:00;02"), (31, "00:01:00;23"))),
+                                            ("25", "late.mov", "-timecode", "23:59:59:20", ((6, "00:00:00:01"),)),
+                                            ("24000/1001", "tc.mkv", "-metadata", "10:00:00:00", ((26, "10:00:01:02"),)),
+                                            ("25", "no.mkv", "-metadata", "ten o'clock", ((3, None),))):
+        ffmpeg("-f", "lavfi", "-i", f"testsrc=size=64x48:rate={rate}:duration=2", "-c:v", "libx264", word, begin if word == "-timecode" else "timecode=" + begin, name)
+        for first, want in ((0, begin), *others):
+            for out in ("tc_part.mov", "tc_part.mkv"):
+                if want == "ten o'clock" and out.endswith("mov"):
+                    continue  # its muxer reads it
+                err = write(name, out, "--frames", f"{first}:{first + 9}")
+                said = subprocess.run(["ffprobe", "-v", "error", "-of", "csv=p=0", "-show_entries", "stream_tags=timecode:format_tags=timecode", out],
+                                      capture_output=True, text=True, check=True).stdout.replace("\n", ",").split(",")
+                expect({x for x in said if x} == ({want} if want else set()), f"{name} from frame {first} into {out}: {said}, not {want}")
+                expect(("the time code" in err) == (want is None), f"{name} from frame {first} into {out}: {err}")
+
+
 def a_second_film_is_named():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=2", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=2", "-map", "0", "-map", "1",
            "-c:v", "libx264", "two.mp4")
@@ -137,6 +155,7 @@ def all_of_it(_):
     subtitles_and_chapters()
     to_the_end_is_to_the_end()
     without_times()
+    its_time_code_is_that_of_its_first_frame()
     a_second_film_is_named()
     what_is_refused()
 

@@ -278,12 +278,30 @@ def what_changes_of_viewing_is_named():
 
 def what_a_track_is_for_stays():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-f", "lavfi", "-i", "sine=duration=1",
-           "-map", "0", "-map", "1", "-map", "2", "-c:v", "ffv1", "-c:a", "flac", "-disposition:v:0", "original+hearing_impaired", "-disposition:a:0", "0",
+           "-map", "0", "-map", "1", "-map", "2", "-c:v", "ffv1", "-c:a", "aac", "-disposition:v:0", "original+hearing_impaired", "-disposition:a:0", "0",
            "-disposition:a:1", "default+comment", "for.mkv")
     write("for.mkv", "o.mkv", "--codec", "ffv1")
     was, is_ = ([{k for k, v in s["disposition"].items() if v} for s in json.loads(subprocess.run(
         ["ffprobe", "-v", "error", "-of", "json", "-show_streams", film], capture_output=True, check=True).stdout)["streams"]] for film in ("for.mkv", "o.mkv"))
     expect(was == is_ and {"original", "hearing_impaired"} <= was[0] and "comment" in was[2], f"{was} became {is_}")
+    for out, lost in (("o.mkv", []), ("o.mov", ["comment", "hearing_impaired", "original"]), ("o.mp4", ["original"])):
+        err = write("for.mkv", out)
+        expect(sorted(re.findall(r'is marked "(\w+)", which \w+ does not say', err)) == lost, f"into {out}: {err}")
+    code, _, err = run("run", "-m", network(3), "for.mkv", "-o", "s.mov", "--normalize", "none", "--strict")
+    expect(code == 65 and "comment" in err, f"into a .mov, --strict: {code}: {err}")
+    write("o.mp4", "back.mkv", "--strict")  # an MP4 says captions for the hearing impaired
+
+
+def a_shape_that_a_webm_cannot_say_is_named():
+    """It says how wide frames are shown, in whole pixels."""
+    for width, out, shape, told in ((90, "o.webm", "131:90", "131 of them, not 130.91"), (88, "o.webm", "16:11", None), (90, "o.mkv", "16:11", None)):
+        ffmpeg("-f", "lavfi", "-i", f"testsrc=size={width}x48:rate=5:duration=1", "-vf", "setsar=16/11", "-c:v", "ffv1", "shape.mkv")
+        err = write("shape.mkv", out, "--preset-speed", "ultrafast")
+        said = subprocess.run(["ffprobe", "-v", "error", "-of", "csv=p=0", "-show_entries", "stream=sample_aspect_ratio", out], capture_output=True, text=True,
+                              check=True).stdout.strip()
+        expect(said == shape and ("whole columns" in err) == (told is not None) and (told or "") in err, f"{width} columns into {out}: {said}: {err}")
+        code, _, err = run("run", "-m", network(3), "shape.mkv", "-o", "s" + out, "--normalize", "none", "--strict", "-y", "--preset-speed", "ultrafast")
+        expect(code == (65 if told else 0), f"{width} columns into {out}, --strict: {code}: {err}")
 
 
 def attached_files_stay():
@@ -428,6 +446,7 @@ def all_of_it(rows):
     what_only_later_frames_have_is_named_when_they_were_read()
     what_changes_midway_is_named()
     what_a_track_is_for_stays()
+    a_shape_that_a_webm_cannot_say_is_named()
     attached_files_stay()
     what_a_display_does_with_frames_is_named()
     the_matrix_stays()

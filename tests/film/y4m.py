@@ -511,6 +511,17 @@ def a_file_for_each_frame():
         shutil.copy(f"out/0000{k + 1}.png", f"shots/shot_{k + 7:03}.png")
     code, _, err = run("run", "shots/shot_%03d.png", "-o", "shots/big_%04d.png", *words)
     expect(code == 0 and bytes_of("shots/big_0007.png") == got["00001.png"] and os.path.exists("shots/big_0009.png"), f"from 7: {code}: {err}")
+    os.makedirs("gaps", exist_ok=True)
+    for k in (7, 9):
+        shutil.copy(f"shots/shot_{k:03}.png", "gaps")
+    code, _, err = run("run", "gaps/shot_%03d.png", "-o", "gaps/gap_%d.png", *words)
+    gap = {n: b for n, b in pictures_of("gaps").items() if n.startswith("gap_")}
+    expect(code == 0 and gap == {"gap_7.png": got["00001.png"], "gap_9.png": got["00003.png"]}, f"a gap: {code}: {err}: {sorted(gap)}")
+    expect([x.split()[0] for x in bytes_of("gaps/gap_%d.png.frames").decode().splitlines()] == sorted(gap), "the list of files with a gap")
+    code, _, err = run("run", "gaps/shot_%03d.png", "-o", "gaps/shot_%03d.png", *words, "-y")
+    expect(code == 64 and "is never replaced" in err, f"over the files that are read: {code}: {err}")
+    code, _, err = run("run", "gaps/shot_%03d.png", "-o", "gaps/last_%d.png", *words, "--planes", "1")
+    expect(code == 0 and bytes_of("gaps/last_9.png") == got["00003.png"], f"the second one, number 9: {code}: {err}")
     code, _, err = run("run", RGB, "-o", "shots/j%d.jpg", *words, "--planes", "4-5")
     expect(code == 0 and os.path.exists("shots/j5.jpg") and os.path.exists("shots/j6.jpg"), f"JPEG: {code}: {err}: {os.listdir('shots')}")
     code, said, _ = run("status", "out/%05d.png")
