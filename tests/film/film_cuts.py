@@ -125,16 +125,16 @@ def another_film_behind_it_is_named():
         ffmpeg(*SOURCES[:4], "-an", *words, "1" + name)
         ffmpeg(*other, *words, "2" + name)
         for more, word in ((bytes_of("2" + name), "another film stands behind it"), (bytes_of("1" + name), "another film stands behind it"), (b"", None)):
-            with open(name, "wb") as f:
+            with open("both_" + name, "wb") as f:
                 f.write(bytes_of("1" + name) + more)
-            code, _, err = run("copy", name, "-o", "o.npy", "-y")
+            code, _, err = run("copy", "both_" + name, "-o", "o.npy", "-y")
             expect(code == 0 and (word or "") in err and ("another" in err) == (word is not None), f"{name} and {len(more)} bytes: {code}: {err}")
-            i = run("info", name, "--json")[1]
+            i = run("info", "both_" + name, "--json")[1]
             expect('"shape": [50, 96, 128, 3]' in i or '"shape":[50,96,128,3]' in i, f"{name} and {len(more)} bytes: {i}")
     for more, want, word in ((bytes(1000), 0, "zeros stand behind its last cluster"), (bytes(999) + b"x", 65, "damaged"), (b"\0x", 65, "damaged")):
-        with open("live.webm", "wb") as f:
+        with open("both_live.webm", "wb") as f:
             f.write(bytes_of("1live.webm") + more)
-        code, _, err = run("copy", "live.webm", "-o", "o.npy", "-y")
+        code, _, err = run("copy", "both_live.webm", "-o", "o.npy", "-y")
         expect(code == want and word in err, f"a live one and {more[-4:]}: {code}: {err}")
 
 

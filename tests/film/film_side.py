@@ -358,8 +358,8 @@ def what_a_display_does_with_frames_is_named():
                             ("flat.mp4", "o.mkv", None)):
         err = write(film, out)
         expect(re.search(rf"warning: {out}: .*{word}.*left out", err) if word else "two views" not in err and "a sphere" not in err, f"{film} to {out}: {err}")
-    code, _, err = run("run", "-m", network(3), "sphere.mp4", "-o", "s.mp4", "--normalize", "none", "--strict")
-    expect(code == 65 and "a sphere" in err and not os.path.exists("s.mp4"), f"--strict: {code}: {err}")
+    code, _, err = run("run", "-m", network(3), "sphere.mp4", "-o", "strict.mp4", "--normalize", "none", "--strict")
+    expect(code == 65 and "a sphere" in err and not os.path.exists("strict.mp4"), f"--strict: {code}: {err}")
     write("two.mkv", "o.mkv")
     expect("stereo_mode=left_right" in subprocess.run(["ffprobe", "-v", "error", "-show_streams", "o.mkv"], capture_output=True, text=True, check=True).stdout,
            "two views in a Matroska")
