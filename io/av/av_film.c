@@ -8,17 +8,13 @@
  * A frame that is not the next is found from the key frame before it: decoded until its time comes,
  * and where the first one that comes is later than that, from the key frame before that one. What
  * a demuxer answers to a seek is never believed, only the times of frames. */
+#include "io/av/av_film.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_form.h"
-#include "io/av/av_frames.h"
-#include "io/av/av_input.h"
 #include "io/av/av_inside.h"
-#include "io/av/av_look.h"
-#include "io/av/av_opaque.h"
 
-#include <libavutil/crc.h>
 #include <libavutil/display.h>
 #include <libavutil/pixdesc.h>
 #include <math.h>
@@ -26,360 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PIXELS ((int64_t)1 << 28)
-#define MOST_THREADS 16
-
-typedef struct packet {
-    int64_t pts, dts;
-    int key;
-} packet;
-
-struct tgi_av_film {
-    tgi_av_open opts;
-    tgi_av_input in;
-    AVCodecContext *decoder;
-    AVPacket *packet;
-    AVFrame *frame;
-    int stream;
-    int ended;         /* the decoder was told that no packet follows */
-    int marred;        /* TGI_AV_MADE_UP, TGI_AV_REFUSED: and no later frame began anew */
-    int64_t marred_at; /* number of a packet that was refused; 0: of none */
-    int lacking;       /* the decoder made up frames that others are made of, */
-    int64_t lacks_from, lacks_last; /* from packets of these numbers on */
-    int bad;                        /* what of all this holds for the frame that is there */
-    int gives_all; /* the decoder gives frames that need earlier ones than there are, too, and says so of each */
-    int64_t sent;   /* packets, since the beginning */
-    int broken;     /* the last packet's own checksum does not hold */
-    int has_slices; /* of FFV1: they end in a length and a checksum */
-    int speaks;     /* an error that the decoder logs is damage of the frame that it gives */
-    int sent_key;   /* it is a key packet */
-    int tells_no_keys; /* of the decoder's frames each is said to be a key frame; it holds none back */
-    packet *packets;
-    size_t n_packets, room;
-    int64_t *shown; /* times of the frames, sorted; NULL: there are none */
-    int64_t next; /* number of the frame that the decoder yields next; -1: the next one tells */
-    int64_t have; /* number of the one in `frame`; -1: of none */
-    int64_t gap;  /* the decoder yielded none of [gap, have), from the first frame on */
-    int whole;    /* it was decoded from the first frame on */
-    int64_t refused;
-    unsigned beside;
-    tgi_av_look first; /* of the first frame */
-
-    int64_t last, last_for; /* when the last frame is shown, and how long */
-    tgi_av_opaque opaque;
-    enum AVPixelFormat stored; /* as the decoder gives it */
-    int is_bare;               /* and its alpha, which is opaque, is left out */
-    tgi_av_info info;
-    tgi_av_frames frames;
-};
-
-static void close_all(tgi_av_film *f)
-{
-    avcodec_free_context(&f->decoder);
-    tgi_av_frames_end(&f->frames);
-    tgi_av_input_end(&f->in);
-}
-
-/* ---- The decoder ------------------------------------------------------------------------- */
-
-/* Before a decoder takes memory for them. */
-static tg_status check_pixels(const tgi_av_film *f, tgi_err *err)
-{
-    const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
-    const int64_t pixels = (int64_t)p->width * p->height;
-    if (pixels <= f->in.most_pixels)
-        return TG_OK;
-    return tgi_fail(err, pixels > MOST_PIXELS ? TG_E_UNSUPPORTED : TG_E_BUDGET,
-                    "frames of %d x %d pixels are not decoded%s", p->width, p->height,
-                    pixels > MOST_PIXELS ? "" : " in the bytes allowed");
-}
-
-/* Of codecs whose frames are slices that need no other: more threads hold no more frames, and what is damaged is told with its
- * frame. A thread for each frame would hold one more each, and tell it later. */
-static void use_threads(tgi_av_film *f)
-{
-    static const enum AVCodecID sliced[] = {AV_CODEC_ID_FFV1, AV_CODEC_ID_PRORES,
-                                            AV_CODEC_ID_DNXHD};
-    f->decoder->thread_type = FF_THREAD_SLICE;
-    f->decoder->thread_count = 1;
-    for (size_t i = 0; i < sizeof sliced / sizeof sliced[0]; i++)
-        if (sliced[i] == f->decoder->codec_id)
-            f->decoder->thread_count = (int)tgi_clamp(f->opts.threads, 1, MOST_THREADS);
-}
-
-/* VP8 and VP9 have their alpha as a second film, in additions to each block of a Matroska or WebM, which libavcodec's own
- * decoders do not look at. Source: WebM's "Alpha channel in WebM video". */
-static const AVCodec *find_decoder(tgi_av_film *f, const AVStream *s)
-{
-    const enum AVCodecID id = s->codecpar->codec_id;
-    const AVDictionaryEntry *alpha = av_dict_get(s->metadata, "alpha_mode", NULL, 0);
-    const AVCodec *c = NULL;
-    const int has = alpha && strcmp(alpha->value, "1") == 0 &&
-                    (id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9);
-    if (has)
-        c = avcodec_find_decoder_by_name(id == AV_CODEC_ID_VP8 ? "libvpx" : "libvpx-vp9");
-    f->tells_no_keys = c != NULL;
-    f->info.no_alpha = has && !c;
-    return c ? c : avcodec_find_decoder(id);
-}
-
-/* Decoders of Microsoft's MPEG-4 pass over runs of coefficients that leave their block unless they are asked to mind it; a frame
- * with such is then said to be damaged. (Of the others of this family it changes nothing.) Measured over flipped bits: 0.5 to 0.8 of
- * the films with other pixels are known so, and none of them without. */
-static void mind_errors(AVCodecContext *c)
-{
-    static const enum AVCodecID lax[] = {AV_CODEC_ID_MSMPEG4V1, AV_CODEC_ID_MSMPEG4V2,
-                                         AV_CODEC_ID_MSMPEG4V3, AV_CODEC_ID_WMV1,
-                                         AV_CODEC_ID_WMV2};
-    for (size_t i = 0; i < sizeof lax / sizeof lax[0]; i++)
-        if (lax[i] == c->codec_id)
-            c->err_recognition |= AV_EF_BITSTREAM | AV_EF_BUFFER;
-}
-
-static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
-{
-    TGI_TRY(check_pixels(f, err));
-    const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
-    const AVCodec *codec = find_decoder(f, f->in.container->streams[f->stream]);
-    if (!codec)
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "a film of codec %s, which libavcodec does not decode here",
-                        avcodec_get_name(p->codec_id));
-    f->decoder = avcodec_alloc_context3(codec);
-    if (!f->decoder)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
-    int r = avcodec_parameters_to_context(f->decoder, p);
-    f->decoder->pkt_timebase = f->in.container->streams[f->stream]->time_base;
-    use_threads(f);
-    mind_errors(f->decoder);
-    f->decoder->max_pixels = f->in.most_pixels;
-    tgi_av_frames_use(f->decoder, &f->frames);
-    f->speaks = tgi_av_heard_in(p->codec_id);
-    f->gives_all = p->codec_id == AV_CODEC_ID_H264 &&
-                   !f->shown; /* else their packets say that they lack */
-    if (f->gives_all)
-        f->decoder->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
-#if LIBAVCODEC_VERSION_MAJOR >= 60
-    f->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
-#endif
-    if (r >= 0)
-        r = avcodec_open2(f->decoder, codec, NULL);
-    return r < 0 ? tgi_av_failed(&f->in, r, "the film's decoder", err) : TG_OK;
-}
-
-/* What was decoded before is of no account. */
-static void forget_damage(tgi_av_film *f)
-{
-    f->ended = f->marred = f->bad = f->lacking = 0;
-    f->marred_at = 0;
-    atomic_store(&f->frames.heard.lacking, 0);
-}
-
-/* The container from its beginning, with the decoder: frame 0 is next. */
-static tg_status begin(tgi_av_film *f, tgi_err *err)
-{
-    close_all(f);
-    f->in.bare = 1;
-    TGI_TRY(tgi_av_input_begin(&f->in, err));
-    f->stream = tgi_av_first_video(f->in.container);
-    if (f->stream < 0)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "no film in this file: none of its %u streams has pictures",
-                        f->in.container->nb_streams);
-    for (unsigned i = 0; i < f->in.container->nb_streams; i++)
-        f->in.container->streams[i]->discard =
-            (int)i == f->stream ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
-    f->next = f->gap = 0;
-    f->have = -1;
-    f->whole = 1;
-    f->sent = 0;
-    forget_damage(f);
-    return open_decoder(f, err);
-}
-
-/* Slices of FFV1 end in their length and a checksum, of which the decoder tells nobody but its log; they are the packet,
- * from its end to its beginning. Source: RFC 9043, sections 4.9.1 and 4.9.3. */
-#define SLICE_END 8 /* 3 length, 1 error status, 4 checksum */
-static int has_broken_slice(tgi_av_film *f, const AVPacket *p)
-{
-    const AVCRC *table = av_crc_get_table(AV_CRC_32_IEEE);
-    int64_t end = p->size;
-    int broken = 0;
-    while (end > SLICE_END) {
-        const uint8_t *last = p->data + end - SLICE_END;
-        const int64_t n = ((int64_t)last[0] << 16 | last[1] << 8 | last[2]) + SLICE_END;
-        if (n > end) /* it has no such ends, or they are damaged */
-            return f->has_slices;
-        broken |= n == SLICE_END || av_crc(table, 0, p->data + end - n, (size_t)n) != 0;
-        end -= n;
-    }
-    f->has_slices |= end == 0 && !broken;
-    return end == 0 ? broken : f->has_slices;
-}
-
-/* The file ends in the packet, and is to be read as if it ended before. */
-static int is_cut_off(const tgi_av_film *f)
-{
-    return f->opts.truncated && tgi_av_input_ends_in(&f->in, f->packet);
-}
-
-/* Frames beyond those that memory is planned for: a later header asks for them. */
-static tg_status check_frames(const tgi_av_film *f, tgi_err *err)
-{
-    if (!f->frames.over)
-        return TG_OK;
-    char most[32];
-    return tgi_fail(
-        err, TG_E_UNSUPPORTED,
-        "the decoder asks for more frames at once than its first header said, which "
-        "memory is planned for (%s): decode it to another file first (ffmpeg -c:v "
-        "ffv1)",
-        tgi_size_text(f->frames.most, most, sizeof most));
-}
-
-/* Before it is sent. Packets are numbered from 1 on, and frames say of which they are; 0: nobody knows. */
-static void prepare_packet(tgi_av_film *f)
-{
-    f->sent++;
-    f->sent_key = (f->packet->flags & AV_PKT_FLAG_KEY) != 0;
-#if LIBAVCODEC_VERSION_MAJOR < 60
-    f->decoder->reordered_opaque = f->sent;
-#else
-    f->packet->opaque = (void *)(intptr_t)f->sent;
-#endif
-    atomic_store(&f->frames.heard.errors, 0); /* what was said before is not of its frame */
-}
-
-static int64_t packet_of(const AVFrame *p)
-{
-#if LIBAVCODEC_VERSION_MAJOR < 60
-    return p->reordered_opaque;
-#else
-    return (int64_t)(intptr_t)p->opaque;
-#endif
-}
-
-/* Behind each call of the decoder, which works at the packet that was sent last. */
-static void note_lacking(tgi_av_film *f)
-{
-    if (!atomic_exchange(&f->frames.heard.lacking, 0))
-        return;
-    if (!f->lacking)
-        f->lacks_from = f->sent;
-    f->lacking = 1;
-    f->lacks_last = f->sent;
-}
-
-/* The next packet of the film into the decoder. 0: there was none. */
-static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
-{
-    *fed = 0;
-    for (;;) {
-        int r = av_read_frame(f->in.container, f->packet);
-        if (r < 0) {
-            if (f->in.read_error || tgi_av_input_cancelled(&f->in))
-                return tgi_av_failed(&f->in, r, "the film's data", err);
-            f->ended = 1;
-            (void)avcodec_send_packet(f->decoder, NULL);
-            return TG_OK;
-        }
-        const int ours = f->packet->stream_index == f->stream && !is_cut_off(f);
-        if (ours)
-            prepare_packet(f);
-        r = ours ? avcodec_send_packet(f->decoder, f->packet) : 0;
-        note_lacking(f);
-        if (r < 0)
-            f->marred_at = f->sent;
-        if (ours)
-            f->broken = f->decoder->codec_id == AV_CODEC_ID_FFV1 && f->packet->size &&
-                        has_broken_slice(f, f->packet);
-        av_packet_unref(f->packet);
-        TGI_TRY(check_frames(f, err));
-        if (r == AVERROR(ENOMEM))
-            return tgi_av_failed(&f->in, r, "the film's decoder", err);
-        f->refused += r < 0;
-        f->marred |= r < 0 ? TGI_AV_REFUSED : 0;
-        *fed = 1;
-        if (ours)
-            return TG_OK;
-    }
-}
-
-/* It was sent before packet n; 0: of none. */
-static int is_before(const AVFrame *p, int64_t n)
-{
-    return packet_of(p) > 0 && packet_of(p) < n;
-}
-
-/* The frame is made of one that was made up. A key frame ends that, of all that is decoded behind it. */
-static int is_lacking(tgi_av_film *f)
-{
-    const AVFrame *p = f->frame;
-    if (!f->lacking || is_before(p, f->lacks_from))
-        return 0;
-    if (!p->key_frame)
-        return 1;
-    f->lacking = is_before(p, f->lacks_last);
-    f->lacks_from = packet_of(p) + 1;
-    return 0;
-}
-
-/* What was made up goes on in the frames that are made of it, up to one that needs no other. One that was sent before
- * the packet that was refused, and is shown now, begins nothing anew. */
-static void note_damage(tgi_av_film *f)
-{
-    const AVFrame *p = f->frame;
-    const int before = is_before(p, f->marred_at);
-    const int corrupt = (p->flags & AV_FRAME_FLAG_CORRUPT) != 0;
-    const int alone =
-        f->tells_no_keys ? f->sent_key : p->key_frame || p->pict_type == AV_PICTURE_TYPE_I;
-    if (alone && !before) {
-        f->marred = 0;
-        f->marred_at = 0;
-    }
-    const int spoke = atomic_exchange(&f->frames.heard.errors, 0) && f->speaks;
-    if (f->broken || spoke || p->decode_error_flags != 0 || (corrupt && !f->gives_all))
-        f->marred |= TGI_AV_MADE_UP;
-    f->bad = f->marred | (corrupt || is_lacking(f) ? TGI_AV_MADE_UP : 0);
-}
-
-/* The next frame that is shown. *there 0: the film is over. */
-static tg_status decode(tgi_av_film *f, int *there, tgi_err *err)
-{
-    *there = 0;
-    for (;;) {
-        const int r = avcodec_receive_frame(f->decoder, f->frame);
-        int fed;
-        note_lacking(f);
-        TGI_TRY(check_frames(f, err));
-        if (r == 0) {
-            note_damage(f);
-            *there = 1;
-            return TG_OK;
-        }
-        if (r == AVERROR_EOF)
-            return TG_OK;
-        if (r == AVERROR(ENOMEM))
-            return tgi_av_failed(&f->in, r, "the film's decoder", err);
-        if (r != AVERROR(EAGAIN)) {
-            f->refused++;
-            f->marred |= TGI_AV_REFUSED;
-            f->marred_at = f->sent;
-            continue;
-        }
-        if (f->ended)
-            return TG_OK;
-        TGI_TRY(feed(f, &fed, err));
-    }
-}
-
 /* ---- What the packets say ---------------------------------------------------------------- */
 
 static tg_status note_packet(tgi_av_film *f, tgi_err *err)
 {
     if (f->n_packets == f->room) {
         const size_t room = f->room ? 2 * f->room : 256;
-        packet *more = tgi_realloc_n(TGI_TAG_IO, f->packets, room, sizeof *more);
+        tgi_av_place *more = tgi_realloc_n(TGI_TAG_IO, f->packets, room, sizeof *more);
         if (!more)
             return tgi_fail(err, TG_E_NOMEM, "no memory for the places of %zu packets", room);
         f->packets = more;
@@ -391,13 +40,14 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
         return TG_OK;
     }
     f->info.cut += tgi_av_input_ends_in(&f->in, p) != 0;
-    if (is_cut_off(f))
+    if (tgi_av_is_cut_off(f))
         return TG_OK;
     if (p->pts != AV_NOPTS_VALUE && (f->n_packets == 0 || p->pts >= f->last)) {
         f->last = p->pts;
         f->last_for = p->duration;
     }
-    f->packets[f->n_packets++] = (packet){p->pts, p->dts, (p->flags & AV_PKT_FLAG_KEY) != 0};
+    f->packets[f->n_packets++] =
+        (tgi_av_place){p->pts, p->dts, (p->flags & AV_PKT_FLAG_KEY) != 0};
     return TG_OK;
 }
 
@@ -499,9 +149,9 @@ static tg_status count_frames(tgi_av_film *f, tgi_err *err)
     f->info.end = end_of(f);
     if (f->shown)
         return TG_OK;
-    TGI_TRY(begin(f, err));
+    TGI_TRY(tgi_av_begin(f, err));
     for (;;) {
-        TGI_TRY(decode(f, &there, err));
+        TGI_TRY(tgi_av_decode(f, &there, err));
         if (!there)
             break;
         f->info.frames++;
@@ -627,7 +277,7 @@ void tgi_av_film_close(tgi_av_film **pf)
     tgi_av_film *f = *pf;
     if (!f)
         return;
-    close_all(f);
+    tgi_av_close_all(f);
     tgi_av_input_close(&f->in);
     av_packet_free(&f->packet);
     av_frame_free(&f->frame);
@@ -674,7 +324,7 @@ static void note_beside(tgi_av_film *f)
 static tg_status look(tgi_av_film *f, tgi_err *err)
 {
     int there;
-    TGI_TRY(begin(f, err));
+    TGI_TRY(tgi_av_begin(f, err));
     take_header(f);
     for (unsigned i = 0; i < f->in.container->nb_streams; i++)
         f->in.container->streams[i]->discard = AVDISCARD_DEFAULT; /* all are counted */
@@ -684,9 +334,9 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     TGI_TRY(sort_times(f, err));
     take_mean(f);
     TGI_TRY(count_frames(f, err));
-    TGI_TRY(begin(f, err));
+    TGI_TRY(tgi_av_begin(f, err));
     f->refused = 0;
-    TGI_TRY(decode(f, &there, err));
+    TGI_TRY(tgi_av_decode(f, &there, err));
     if (!there)
         return tgi_fail(err, TG_E_FORMAT,
                         "a film without a frame that can be decoded (of %lld pixels at most)",
@@ -710,8 +360,8 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
         f->decoder, &stored, strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0,
         tgi_av_frames_each(&f->frames), &f->frames.most);
     f->info.index_bytes = index_bytes(f);
-    return begin(f,
-                 err); /* the form is that of all frames, but this one may be asked for again */
+    return tgi_av_begin(
+        f, err); /* the form is that of all frames, but this one may be asked for again */
 }
 
 tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film **out,
@@ -723,7 +373,8 @@ tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film *
     f->opts = *o;
     f->in.fd = -1;
     f->in.cancelled = o->cancelled;
-    f->in.most_pixels = o->most_pixels > 0 ? tgi_min(o->most_pixels, MOST_PIXELS) : MOST_PIXELS;
+    f->in.most_pixels =
+        o->most_pixels > 0 ? tgi_min(o->most_pixels, TGI_AV_MOST_PIXELS) : TGI_AV_MOST_PIXELS;
     f->packet = av_packet_alloc();
     f->frame = av_frame_alloc();
     tg_status st = f->packet && f->frame ? tgi_av_input_file(&f->in, path, err)
@@ -755,7 +406,7 @@ static int64_t number_at(const tgi_av_film *f, int64_t time)
 
 /* The last key packet shown at that time or before, `back` key packets earlier; NULL: there is
  * none. */
-static const packet *key_for(const tgi_av_film *f, int64_t time, int back)
+static const tgi_av_place *key_for(const tgi_av_film *f, int64_t time, int back)
 {
     for (size_t i = f->n_packets; i-- > 0;)
         if (f->packets[i].key && f->packets[i].pts <= time && back-- == 0)
@@ -764,13 +415,13 @@ static const packet *key_for(const tgi_av_film *f, int64_t time, int back)
 }
 
 /* Decoding goes on there; the next frame tells which it is. */
-static tg_status jump(tgi_av_film *f, const packet *key, tgi_err *err)
+static tg_status jump(tgi_av_film *f, const tgi_av_place *key, tgi_err *err)
 {
     const int64_t to = key->dts != AV_NOPTS_VALUE ? key->dts : key->pts;
     if (av_seek_frame(f->in.container, f->stream, to, AVSEEK_FLAG_BACKWARD) < 0)
-        return begin(f, err);
+        return tgi_av_begin(f, err);
     avcodec_flush_buffers(f->decoder);
-    forget_damage(f);
+    tgi_av_forget_damage(f);
     f->next = f->have = -1;
     f->whole = 0;
     return TG_OK;
@@ -784,7 +435,7 @@ static tg_status advance(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
         if (tgi_av_input_cancelled(&f->in))
             return tgi_fail(err, TG_E_CANCELLED, "stopped while a film was decoded");
         f->have = -1;
-        TGI_TRY(decode(f, &there, err));
+        TGI_TRY(tgi_av_decode(f, &there, err));
         if (!there)
             return TG_OK;
         const int64_t time = f->frame->best_effort_timestamp;
@@ -816,7 +467,7 @@ static tg_status find(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
     if (ahead && f->whole) /* nor would it come by another way */
         return TG_OK;
     for (int back = 0; f->shown && !*met && back < 3; back++) {
-        const packet *key = key_for(f, f->shown[k], back);
+        const tgi_av_place *key = key_for(f, f->shown[k], back);
         if (!key)
             break;
         TGI_TRY(jump(f, key, err));
@@ -824,7 +475,7 @@ static tg_status find(tgi_av_film *f, int64_t k, int *met, tgi_err *err)
     }
     if (*met)
         return TG_OK;
-    TGI_TRY(begin(f, err));
+    TGI_TRY(tgi_av_begin(f, err));
     return advance(f, k, met, err);
 }
 
@@ -836,7 +487,7 @@ static tg_status find_steadily(tgi_av_film *f, int64_t k, int *met, tgi_err *err
         f->opts.steady || (*met && f->lacking); /* what lacks may be there before */
     if (!again || f->whole || (*met && !f->bad))
         return TG_OK;
-    TGI_TRY(begin(f, err));
+    TGI_TRY(tgi_av_begin(f, err));
     return advance(f, k, met, err);
 }
 
@@ -865,7 +516,7 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
                         f->info.height, was ? was : "?");
     }
     if (f->is_bare && !shows_opaque(f->frame))
-        f->marred |= TGI_AV_MADE_UP;
+        f->bad |= TGI_AV_MADE_UP;
     note_beside(f);
     *out = (tgi_av_frame){.time = f->shown ? f->shown[k] : TGI_AV_NO_TIME, .concealed = f->bad};
     for (int i = 0; i < f->info.form.n_planes; i++) {

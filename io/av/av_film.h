@@ -1,0 +1,70 @@
+/* av_film.h - a film that is read, inside of the plugin: av_film.c knows what it has and finds its frames, av_decode.c is its
+ * decoder. */
+#ifndef TGI_AV_FILM_H
+#define TGI_AV_FILM_H
+
+#include "io/av/av_frames.h"
+#include "io/av/av_input.h"
+#include "io/av/av_inside.h"
+#include "io/av/av_look.h"
+#include "io/av/av_opaque.h"
+
+#include <libavcodec/avcodec.h>
+
+#define TGI_AV_MOST_PIXELS ((int64_t)1 << 28)
+
+typedef struct tgi_av_place {
+    int64_t pts, dts;
+    int key;
+} tgi_av_place;
+
+struct tgi_av_film {
+    tgi_av_open opts;
+    tgi_av_input in;
+    AVCodecContext *decoder;
+    AVPacket *packet;
+    AVFrame *frame;
+    int stream;
+    int ended;         /* the decoder was told that no packet follows */
+    int marred;        /* TGI_AV_MADE_UP, TGI_AV_REFUSED: and no later frame began anew */
+    int64_t marred_at; /* number of a packet that was refused; 0: of none */
+    int lacking;       /* the decoder made up frames that others are made of, */
+    int64_t lacks_from, lacks_last; /* from packets of these numbers on */
+    int bad;                        /* what of all this holds for the frame that is there */
+    int gives_all; /* the decoder gives frames that need earlier ones than there are, too, and says so of each */
+    int64_t sent;   /* packets, since the beginning */
+    int broken;     /* the last packet's own checksum does not hold */
+    int has_slices; /* of FFV1: they end in a length and a checksum */
+    int speaks;     /* an error that the decoder logs is damage of the frame that it gives */
+    int sent_key;   /* it is a key packet */
+    int tells_no_keys; /* of the decoder's frames each is said to be a key frame; it holds none back */
+    tgi_av_place *packets;
+    size_t n_packets, room;
+    int64_t *shown; /* times of the frames, sorted; NULL: there are none */
+    int64_t next; /* number of the frame that the decoder yields next; -1: the next one tells */
+    int64_t have; /* number of the one in `frame`; -1: of none */
+    int64_t gap;  /* the decoder yielded none of [gap, have), from the first frame on */
+    int whole;    /* it was decoded from the first frame on */
+    int64_t refused;
+    unsigned beside;
+    tgi_av_look first; /* of the first frame */
+
+    int64_t last, last_for; /* when the last frame is shown, and how long */
+    tgi_av_opaque opaque;
+    enum AVPixelFormat stored; /* as the decoder gives it */
+    int is_bare;               /* and its alpha, which is opaque, is left out */
+    tgi_av_info info;
+    tgi_av_frames frames;
+};
+
+/* The container from its beginning, with the decoder: frame 0 is next. */
+tg_status tgi_av_begin(tgi_av_film *f, tgi_err *err);
+/* The next frame that is shown. *there 0: the film is over. */
+tg_status tgi_av_decode(tgi_av_film *f, int *there, tgi_err *err);
+/* The file ends in the packet, and is to be read as if it ended before. */
+int tgi_av_is_cut_off(const tgi_av_film *f);
+/* What was decoded before is of no account. */
+void tgi_av_forget_damage(tgi_av_film *f);
+void tgi_av_close_all(tgi_av_film *f);
+
+#endif
