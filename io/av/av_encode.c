@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define THREADS 2 /* x264 gives the bits of one, x265 those of three */
+#define THREADS 2 /* as everywhere: what x264 makes depends on how many they are */
 
 struct tgi_av_encoder {
     tgi_av_coding c;
