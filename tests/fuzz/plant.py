@@ -39,7 +39,7 @@ PLANTS = {
                        "if (r->n_columns == 4096)"),
     "video_track": ("video", "io/video_mkv.c", "if (track < 128)", "if (track < 1u << 16)"),
     "film_size": ("film", "io/av/av_film.c",
-                  "f->frame->width != f->info.width || f->frame->height != f->info.height || !d ||", "!d ||"),
+                  "f->frame->width != f->info.width || f->frame->height != f->info.height ||", ""),
     "journal_tile": ("journal", "engine/out/journal_resume.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),
 }
 
