@@ -229,7 +229,10 @@ tg_status tgi_gate_reads(const tgi_gate *g, const char *path, const char *what, 
 {
     struct stat st;
     const int is_job = strcmp(what, "the job file") == 0;
-    if (!path || !g->n_there || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+    if (!path || !g->n_there)
+        return TG_OK;
+    const int there = strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(path, &st);
+    if (there != 0 || !S_ISREG(st.st_mode))
         return TG_OK;
     for (int i = 0; i < g->n; i++) {
         const tgi_gate_place *w = &g->at[i];

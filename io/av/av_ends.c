@@ -136,7 +136,7 @@ static int flv_ends(tgi_av_ends *e)
          at = end + FLV_AGAIN) {
         b = tgi_av_ends_at(e, at, 1);
         const int kind = b ? b[0] & 0x1f : 0;
-        if (begins(e, at, "FLV\1", 4))
+        if (e->size - at >= 9 && begins(e, at, "FLV\1", 4)) /* its head is there */
             tgi_av_ends_another(e, at);
         if (kind != 8 && kind != 9 && kind != 18)
             break;

@@ -24,6 +24,16 @@
 
 /* ---- What the packets say ---------------------------------------------------------------- */
 
+/* A part of a picture is in it: units of types up to 31, behind 0, 0, 1. Source: H.265, 7.4.2.2 and annex B. */
+static int has_picture(const AVPacket *p)
+{
+    for (int i = 0; i + 3 < p->size; i++)
+        if (!p->data[i] && !p->data[i + 1] && p->data[i + 2] == 1 &&
+            (p->data[i + 3] >> 1 & 63) < 32)
+            return 1;
+    return 0;
+}
+
 static tg_status note_packet(tgi_av_film *f, tgi_err *err)
 {
     if (f->n_packets == f->room) {
@@ -46,6 +56,7 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
         f->last = p->pts;
         f->last_for = p->duration;
     }
+    f->pictures += f->is_raw_hevc && has_picture(p);
     f->packets[f->n_packets++] =
         (tgi_av_place){p->pts, p->dts, (p->flags & AV_PKT_FLAG_KEY) != 0};
     return TG_OK;
@@ -132,12 +143,10 @@ static int64_t end_of(const tgi_av_film *f)
                : TGI_AV_NO_TIME;
 }
 
-/* Of streams in which a packet is a frame: their parsers cut them so. */
+/* Of raw HEVC, whose packets are pictures, or what stands between them. */
 static int64_t skipped_frames(const tgi_av_film *f)
 {
-    const char *in = f->in.container->iformat->name;
-    const int each = strcmp(in, "hevc") == 0 || strcmp(in, "mpegvideo") == 0;
-    return each ? tgi_max(0, f->sent - f->refused - f->info.frames) : 0;
+    return tgi_max(0, f->pictures - f->refused - f->info.frames);
 }
 
 /* Without times: by decoding all of it. */
@@ -328,6 +337,7 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     take_header(f);
     for (unsigned i = 0; i < f->in.container->nb_streams; i++)
         f->in.container->streams[i]->discard = AVDISCARD_DEFAULT; /* all are counted */
+    f->is_raw_hevc = strcmp(f->in.container->iformat->name, "hevc") == 0;
     TGI_TRY(read_packets(f, err));
     if (atomic_load(&f->in.heard.errors) && tgi_av_heard_of(f->in.container->iformat->name))
         snprintf(f->info.damage, sizeof f->info.damage, "%s", f->in.heard.first);

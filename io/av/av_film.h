@@ -46,6 +46,8 @@ struct tgi_av_film {
     int64_t gap;  /* the decoder yielded none of [gap, have), from the first frame on */
     int whole;    /* it was decoded from the first frame on */
     int64_t refused;
+    int64_t pictures; /* packets of raw HEVC that have one */
+    int is_raw_hevc;
     unsigned beside;
     tgi_av_look first; /* of the first frame */
 

@@ -88,12 +88,23 @@ def what_comes_in_any_order_is_told_alike():
         expect((code == 65) == (k in listed), f"frame {k} alone: {code}: {err}")
 
 
+def what_is_no_picture_is_none_that_lacks():
+    """Ends of a sequence and of the bits, a delimiter: packets of their own, behind the last picture of a whole HEVC."""
+    whole = bytes_of("closed.hevc")
+    for more in ("000000014801000000014a01", "00000001460150"):
+        with open("tail.hevc", "wb") as f:
+            f.write(whole + bytes.fromhex(more))
+        code, err, _, _ = frames("tail.hevc")
+        expect(code == 0, f"{more} behind it: {code}: {err}")
+
+
 def all_of_it(_):
     for name, codec, words, more in FILMS:
         ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x96:rate=25,noise=alls=12:allf=t", "-frames:v", str(FRAMES), "-c:v", codec, "-pix_fmt", "yuv420p",
                "-preset", "veryfast", f"-{codec[3:]}-params", words, name)
         a_cut_begin_is_told(name, more)
     what_comes_in_any_order_is_told_alike()
+    what_is_no_picture_is_none_that_lacks()
     for name in ("interlaced_mbaff.264", "interlaced_paff_tt.264"):  # a packet for each field
         if os.path.exists(sample(name)):
             code, err, _, _ = frames(sample(name))

@@ -131,6 +131,10 @@ def another_film_behind_it_is_named():
             expect(code == 0 and (word or "") in err and ("another" in err) == (word is not None), f"{name} and {len(more)} bytes: {code}: {err}")
             i = run("info", "both_" + name, "--json")[1]
             expect('"shape": [50, 96, 128, 3]' in i or '"shape":[50,96,128,3]' in i, f"{name} and {len(more)} bytes: {i}")
+    with open("both_first.flv", "wb") as f:
+        f.write(bytes_of("1first.flv") + b"FLV")  # no head of another
+    code, _, err = run("copy", "both_first.flv", "-o", "o.npy", "-y")
+    expect("another" not in err, f"three bytes behind an FLV: {code}: {err}")
     for more, want, word in ((bytes(1000), 0, "zeros stand behind its last cluster"), (bytes(999) + b"x", 65, "damaged"), (b"\0x", 65, "damaged")):
         with open("both_live.webm", "wb") as f:
             f.write(bytes_of("1live.webm") + more)

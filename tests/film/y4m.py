@@ -289,7 +289,8 @@ def one_file_at_both_ends():
                              ("ends.y4m -o - >ends.y4m", "it is empty: `>`", b""), ("ends.y4m -o - >>ends.y4m", "the input, ends.y4m", data),
                              ("- -o - <ends.y4m 1<>ends.y4m", "standard output is the input", data),
                              ("--raw 6x4,rgb24 - -o - --format raw <ends.y4m >>ends.y4m", "standard output is the input", data),
-                             ("- -o ends.y4m -y <ends.y4m", "the input itself", data), ("ends.y4m -o ends.y4m -y", "the input itself", data)):
+                             ("- -o ends.y4m -y <ends.y4m", "the input itself", data),
+                             *((f"- -o others.y4m -y --{o} ends.y4m <ends.y4m", "is the input itself", data) for o in ("trace", "save", "log")), ("ends.y4m -o ends.y4m -y", "the input itself", data)):
         with open("ends.y4m", "wb") as f:
             f.write(data)
         code, _, err = in_shell(f"'{TEGULA}' run -m {net} --normalize none {line}")
