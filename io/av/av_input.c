@@ -230,6 +230,7 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
     TGI_TRY(count_streams(in, err));
     TGI_TRY(weigh_headers(in, err));
     TGI_TRY(know_streams(in, err));
+    tgi_av_mp4_titles(in);
     return count_streams(in, err); /* some demuxers find streams while they read */
 }
 

@@ -52,6 +52,12 @@ tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_
 /* TG_E_FORMAT: an MP4 or MOV without an index, or that names more samples than it can hold (av_mp4.c). Other files: TG_OK.
  * Of one that is cut amid a box, or in front of a fragment's samples, `lacks` and `lacks_of` are set, and `size`. */
 tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err);
+/* av_mp4_tracks.c. Of an MP4 or MOV: the titles of its tracks, as "title" of the streams. */
+void tgi_av_mp4_titles(const tgi_av_input *in);
+/* 1: an MP4 or MOV has a code for this language: three letters. */
+int tgi_av_mp4_has_language(const char *text);
+/* In a MOV that libavformat wrote of `c`, of `size` bytes: languages that it left out. An errno, or 0. */
+int tgi_av_mp4_languages(int fd, int64_t size, const AVFormatContext *c);
 /* av_tell.c. 0: there is no track i. */
 int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);

@@ -429,9 +429,11 @@ static tg_status write_all(tgi_av_joining *w, tgi_err *err)
     TGI_TRY(write_packets(w, err));
     r = av_write_trailer(w->out);
     avio_flush(w->io);
-    return r < 0 || w->io->error < 0
-               ? failed(w, r < 0 ? r : w->io->error, "the film's end", err)
-               : TG_OK;
+    if (r < 0 || w->io->error < 0)
+        return failed(w, r < 0 ? r : w->io->error, "the film's end", err);
+    if (strcmp(w->j->container, "mov") == 0)
+        w->write_error = tgi_av_mp4_languages(w->j->fd, INT64_MAX, w->out);
+    return w->write_error ? failed(w, 0, "the languages of its tracks", err) : TG_OK;
 }
 
 /* What of the other film's tracks has no place here. */

@@ -82,6 +82,43 @@ static void name_uses(const tgi_av_joining *w, const AVStream *s)
     }
 }
 
+/* An MP4 or MOV has codes for languages of three letters ("deu"), and none for "pt-BR". */
+static void name_language(const tgi_av_joining *w, const AVStream *s)
+{
+    char text[200];
+    const AVDictionaryEntry *e = av_dict_get(s->metadata, "language", NULL, 0);
+    if (!e || !tgi_av_joins_mp4(w) || tgi_av_mp4_has_language(e->value))
+        return;
+    snprintf(text, sizeof text,
+             "that track %d (%s) is in the language \"%.40s\", which %s does not say", s->index,
+             av_get_media_type_string(s->codecpar->codec_type), e->value, w->j->container);
+    if (w->telling && w->j->dropped)
+        w->j->dropped(w->j->user, text);
+}
+
+/* A film has one clock in each container: that of its file. */
+static void name_clock(const tgi_av_joining *w, const AVStream *s)
+{
+    char text[200];
+    const AVDictionaryEntry *e = av_dict_get(s->metadata, "creation_time", NULL, 0),
+                            *all = av_dict_get(w->in.container->metadata, "creation_time", NULL,
+                                               0);
+    if (!e || (all && strcmp(e->value, all->value) == 0))
+        return;
+    snprintf(text, sizeof text, "that track %d (%s) was made at %.40s", s->index,
+             av_get_media_type_string(s->codecpar->codec_type), e->value);
+    if (w->telling && w->j->dropped)
+        w->j->dropped(w->j->user, text);
+}
+
+/* What words about a track are lost in this container. */
+static void name_words(const tgi_av_joining *w, const AVStream *s)
+{
+    name_uses(w, s);
+    name_language(w, s);
+    name_clock(w, s);
+}
+
 static tg_status copy_side_data(AVStream *to, const AVStream *from, tgi_err *err)
 {
     for (int i = 0; i < from->nb_side_data; i++) {
@@ -220,7 +257,7 @@ static tg_status copy_track(tgi_av_joining *w, AVStream *from, int *index, tgi_e
     s->sample_aspect_ratio = from->sample_aspect_ratio;
     s->disposition = from->disposition;
     *index = s->index;
-    name_uses(w, from);
+    name_words(w, from);
     return copy_side_data(s, from, err);
 }
 
@@ -394,7 +431,7 @@ static tg_status copy_film(tgi_av_joining *w, const AVStream *from, tgi_err *err
     if (from->disposition)
         w->film->disposition = from->disposition;
     name_side_data(w, from);
-    name_uses(w, from);
+    name_words(w, from);
     return shift_clock(w, &w->film->metadata, err);
 }
 

@@ -5,6 +5,7 @@
  * them again. A sample that is there has a byte; an edit shows some of them. What goes beyond is refused.
  * Boxes: ISO/IEC 14496-12:2015, sections 4.2, 8.4.3, 8.6.1.2, 8.6.6, 8.7.3, 8.7.4, 8.7.5, 8.8.8. */
 #include "engine/base/arith.h"
+#include "io/av/av_boxes.h"
 #include "io/av/av_input.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@
 #define FEW_SAMPLES ((size_t)1 << 20)  /* that any file may name */
 #define MANY_SAMPLES ((size_t)1 << 25) /* that none may */
 #define MANY_EDITED ((size_t)1 << 24)
-#define BOX_HEAD 8
+#define BOX_HEAD TGI_AV_BOX_HEAD
 #define LARGE_HEAD 16   /* of a box whose size has 64 bits */
 #define SOUND_BLOCK 160 /* samples of sound that share an entry, at least */
 
@@ -38,49 +39,19 @@ typedef struct mp4 {
     size_t before;       /* entries that there were before it */
 } mp4;
 
-typedef struct box {
-    char name[4];
-    int64_t at, end; /* of its contents, */
-    int64_t from;    /* and of its head */
-    int is_cut;      /* the file ends in it, */
-    int64_t lacks;   /* and has so many bytes of it not */
-} box;
-
-static int is(const box *b, const char *name)
-{
-    return memcmp(b->name, name, 4) == 0;
-}
-
-/* 4 bytes; 0 behind the end. */
+/* Of the file. */
 static uint32_t number(const mp4 *m, int64_t at)
 {
-    uint8_t b[4];
-    if (pread(m->in->fd, b, 4, at) != 4)
-        return 0;
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+    return tgi_av_box_number(m->in->fd, at);
 }
 
 /* 0: there is none. */
-static int box_at(mp4 *m, int64_t at, int64_t end, box *b)
+static int box_at(mp4 *m, int64_t at, int64_t end, tgi_av_box *b)
 {
-    uint8_t h[8];
-    if (end - at < BOX_HEAD || pread(m->in->fd, h, BOX_HEAD, at) != BOX_HEAD)
+    if (!tgi_av_box_at(m->in->fd, at, end, b))
         return 0;
-    memcpy(b->name, h + 4, 4);
-    uint64_t n = number(m, at), head = BOX_HEAD;
-    if (n == 1) {
-        n = (uint64_t)number(m, at + 8) << 32 | number(m, at + 12);
-        head = LARGE_HEAD;
-    }
-    b->is_cut = n > (uint64_t)(end - at);
-    b->lacks = b->is_cut && n <= INT64_MAX ? (int64_t)n - (end - at) : 0;
-    if (n == 0 || b->is_cut)
-        n = (uint64_t)(end - at);
-    b->from = at;
-    b->at = at + (int64_t)head;
-    b->end = at + (int64_t)n;
     m->boxes++;
-    return n >= head && m->boxes <= MOST_BOXES;
+    return m->boxes <= MOST_BOXES;
 }
 
 static void take_most(size_t *to, size_t n)
@@ -89,24 +60,25 @@ static void take_most(size_t *to, size_t n)
 }
 
 /* A box that says how many. Of two of a kind the worse counts: demuxers take either. */
-static void take_counts(mp4 *m, const box *b)
+static void take_counts(mp4 *m, const tgi_av_box *b)
 {
     track *t = &m->now;
     const uint32_t second = number(m, b->at + 4), third = number(m, b->at + 8);
-    if (is(b, "hdlr") &&
+    if (tgi_av_box_is(b, "hdlr") &&
         (third == 0x736f756e || third == 0x76696465)) /* a MOV has others, too */
         t->is_sound = third == 0x736f756e;            /* soun, else vide */
-    if (is(b, "stts"))
+    if (tgi_av_box_is(b, "stts"))
         t->uneven |= second != 1 || number(m, b->at + 12) != 1;
-    if (is(b, "stsz") || is(b, "stz2"))
+    if (tgi_av_box_is(b, "stsz") || tgi_av_box_is(b, "stz2"))
         take_most(&t->samples, third);
-    if (is(b, "stco") || is(b, "co64"))
+    if (tgi_av_box_is(b, "stco") || tgi_av_box_is(b, "co64"))
         take_most(&t->chunks, second);
-    if (is(b, "elst"))
+    if (tgi_av_box_is(b, "elst"))
         take_most(&t->edits, second);
-    for (int64_t i = 0; is(b, "stsc") && i < second && b->at + 12 * i + 20 <= b->end; i++)
+    for (int64_t i = 0; tgi_av_box_is(b, "stsc") && i < second && b->at + 12 * i + 20 <= b->end;
+         i++)
         take_most(&t->in_chunk, number(m, b->at + 12 * i + 12));
-    if (is(b, "trun"))
+    if (tgi_av_box_is(b, "trun"))
         m->entries = tgi_sat_add(m->entries, second);
 }
 
@@ -123,13 +95,13 @@ static void count_track(mp4 *m)
     m->now = (track){0};
 }
 
-static int has_boxes(const box *b)
+static int has_boxes(const tgi_av_box *b)
 {
     static const char names[][5] = {"moov", "trak", "mdia", "minf", "stbl",
                                     "edts", "moof", "traf", "mvex", "udta",
                                     "dinf", "tref", "wave", "free", "hoov"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is(b, names[i]))
+        if (tgi_av_box_is(b, names[i]))
             return 1;
     return 0;
 }
@@ -142,19 +114,19 @@ static void lacks(mp4 *m, int64_t n, int64_t whole, const char *of)
 }
 
 /* Is it one that stands in no other? What somebody put behind a film is none. */
-static int is_outer(const box *b)
+static int is_outer(const tgi_av_box *b)
 {
     static const char names[][5] = {"ftyp", "moov", "moof", "mdat", "free", "skip",
                                     "wide", "uuid", "sidx", "ssix", "styp", "prft",
                                     "emsg", "mfra", "meta", "udta", "pnot"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is(b, names[i]))
+        if (tgi_av_box_is(b, names[i]))
             return 1;
     return 0;
 }
 
 /* Fragments behind each other, from a place behind the box on. Source: ISO/IEC 14496-12:2015, section 8.16.3. */
-static void take_named(mp4 *m, const box *b)
+static void take_named(mp4 *m, const tgi_av_box *b)
 {
     const int large = number(m, b->at) >> 24 != 0; /* places have 64 bits */
     const int64_t first = b->at + (large ? 20 : 16), refs = first + (large ? 8 : 4);
@@ -166,23 +138,23 @@ static void take_named(mp4 *m, const box *b)
 }
 
 /* A box that is in no other. Source: ISO/IEC 14496-12:2015, section 8.8: a fragment is a moof, and the mdat behind it. */
-static void note_outer(mp4 *m, const box *b)
+static void note_outer(mp4 *m, const tgi_av_box *b)
 {
-    const int is_data = is(b, "mdat");
-    if (is(b, "moof")) {
+    const int is_data = tgi_av_box_is(b, "mdat");
+    if (tgi_av_box_is(b, "moof")) {
         m->in_fragments = 1;
         m->head = b->from;
         m->before = m->entries;
     }
     if (is_data)
         m->head = -1;
-    if (is(b, "sidx") && !b->lacks)
+    if (tgi_av_box_is(b, "sidx") && !b->lacks)
         take_named(m, b);
     if (b->lacks && is_outer(b)) /* a demuxer takes all but samples as a whole */
         lacks(m, b->lacks, is_data ? m->in->size : b->from,
-              m->in_fragments && (is_data || is(b, "moof")) ? "its last fragment"
-              : is_data                                     ? "its mdat box"
-                                                            : "its last box");
+              m->in_fragments && (is_data || tgi_av_box_is(b, "moof")) ? "its last fragment"
+              : is_data                                                ? "its mdat box"
+                                                                       : "its last box");
 }
 
 /* The first byte of the head of a box: none of 16 MiB or more but an mdat follows others, and those say their lengths
@@ -213,7 +185,7 @@ static void note_end(mp4 *m, int64_t at)
 static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
 {
     int64_t at[MOST_DEPTH + 1] = {0}, ends[MOST_DEPTH + 1] = {end};
-    box b;
+    tgi_av_box b;
     for (int depth = 0; depth >= 0;) {
         if (!box_at(m, at[depth], ends[depth], &b)) {
             if (depth == 0)
@@ -222,14 +194,14 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
             continue;
         }
         at[depth] = b.end;
-        if (is(&b, "cmov"))
+        if (tgi_av_box_is(&b, "cmov"))
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "a MOV whose header is compressed, which is not read");
-        if (is(&b, "trak"))
+        if (tgi_av_box_is(&b, "trak"))
             count_track(m);
         if (depth == 0)
             note_outer(m, &b);
-        m->has_index |= is(&b, "moov") && !b.is_cut;
+        m->has_index |= tgi_av_box_is(&b, "moov") && !b.is_cut;
         if (!has_boxes(&b)) {
             take_counts(m, &b);
         } else if (depth < MOST_DEPTH) {
@@ -247,9 +219,10 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
 tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err)
 {
     mp4 m = {.in = in, .size = in->size, .head = -1};
-    box b = {.at = 0};
+    tgi_av_box b = {.at = 0};
     if (!box_at(&m, 0, in->size, &b) ||
-        !(is(&b, "ftyp") || is(&b, "moov") || is(&b, "mdat") || is(&b, "wide")))
+        !(tgi_av_box_is(&b, "ftyp") || tgi_av_box_is(&b, "moov") || tgi_av_box_is(&b, "mdat") ||
+          tgi_av_box_is(&b, "wide")))
         return TG_OK;
     TGI_TRY(walk(&m, in->size, err));
     const size_t bytes = (size_t)in->size;

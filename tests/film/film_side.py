@@ -292,6 +292,49 @@ def what_a_track_is_for_stays():
     write("o.mp4", "back.mkv", "--strict")  # an MP4 says captions for the hearing impaired
 
 
+def words_of(path):
+    said = subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-show_streams", path], capture_output=True, check=True).stdout
+    return [s.get("tags", {}) for s in json.loads(said)["streams"]]
+
+
+def a_track_keeps_its_language_and_title():
+    """libavformat writes no language into a .mov but those of the old list, and reads no title of a track."""
+    tongues, titles = ("gsw", "deu", "hat", "eng"), ("Bild", "Kommentar", None, "Ton \u2013 drei")
+    words = [w for k, t in enumerate(tongues) for w in (f"-metadata:s:{k}", f"language={t}")] + [
+        w for k, t in enumerate(titles) if t for w in (f"-metadata:s:{k}", f"title={t}")]
+    sounds = [w for _ in range(3) for w in ("-f", "lavfi", "-i", "sine=duration=1")]
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", *sounds, "-map", "0", "-map", "1", "-map", "2", "-map", "3", "-c:v", "libx264", "-c:a",
+           "aac", *words, "said.mkv")
+    for film in ("said.mkv", "o.mp4", "o.mov"):
+        for out in ("to.mov", "to.mp4", "to.mkv"):
+            err = write(film, out, "--strict")
+            spoken = [t.get("language", "eng") for t in words_of(out)]  # a Matroska need not say this one
+            expect(tuple(spoken) == tongues if out != "to.mkv" else spoken[1] in ("deu", "ger"), f"{film} to {out}: languages {spoken}: {err}")
+            told = json.loads(run("info", "--json", out)[1])["film"]["tracks"]
+            expect(tuple(t.get("title") for t in told) == titles, f"{film} to {out}: titles {told}")
+        if film == "said.mkv":
+            os.replace("to.mp4", "o.mp4")
+            os.replace("to.mov", "o.mov")
+    expect([t.get("title") for t in words_of("to.mkv")] == list(titles), f"titles as ffprobe reads them: {words_of('to.mkv')}")
+    ffmpeg("-i", "said.mkv", "-map", "0", "-c", "copy", "-metadata:s:1", "language=pt-BR", "region.mkv")
+    for out, lost in (("to.mp4", True), ("to.mov", True), ("to.mkv", False)):
+        err = write("region.mkv", out)
+        expect(('in the language "pt-BR"' in err) == lost, f"a language of a region into {out}: {err}")
+
+
+def a_track_of_another_day_is_named():
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "libx264", "-metadata", "creation_time=2020-01-02T03:04:05Z", "day.mp4")
+    expect("made at" not in write("day.mp4", "o.mkv", "--strict"), "all of one day")
+    data = bytearray(bytes_of("day.mp4"))
+    at = data.index(b"mdhd") + 8
+    struct.pack_into(">I", data, at, struct.unpack_from(">I", data, at)[0] + 86400)
+    with open("days.mp4", "wb") as f:
+        f.write(data)
+    for out in ("o.mkv", "o.mp4"):
+        err = write("days.mp4", out)
+        expect("track 0 (video) was made at 2020-01-03T03:04:05" in err, f"{out}: {err}")
+
+
 def a_shape_that_a_webm_cannot_say_is_named():
     """It says how wide frames are shown, in whole pixels."""
     for width, out, shape, told in ((90, "o.webm", "131:90", "131 of them, not 130.91"), (88, "o.webm", "16:11", None), (90, "o.mkv", "16:11", None)):
@@ -446,6 +489,8 @@ def all_of_it(rows):
     what_only_later_frames_have_is_named_when_they_were_read()
     what_changes_midway_is_named()
     what_a_track_is_for_stays()
+    a_track_keeps_its_language_and_title()
+    a_track_of_another_day_is_named()
     a_shape_that_a_webm_cannot_say_is_named()
     attached_files_stay()
     what_a_display_does_with_frames_is_named()
