@@ -38,8 +38,7 @@ static tg_status packet(void *user, int64_t i, tgi_av_packet *out, tgi_err *err)
 static int is_whole(const tg_job *job)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    return from && !tgi_film_source_is_stream(job->source) &&
-           (from->has_times || !tgi_film_source_is_part(job->source)) && !job->map.planes.n &&
+    return from && !tgi_film_source_is_stream(job->source) && !job->map.planes.n &&
            from->frames == job->film->out.frames && !tgi_opts_str(job->opts, TGI_OPT_FPS);
 }
 
@@ -52,13 +51,24 @@ static const char *others_of(const tg_job *job)
                : NULL;
 }
 
+/* In ticks of the film that is written: when frame k of the whole part that was read is shown in the one it is of. Where
+ * frames have no times each comes when its number says. */
+static int64_t was_shown(const tg_job *job, int64_t k)
+{
+    return tgi_film_source_info(job->source)->has_times
+               ? tgi_film_source_time(job->source, k)
+               : tgi_film_source_first(job->source) + k;
+}
+
 /* When the film begins: as the one that was read, but for some of its frames alone, and where its times
  * count from when a station went on air. */
 static int64_t origin_of(const tg_job *job)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    if (!from || !from->has_times || tgi_opts_str(job->opts, TGI_OPT_FPS))
+    if (!from || tgi_opts_str(job->opts, TGI_OPT_FPS))
         return 0;
+    if (!from->has_times)
+        return is_whole(job) ? was_shown(job, 0) : 0;
     const int on_air =
         strcmp(from->container, "mpegts") == 0 || strcmp(from->container, "mpeg") == 0;
     return on_air || !is_whole(job) || tgi_film_source_is_part(job->source)
@@ -148,11 +158,11 @@ static tgi_av_join join_of(const joining *w, int fd)
                      .delay = w->delay,
                      .time_base = f->time_base,
                      .origin = origin_of(job),
-                     .begin = part ? tgi_film_source_time(job->source, 0) : 0,
+                     .begin = part ? was_shown(job, 0) : 0,
                      .until = !part ? 0
                               : tgi_film_source_has_last(job->source)
                                   ? INT64_MAX
-                                  : tgi_film_source_time(job->source, f->frames),
+                                  : was_shown(job, f->frames),
                      .skipped = part ? skipped(job) : 0,
                      .light = light_of(job),
                      .user = (void *)(uintptr_t)w,
@@ -294,6 +304,13 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
         leave_out(job, "%s: %s of %s: its other tracks are left out", job->set.output,
                   tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times" : "only some frames",
                   job->set.input);
+    if (j.from && j.begin != j.until && !from->has_times && from->n_streams > 1)
+        tgi_job_warn(
+            job,
+            "%s: frames of %s have no times: its other tracks are cut as if each came at "
+            "the rate of its header, %.6g frames a second",
+            job->set.output, job->set.input,
+            (double)job->film->out.coding.rate.num / (double)job->film->out.coding.rate.den);
     tell_of_light(job);
     tell_of_turn(job);
     if (from && from->interlaced == 1 && !job->film->out.coding.fields)

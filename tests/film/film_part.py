@@ -78,15 +78,26 @@ def subtitles_and_chapters():
 
 
 def to_the_end_is_to_the_end():
-    """Sound goes on behind the last frame; a film without times has no sound of a part, and that is told."""
+    """Sound goes on behind the last frame."""
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=1", "-f", "lavfi", "-i", "sine=duration=3", "-c:v", "libx264", "-c:a", "aac", "tail.mp4")
     write("tail.mp4", "t.mp4", "--frames", "5:")
     last = float(packets("t.mp4")[0][1][-1][0])
     expect(2.3 < last < 2.6, f"sound of 5: ends at {last}")
-    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=25:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "rawvideo", "-pix_fmt", "bgr24",
-           "-c:a", "pcm_s16le", "raw.avi")
-    err = write("raw.avi", "r.mkv", "--codec", "ffv1", "--frames", "10:20")
-    expect(packets("r.mkv") or "tracks are left out" in err, f"a part of an AVI: {err}")
+
+
+def sound_of_frames_without_times():
+    """It is cut at the rate of the header, of which a warning tells; a whole film has all of it, without a word."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=4", "-f", "lavfi", "-i", "sine=duration=4", "-c:v", "mpeg4", "-bf", "2", "-c:a", "pcm_s16le",
+           "sound.avi")
+    whole = [h for _, h in packets("sound.avi")[0][1]]
+    for words, begin, end in (((), 0, 4), (("--frames", "10:25"), 1, 2.5), (("--start", "3"), 3, 4)):
+        err = write("sound.avi", "r.mkv", "--codec", "ffv1", *words)
+        got = packets("r.mkv")[0][1]
+        want = [(float(t), h) for t, h in packets("sound.avi")[0][1] if begin <= float(t) < end - 1e-6]
+        expect([h for _, h in got] == [h for _, h in want] and (words or len(got) == len(whole)), f"{words}: {len(got)} packets of sound, not {len(want)}")
+        off = max(abs(float(a[0]) - b[0] + begin) for a, b in zip(got, want))
+        expect(off < 0.001, f"{words}: sound is {off} s off")
+        expect(("cut as if each came at the rate of its header, 10 frames" in err) == bool(words), f"{words}: {err}")
 
 
 def without_times():
@@ -154,6 +165,7 @@ def all_of_it(_):
     said_in_another_way()
     subtitles_and_chapters()
     to_the_end_is_to_the_end()
+    sound_of_frames_without_times()
     without_times()
     its_time_code_is_that_of_its_first_frame()
     a_second_film_is_named()
