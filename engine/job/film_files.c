@@ -101,7 +101,21 @@ tg_status tgi_job_film_files(tg_job *job, const tgi_film_frames *of, tgi_err *er
     return TG_OK;
 }
 
-tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err)
+/* Of an earlier run, which stopped, or had more frames: who takes the whole folder takes them, too. */
+static void tell_of_others(tg_job *job)
+{
+    char least[256] = "";
+    const int64_t n = tgi_frames_others(&job->film->files, least, sizeof least);
+    if (n)
+        tgi_job_warn(
+            job,
+            "%s: %lld picture%s of other numbers %s there already (%s%s) and stay%s: this "
+            "run does not write them",
+            job->set.pictures, (long long)n, n == 1 ? "" : "s", n == 1 ? "is" : "are", least,
+            n == 1 ? "" : ", ...", n == 1 ? "s" : "");
+}
+
+tg_status tgi_job_film_begin_files(tg_job *job, tgi_err *err)
 {
     if (!job->film || !job->film->out.pictures)
         return TG_OK;
@@ -115,7 +129,10 @@ tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if ((file = tgi_opts_str(job->opts, others[i])))
             TGI_TRY(tgi_frames_spare(f, file, err));
-    return job->set.overwrite ? TG_OK : tgi_frames_are_new(f, err);
+    if (!job->set.overwrite)
+        TGI_TRY(tgi_frames_are_new(f, err));
+    tell_of_others(job);
+    return TG_OK;
 }
 
 /* The list of the files, out of their records. */

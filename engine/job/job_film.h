@@ -42,7 +42,7 @@ tg_status tgi_job_film_check(const tg_job *job, tgi_err *err);
 /* The layout that the journal of the job's output has. */
 const tgi_sink_layout *tgi_job_stored(const tg_job *job);
 /* Begin with nothing: no file of a frame may be there without -y, and none is the input. */
-tg_status tgi_job_film_begin_files(const tg_job *job, tgi_err *err);
+tg_status tgi_job_film_begin_files(tg_job *job, tgi_err *err);
 /* Make the film out of the packets: before tgi_journal_finish. `tick` is told how far it is, packet by packet. */
 tg_status tgi_job_film_join(tg_job *job, tgi_journal *packets,
                             void (*tick)(void *user, double fraction), void *user,

@@ -7,6 +7,7 @@
 #include "io/file_ops.h"
 #include "io/numbered.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +135,31 @@ tg_status tgi_frames_are_new(const tgi_frame_files *f, tgi_err *err)
             return tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
     }
     return TG_OK;
+}
+
+int64_t tgi_frames_others(const tgi_frame_files *f, char *least, size_t cap)
+{
+    char folder[PATH_ROOM];
+    tgi_numbered n;
+    int64_t others = 0, number = 0;
+    if (!tgi_numbered_find(f->pattern, &n) ||
+        snprintf(folder, sizeof folder, "%.*s", (int)(n.base - f->pattern), f->pattern) >=
+            (int)sizeof folder)
+        return 0;
+    DIR *d = opendir(folder[0] ? folder : ".");
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const int64_t k = tgi_number_of(f->pattern, e->d_name);
+        if (k < 0 || frame_of(f, k) >= 0)
+            continue;
+        if (!others || k < number) {
+            snprintf(least, cap, "%s", e->d_name);
+            number = k;
+        }
+        others++;
+    }
+    if (d)
+        closedir(d);
+    return others;
 }
 
 /* Where a path leads to has its folder here. */

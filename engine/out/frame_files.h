@@ -32,6 +32,9 @@ int tgi_frame_is_there(const tgi_frame_files *f, int64_t k,
                        const uint8_t record[TGI_FRAME_RECORD]);
 /* TG_E_EXISTS: a file of one of the frames is there. */
 tg_status tgi_frames_are_new(const tgi_frame_files *f, tgi_err *err);
+/* How many pictures of other numbers the pattern has in its folder; the least of them, its name without the folder, in
+ * `least`. */
+int64_t tgi_frames_others(const tgi_frame_files *f, char *least, size_t cap);
 /* TG_E_ARG: `path` is the name of one of them. */
 tg_status tgi_frames_spare(const tgi_frame_files *f, const char *path, tgi_err *err);
 /* A line of the list: "00001.png 1234 bytes, crc32c 89abcdef\n". Returns its length. */

@@ -529,6 +529,22 @@ def a_file_for_each_frame():
     expect(code == 73, f"status: {code}: {said}")
 
 
+def pictures_of_other_numbers_are_named():
+    """They stay, since nobody knows whose they are: of a run that stopped, of one that had more frames."""
+    words = ("-m", network(3), "--normalize", "none")
+    os.makedirs("more", exist_ok=True)
+    code, _, err = run("run", RGB, "-o", "more/%03d.png", *words)
+    expect(code == 0 and "other numbers" not in err, f"into an empty folder: {code}: {err}")
+    whole = pictures_of("more")
+    code, _, err = run("run", RGB, "-o", "more/%03d.png", *words, "-y", "--planes", "0,2")
+    expect(code == 0 and f"{len(whole) - 2} pictures of other numbers are there already (003.png, ...) and stay" in err, f"over a longer one: {code}: {err}")
+    expect(sorted(pictures_of("more")) == sorted(whole), f"what is there then: {sorted(pictures_of('more'))}")
+    for name in list(whole)[4:]:
+        os.remove(f"more/{name}")
+    code, _, err = run("run", RGB, "-o", "more/%03d.png", *words, "-y", "--planes", "0-2")
+    expect(code == 0 and "1 picture of other numbers is there already (004.png) and stays" in err, f"one is left: {code}: {err}")
+
+
 def a_tiff_for_each_frame():
     """The same pixels, by other readers, too; numbers of any type; killed, it goes on."""
     words = ("-m", network(3), "--normalize", "none")
@@ -632,6 +648,7 @@ def pipes_and_pictures():
     a_pipe_becomes_a_file()
     readers_that_leave()
     a_file_for_each_frame()
+    pictures_of_other_numbers_are_named()
     a_tiff_for_each_frame()
     pictures_that_are_there()
     no_input_is_replaced()
