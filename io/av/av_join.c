@@ -11,6 +11,7 @@
 #include "io/av/av_form.h"
 
 #include <errno.h>
+#include <libavutil/intreadwrite.h>
 #include <libavutil/mastering_display_metadata.h>
 #include <limits.h>
 #include <stdio.h>
@@ -298,6 +299,19 @@ static void begin_early(const tgi_av_joining *w, AVPacket *p, const AVStream *to
     p->dts += by;
 }
 
+/* A Matroska says of a packet how many of its samples are not heard at its end, an MP4 that it is so much shorter. */
+static void end_early(const tgi_av_joining *w, AVPacket *p, const AVStream *to)
+{
+    size_t n = 0;
+    const uint8_t *d = av_packet_get_side_data(p, AV_PKT_DATA_SKIP_SAMPLES, &n);
+    const int rate = to->codecpar->sample_rate;
+    if (!d || n < 8 || rate <= 0 || !tgi_av_joins_mp4(w))
+        return;
+    const int64_t by = av_rescale_q(AV_RL32(d + 4), (AVRational){1, rate}, to->time_base);
+    if (by < p->duration)
+        p->duration -= by;
+}
+
 /* No packet is decoded at the time of the one before. In an AVI several frames of sound have one time;
  * each begins where the other ends. */
 static void space_out(tgi_av_joining *w, AVPacket *p, int i, AVStream *to)
@@ -329,6 +343,7 @@ static tg_status write_other(tgi_av_joining *w, tgi_err *err)
     p->pts = near(p->pts);
     p->dts = near(p->dts);
     begin_early(w, p, w->out->streams[to]);
+    end_early(w, p, w->out->streams[to]);
     space_out(w, p, i, w->out->streams[to]);
     p->stream_index = to;
     p->pos = -1;

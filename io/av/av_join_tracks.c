@@ -368,20 +368,35 @@ static void choose_words(tgi_av_joining *w)
     }
 }
 
-/* The time code of a part is that of its first frame. */
+static void drop_clock(const tgi_av_joining *w, AVDictionary **words, const char *why)
+{
+    char text[200];
+    const AVDictionaryEntry *e = av_dict_get(*words, "timecode", NULL, 0);
+    snprintf(text, sizeof text, "the time code (%.40s), %s", e->value, why);
+    if (w->telling && w->j->dropped)
+        w->j->dropped(w->j->user, text);
+    av_dict_set(words, "timecode", NULL, 0);
+}
+
+/* The time code of a part is that of its first frame. An MP4 or MOV counts it in frames, and not all that is written like one
+ * is. */
 static tg_status shift_clock(const tgi_av_joining *w, AVDictionary **words, tgi_err *err)
 {
     const AVDictionaryEntry *e = av_dict_get(*words, "timecode", NULL, 0);
-    char text[AV_TIMECODE_STR_SIZE];
+    char text[AV_TIMECODE_STR_SIZE] = "";
     AVTimecode clock;
-    if (!e || !w->j->skipped)
+    if (!e || (!w->j->skipped && !tgi_av_joins_mp4(w)))
         return TG_OK;
-    if (av_timecode_init_from_string(&clock, tgi_av_rational(w->j->coding->rate), e->value,
-                                     NULL) < 0 ||
-        w->j->skipped > INT_MAX - clock.start) {
-        if (w->telling && w->j->dropped)
-            w->j->dropped(w->j->user, "the time code, which cannot be counted on to this part");
-        av_dict_set(words, "timecode", NULL, 0);
+    const int counts = av_timecode_init_from_string(&clock, tgi_av_rational(w->j->coding->rate),
+                                                    e->value, NULL) >= 0;
+    if (counts)
+        av_timecode_make_string(&clock, text, 0);
+    if (!w->j->skipped && strcmp(text, e->value) != 0)
+        drop_clock(w, words, "which this film cannot count");
+    if (!w->j->skipped)
+        return TG_OK;
+    if (!counts || w->j->skipped > INT_MAX - clock.start) {
+        drop_clock(w, words, "which cannot be counted on to this part");
         return TG_OK;
     }
     clock.flags |= AV_TIMECODE_FLAG_24HOURSMAX;

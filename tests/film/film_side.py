@@ -322,6 +322,23 @@ def a_track_keeps_its_language_and_title():
         expect(('in the language "pt-BR"' in err) == lost, f"a language of a region into {out}: {err}")
 
 
+def sound_ends_as_early():
+    """Opus has packets of 20 ms: of the last one some samples are not heard. A Matroska says how many, an MP4 that it is shorter."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1:sample_rate=48000", "-c:v", "ffv1", "-c:a",
+           "libopus", "opus.mkv")
+
+    def last(film):
+        said = subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-select_streams", "a", "-show_packets", film], capture_output=True, check=True).stdout
+        p = json.loads(said)["packets"][-1]
+        return float(p["duration_time"]), next((int(d["discard_padding"]) for d in p.get("side_data_list", []) if "discard_padding" in d), 0)
+    unheard = last("opus.mkv")[1]
+    expect(0 < unheard < 960, f"samples that are not heard: {unheard}")
+    write("opus.mkv", "opus_to.mkv", "--codec", "ffv1")
+    write("opus.mkv", "opus_to.mp4")
+    expect(last("opus_to.mkv")[1] == unheard, f"in a .mkv: {last('opus_to.mkv')}")
+    expect(abs(last("opus_to.mp4")[0] - (960 - unheard) / 48000) < 1e-5, f"in an .mp4: {last('opus_to.mp4')}")
+
+
 def a_track_of_another_day_is_named():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "libx264", "-metadata", "creation_time=2020-01-02T03:04:05Z", "day.mp4")
     expect("made at" not in write("day.mp4", "o.mkv", "--strict"), "all of one day")
@@ -490,6 +507,7 @@ def all_of_it(rows):
     what_changes_midway_is_named()
     what_a_track_is_for_stays()
     a_track_keeps_its_language_and_title()
+    sound_ends_as_early()
     a_track_of_another_day_is_named()
     a_shape_that_a_webm_cannot_say_is_named()
     attached_files_stay()
