@@ -14,11 +14,29 @@ static int file_of(const char *path, int stream, struct stat *st)
     return there == 0 && S_ISREG(st->st_mode);
 }
 
+/* -o - into a file that the run reads. */
+static tg_status spare_others(const tg_job *job, tgi_err *err)
+{
+    static const tgi_opt others[] = {TGI_OPT_MODEL, TGI_OPT_STATS, TGI_OPT_DESCRIPTOR,
+                                     TGI_OPT_CONFIG};
+    struct stat in, out;
+    if (!tgi_job_wants_pipe(job) || !file_of("-", STDOUT_FILENO, &out))
+        return TG_OK;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const char *path = tgi_opts_str(job->opts, others[i]);
+        if (path && stat(path, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return tgi_fail(err, TG_E_ARG, "-o -: standard output is %s: choose another name",
+                            path);
+    }
+    return TG_OK;
+}
+
 tg_status tgi_job_standard_check(const tg_job *job, tgi_err *err)
 {
     struct stat in, out;
     const char *from = job->set.input, *to = job->set.output;
     const int sends = tgi_job_wants_pipe(job), gets = from && strcmp(from, "-") == 0;
+    TGI_TRY(spare_others(job, err));
     if (!from || !to || !(sends || gets) || !file_of(from, STDIN_FILENO, &in) ||
         !file_of(to, STDOUT_FILENO, &out) || in.st_dev != out.st_dev || in.st_ino != out.st_ino)
         return TG_OK;

@@ -177,13 +177,16 @@ static int shows_opaque(const AVFrame *p)
     return tgi_av_opaque_frame(p->data[0], p->linesize[0], p->width, p->height);
 }
 
-/* Pixels whose alpha nobody sees have none. */
+/* Pixels whose alpha nobody sees have none; those of a palette are grey or colours. */
 static tg_status take_form(tgi_av_film *f, tgi_err *err)
 {
     f->stored = f->frame->format;
     f->is_bare =
         f->stored == AV_PIX_FMT_BGRA && tgi_av_opaque_all(&f->opaque) && shows_opaque(f->frame);
-    TGI_TRY(tgi_av_form_of(f->is_bare ? AV_PIX_FMT_BGR0 : f->stored, &f->info.form, err));
+    f->as = f->is_bare                      ? AV_PIX_FMT_BGR0
+            : tgi_av_palette_has(f->stored) ? tgi_av_palette_as(f->frame)
+                                            : f->stored;
+    TGI_TRY(tgi_av_form_of(f->as, &f->info.form, err));
     AVFrame *as = f->frame;
     const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
     if (as->color_range ==
@@ -197,8 +200,22 @@ static tg_status take_form(tgi_av_film *f, tgi_err *err)
         as->color_trc = p->color_trc;
     if (as->chroma_location == AVCHROMA_LOC_UNSPECIFIED)
         as->chroma_location = p->chroma_location;
+    if (tgi_av_palette_has(f->stored)) /* its colours are RGB */
+        as->color_range = AVCOL_RANGE_JPEG;
     tgi_av_tags_of(as, &f->info.form);
     return TG_OK;
+}
+
+/* Frames of a palette are made in memory of the decoder's. */
+static tg_status make_room(tgi_av_film *f, tgi_err *err)
+{
+    if (!tgi_av_palette_has(f->stored))
+        return TG_OK;
+    const size_t n =
+        tgi_sat_mul(tgi_av_palette_pitch(f->as, f->info.width), (size_t)f->info.height);
+    f->made = av_malloc(n);
+    f->info.decoder_bytes = tgi_sat_add(f->info.decoder_bytes, n);
+    return f->made ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a frame of %zu bytes", n);
 }
 
 /* How it is turned for viewing: mirrored first, then turned clockwise. The container says it, else the first frame. */
@@ -290,6 +307,7 @@ void tgi_av_film_close(tgi_av_film **pf)
     tgi_av_input_close(&f->in);
     av_packet_free(&f->packet);
     av_frame_free(&f->frame);
+    av_freep(&f->made);
     tgi_free(f->packets);
     tgi_free(f->shown);
     tgi_free(f);
@@ -365,10 +383,12 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     TGI_TRY(take_form(f, err));
     const char *in = f->info.container; /* streams that one may put behind another */
     tgi_av_form stored;
-    TGI_TRY(tgi_av_form_of(f->stored, &stored, err));
+    TGI_TRY(tgi_av_form_of(tgi_av_palette_has(f->stored) ? AV_PIX_FMT_GRAY8 : f->stored,
+                           &stored, err));
     f->info.decoder_bytes = tgi_av_decoder_bytes(
         f->decoder, &stored, strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0,
         tgi_av_frames_each(&f->frames), &f->frames.most);
+    TGI_TRY(make_room(f, err));
     f->info.index_bytes = index_bytes(f);
     return tgi_av_begin(
         f, err); /* the form is that of all frames, but this one may be asked for again */
@@ -529,6 +549,12 @@ tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_er
         f->bad |= TGI_AV_MADE_UP;
     note_beside(f);
     *out = (tgi_av_frame){.time = f->shown ? f->shown[k] : TGI_AV_NO_TIME, .concealed = f->bad};
+    if (f->made) {
+        TGI_TRY(tgi_av_palette_make(f->frame, f->as, f->made, err));
+        out->plane[0] = f->made;
+        out->pitch[0] = (int64_t)tgi_av_palette_pitch(f->as, f->info.width);
+        return TG_OK;
+    }
     for (int i = 0; i < f->info.form.n_planes; i++) {
         out->plane[i] = f->frame->data[i];
         out->pitch[i] = f->frame->linesize[i];

@@ -8,6 +8,7 @@
 #include "io/av/av_inside.h"
 #include "io/av/av_look.h"
 #include "io/av/av_opaque.h"
+#include "io/av/av_palette.h"
 
 #include <libavcodec/avcodec.h>
 
@@ -55,6 +56,8 @@ struct tgi_av_film {
     tgi_av_opaque opaque;
     enum AVPixelFormat stored; /* as the decoder gives it */
     int is_bare;               /* and its alpha, which is opaque, is left out */
+    enum AVPixelFormat as;     /* what is handed out */
+    uint8_t *made;             /* a frame of pixels that are made of a palette's; NULL */
     tgi_av_info info;
     tgi_av_frames frames;
 };

@@ -12,6 +12,15 @@ void tgi_av_name(char *to, size_t cap, const char *name)
     snprintf(to, cap, "%s", says ? name : "");
 }
 
+/* Their numbers are floats, bits of a colour filter, or of more than 16 bits. */
+static tg_status refuse(const AVPixFmtDescriptor *d, tgi_err *err)
+{
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "a film of pixels %s, which are not read: decode it to another film first "
+                    "(ffmpeg -i IN -pix_fmt gbrp16le -c:v ffv1 OUT.mkv)",
+                    d ? d->name : "of no name");
+}
+
 tg_status tgi_av_form_of(enum AVPixelFormat format, tgi_av_form *o, tgi_err *err)
 {
     const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(format);
@@ -19,8 +28,7 @@ tg_status tgi_av_form_of(enum AVPixelFormat format, tgi_av_form *o, tgi_err *err
                              AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BAYER |
                              AV_PIX_FMT_FLAG_FLOAT;
     if (!d || d->flags & strange)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "a film of pixels %s, which are not read",
-                        d ? d->name : "of no name");
+        return refuse(d, err);
     tgi_av_name(o->name, sizeof o->name, d->name);
     o->n_components = d->nb_components;
     o->n_planes = av_pix_fmt_count_planes(format);
@@ -35,8 +43,7 @@ tg_status tgi_av_form_of(enum AVPixelFormat format, tgi_av_form *o, tgi_err *err
         o->component[i] = (tgi_av_component){c->plane, c->step, c->offset, c->shift, c->depth};
         o->wide |= c->depth + c->shift > 8;
         if (c->depth + c->shift > 16)
-            return tgi_fail(err, TG_E_UNSUPPORTED, "a film of pixels %s, which are not read",
-                            d->name);
+            return refuse(d, err);
     }
     return TG_OK;
 }

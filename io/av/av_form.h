@@ -8,7 +8,7 @@
 #include <libavcodec/avcodec.h>
 
 /* The components of a pixel format; its tags stay as they are. TG_E_UNSUPPORTED: palettes, bits in a
- * row, floats, more than 16 bits. */
+ * row (av_palette.h), floats, more than 16 bits. */
 tg_status tgi_av_form_of(enum AVPixelFormat format, tgi_av_form *out, tgi_err *err);
 /* Its name, or "" where it is "unknown" or "unspecified". */
 void tgi_av_name(char *to, size_t cap, const char *name);
