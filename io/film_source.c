@@ -10,16 +10,15 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "io/av/av_open.h"
-#include "io/bytes.h"
 #include "io/file_ops.h"
 #include "io/film_cut.h"
 #include "io/film_kept.h"
 #include "io/film_out.h"
 #include "io/film_pixels.h"
+#include "io/film_whole.h"
 #include "io/frame_window.h"
 #include "io/io_formats.h"
 #include "io/raw_frames.h"
-#include "io/rfile.h"
 #include "io/y4m.h"
 
 #include <pthread.h>
@@ -28,8 +27,7 @@
 #include <string.h>
 
 #define DEFAULT_BUDGET ((size_t)1 << 30)
-#define ENDS_EARLY 200000 /* microseconds that a header may be wrong by */
-#define KEEP 2            /* frames: one that is read, one that is read ahead */
+#define KEEP 2 /* frames: one that is read, one that is read ahead */
 #define NO_FRAME INT64_MIN
 #define MISSING (-1)                     /* of a kept frame's `bad`: it was not decoded */
 #define THREAD_BYTES ((size_t)128 << 10) /* that the thread ahead touches of its stack */
@@ -113,42 +111,6 @@ static tg_status keep_frames(film *f, int n, tgi_err *err)
 
 /* ---- Open -------------------------------------------------------------------------------- */
 
-/* What the film lacks, or shows not, which is read all the same; "" nothing. */
-static void tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t cap)
-{
-    const int64_t frame = a->rate.num ? 1000000 * a->rate.den / a->rate.num : 0;
-    to[0] = 0;
-    if (there)
-        snprintf(to, cap,
-                 "%lld of the %lld frames that its header declares are there: it is cut",
-                 (long long)there, (long long)a->declared_frames);
-    else if (a->lacks)
-        snprintf(to, cap, "%s lacks %lld byte%s: it is cut", a->lacks_of, (long long)a->lacks,
-                 a->lacks == 1 ? "" : "s");
-    else if (a->cut)
-        snprintf(to, cap, "its file ends amid a frame: it is cut");
-    else if (a->damage[0])
-        snprintf(to, cap,
-                 "its container is damaged, and frames may be missing (libavformat: %.60s)",
-                 a->damage);
-    else if (a->skipped)
-        snprintf(to, cap, "it begins amid pictures that need earlier ones: %lld frames missing",
-                 (long long)a->skipped);
-    else if (a->another)
-        snprintf(to, cap, "another film stands behind it in its file, and is not read");
-    else if (a->lost)
-        snprintf(to, cap, "%lld packets are damaged, and their frames missing",
-                 (long long)a->lost);
-    else if (a->hidden)
-        snprintf(to, cap, "%lld frames more are there and not shown, as its edit list says",
-                 (long long)a->hidden);
-    else if (!a->declared_frames && a->declared_end > a->seen_end + ENDS_EARLY + frame)
-        snprintf(to, cap, "it ends after %.1f s, and its header says %.1f s: it is cut",
-                 (double)a->seen_end / 1e6, (double)a->declared_end / 1e6);
-    else if (a->unended)
-        snprintf(to, cap, "%s: it may be cut", a->unended);
-}
-
 static tg_status fill_info(film *f, tgi_err *err)
 {
     const tgi_av_info *a = &f->said;
@@ -177,7 +139,7 @@ static tg_status fill_info(film *f, tgi_err *err)
     if (a->mean.num)
         i->meta.time_increment = (double)a->mean.den / (double)a->mean.num;
     char losses[128];
-    tell_losses(a, f->of_cut, losses, sizeof losses);
+    tgi_film_tell_losses(a, f->of_cut, losses, sizeof losses);
     char held[80] = "";
     if (f->empty)
         snprintf(held, sizeof held, "; %lld of its frames hold the one before by empty chunks",
@@ -204,72 +166,6 @@ static tg_status fill_info(film *f, tgi_err *err)
     }
     i->note[n] = 0;
     return f->axes[0] ? tgi_image_relabel(i, f->axes, err) : TG_OK;
-}
-
-/* An AVI that is as long as it says it is. It may hold a frame longer by an empty chunk, which its header counts. */
-static int is_all_of_an_avi(const film *f)
-{
-    const tgi_av_info *a = f->ops->info(f->film);
-    uint8_t head[8];
-    tgi_rfile file;
-    tgi_err none = {0};
-    if (strcmp(a->container, "avi") != 0 || tgi_rfile_open(f->held.path, &file, &none) != TG_OK)
-        return 0;
-    const int whole = tgi_rfile_read(&file, 0, head, sizeof head, &none) == TG_OK &&
-                      file.size >= 8 + (uint64_t)tgi_load32(head + 4, false);
-    tgi_rfile_close(&file);
-    return whole;
-}
-
-/* Frames of which all is there: what info counts, and a run that takes a cut film. */
-static int64_t whole_frames(const tgi_av_info *a, const tgi_open_opts *o)
-{
-    return a->frames - (o->truncated ? 0 : a->cut);
-}
-
-static tg_status check_declared(film *f, const tgi_open_opts *o, tgi_err *err)
-{
-    const tgi_av_info *a = f->ops->info(f->film);
-    const int fewer = a->declared_frames > a->frames + a->hidden;
-    const int is_cut = a->cut || a->lacks || a->damage[0] || a->skipped;
-    if (!fewer && (!is_cut || o->truncated))
-        return TG_OK;
-    f->empty = fewer && !a->lacks && is_all_of_an_avi(f)
-                   ? a->declared_frames - a->frames - a->hidden
-                   : 0;
-    if (f->empty)
-        return TG_OK;
-    if (fewer && o->truncated) {
-        f->of_cut = a->frames;
-        return TG_OK;
-    }
-    if (fewer)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "the film's header declares %lld frames, %lld are there: it is cut; "
-                        "--allow-truncated takes those",
-                        (long long)a->declared_frames, (long long)whole_frames(a, o));
-    if (a->lacks)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "%s lacks %lld byte%s: the film is cut; --allow-truncated takes the "
-                        "frames that are there, %lld of them",
-                        a->lacks_of, (long long)a->lacks, a->lacks == 1 ? "" : "s",
-                        (long long)whole_frames(a, o));
-    if (a->skipped && !a->cut && !a->damage[0])
-        return tgi_fail(
-            err, TG_E_FORMAT,
-            "it begins amid pictures that need earlier ones, and of %lld no frame is made; "
-            "--allow-truncated takes the %lld frames that are there",
-            (long long)a->skipped, (long long)a->frames);
-    if (a->damage[0] && !a->cut)
-        return tgi_fail(
-            err, TG_E_FORMAT,
-            "its container is damaged, and frames may be missing (libavformat: %s); "
-            "--allow-truncated takes the %lld frames that are there",
-            a->damage, (long long)a->frames);
-    return tgi_fail(err, TG_E_FORMAT,
-                    "its file ends amid a frame, behind %lld whole ones: it is cut; "
-                    "--allow-truncated takes those",
-                    (long long)whole_frames(a, o));
 }
 
 /* What is told of a part is told of its frames. */
@@ -358,7 +254,8 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     f->info.file_bytes = (uint64_t)f->held.was.size;
     TGI_TRY(open_reader(f, path, o, &how, err));
     f->beside = f->ops->beside(f->film);
-    TGI_TRY(check_declared(f, o, err));
+    TGI_TRY(tgi_film_check_whole(f->ops->info(f->film), f->held.path, o->truncated, &f->empty,
+                                 &f->of_cut, err));
     TGI_TRY(cut(f, &o->cut, err));
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
     size_frames(f);

@@ -264,9 +264,13 @@ static tg_status pull_pixels(tgi_av_film *f, int64_t k, int *there, tgi_err *err
     *there = got > 0;
     if (got == f->frame_bytes || (!got && f->bare))
         return TG_OK;
-    return tgi_fail(err, TG_E_FORMAT, "frame %lld has %zu bytes of %zu: the film is cut%s",
+    return tgi_fail(err, TG_E_FORMAT, "frame %lld has %zu bytes of %zu: the film is cut%s%s",
                     (long long)k, got, f->frame_bytes,
-                    f->bare ? ", or --raw says another size or FORMAT than it has" : "");
+                    f->bare ? ", or --raw says another size or FORMAT than it has" : "",
+                    f->how.truncated
+                        ? "; --allow-truncated takes such from a file alone, as nobody "
+                          "knows it of a pipe before its end"
+                        : "");
 }
 
 static tg_status pull_head(tgi_av_film *f, tgi_err *err)

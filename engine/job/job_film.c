@@ -77,6 +77,13 @@ tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
     const tgi_av_info *from = tgi_film_source_info(job->source);
     if (!from || from->interlaced != 1 || tgi_opts_choice(job->opts, TGI_OPT_INTERLACED) == 1)
         return TG_OK;
+    if (tgi_film_source_is_stream(job->source))
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "%s: interlaced: a frame has the rows of two moments, which a network "
+            "takes for one. Make frames of them in what sends it (ffmpeg -vf bwdif), or "
+            "give --interlaced as-is",
+            job->set.input);
     return tgi_fail(
         err, TG_E_UNSUPPORTED,
         "%s: interlaced: a frame has the rows of two moments, which a network takes for "

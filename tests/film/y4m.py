@@ -173,7 +173,11 @@ def damage():
     with open("slow.y4m", "wb") as f:
         f.write(data.replace(b" F30000:1001", b" F0:0", 1).replace(b" Ip", b" It", 1))
     got, _, err = run("run", "slow.y4m", "-o", "bad.tif", "-m", network(3), "-y")
-    expect(got == 65 and "interlaced" in err, f"interlaced: {got}: {err}")
+    expect(got == 65 and "ffmpeg -i slow.y4m -vf bwdif" in err, f"interlaced: {got}: {err}")
+    got, sent, err = piped(bytes_of("slow.y4m"), "run", "-m", network(3), "-", "-o", "-")
+    expect(got == 65 and not sent and "in what sends it (ffmpeg -vf bwdif)" in err and "-i -" not in err, f"interlaced, out of a pipe: {got}: {err}")
+    got, sent, err = piped(bytes_of("bad.y4m"), "run", "-m", network(3), "-", "-o", "-", "--allow-truncated")
+    expect(got == 65 and "takes such from a file alone" in err, f"a cut pipe: {got}: {err}")
     got, said, _ = run("info", "in.y4m", "--json")
     expect(got == 0 and '"frames_per_second":"30000/1001"' in said.replace(" ", ""), f"info: {said}")
 
