@@ -98,6 +98,8 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 #if LIBAVCODEC_VERSION_MAJOR >= 60
     f->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 #endif
+    f->may_lack = p->codec_id == AV_CODEC_ID_H264 &&
+                  tgi_av_h264_allows_gaps(p->extradata, (size_t)p->extradata_size);
     if (r >= 0)
         r = avcodec_open2(f->decoder, codec, NULL);
     return r < 0 ? tgi_av_failed(&f->in, r, "the film's decoder", err) : TG_OK;
@@ -106,8 +108,11 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 void tgi_av_forget_damage(tgi_av_film *f)
 {
     f->ended = f->marred = f->bad = f->lacking = 0;
-    f->marred_at = 0;
+    f->marred_at = f->since = 0;
+    f->n_lacks_one = 0;
+    f->twig_lacks = 0;
     atomic_store(&f->frames.heard.lacking, 0);
+    atomic_store(&f->frames.heard.lacks_one, 0);
 }
 
 tg_status tgi_av_begin(tgi_av_film *f, tgi_err *err)
@@ -172,16 +177,37 @@ static tg_status check_frames(const tgi_av_film *f, tgi_err *err)
         tgi_size_text(f->frames.most, most, sizeof most));
 }
 
+/* The frame of the last packet is made of one that is not there. */
+static void lack_one(tgi_av_film *f)
+{
+    f->lacks_one[f->n_lacks_one++ % TGI_AV_HELD] = f->sent;
+}
+
+/* A picture near one that others are made of, and that lacks one itself, lacks it, too. */
+static void note_kind(tgi_av_film *f)
+{
+    const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
+    f->kind = p->codec_id == AV_CODEC_ID_H264
+                  ? tgi_av_h264_kind_of(p->extradata, (size_t)p->extradata_size,
+                                        f->packet->data, (size_t)f->packet->size)
+                  : TGI_AV_STEM;
+    f->twig_lacks &= f->kind != TGI_AV_STEM;
+    if (f->twig_lacks)
+        lack_one(f);
+}
+
 /* Before it is sent. Packets are numbered from 1 on, and frames say of which they are; 0: nobody knows. */
 static void prepare_packet(tgi_av_film *f)
 {
     f->sent++;
+    f->since++;
     f->sent_key = (f->packet->flags & AV_PKT_FLAG_KEY) != 0;
 #if LIBAVCODEC_VERSION_MAJOR < 60
     f->decoder->reordered_opaque = f->sent;
 #else
     f->packet->opaque = (void *)(intptr_t)f->sent;
 #endif
+    note_kind(f);
     atomic_store(&f->frames.heard.errors, 0); /* what was said before is not of its frame */
 }
 
@@ -194,10 +220,19 @@ static int64_t packet_of(const AVFrame *p)
 #endif
 }
 
-/* Behind each call of the decoder, which works at the packet that was sent last. */
+/* Behind each call of the decoder, which works at the packet that was sent last. Where decoding of an H.264 begins the numbers of frames have a
+ * gap, and nothing lacks. */
 static void note_lacking(tgi_av_film *f)
 {
-    if (!atomic_exchange(&f->frames.heard.lacking, 0))
+    int all = atomic_exchange(&f->frames.heard.lacking, 0) != 0;
+    const int one = atomic_exchange(&f->frames.heard.lacks_one, 0) != 0;
+    if (f->may_lack || (f->decoder->codec_id == AV_CODEC_ID_H264 && f->since <= 1))
+        return;
+    if (one && f->kind != TGI_AV_STEM)
+        lack_one(f);
+    f->twig_lacks |= one && f->kind == TGI_AV_TWIG;
+    all |= one && f->kind == TGI_AV_STEM;
+    if (!all)
         return;
     if (!f->lacking)
         f->lacks_from = f->sent;
@@ -248,6 +283,15 @@ static int is_before(const AVFrame *p, int64_t n)
     return packet_of(p) > 0 && packet_of(p) < n;
 }
 
+/* The frame itself is made of one that was not there. */
+static int lacks_one(const tgi_av_film *f)
+{
+    for (int64_t i = 0; i < TGI_AV_HELD && i < f->n_lacks_one; i++)
+        if (f->lacks_one[i] == packet_of(f->frame))
+            return 1;
+    return 0;
+}
+
 /* The frame is made of one that was made up. A key frame ends that, of all that is decoded behind it. */
 static int is_lacking(tgi_av_film *f)
 {
@@ -277,7 +321,7 @@ static void note_damage(tgi_av_film *f)
     const int spoke = atomic_exchange(&f->frames.heard.errors, 0) && f->speaks;
     if (f->broken || spoke || p->decode_error_flags != 0 || (corrupt && !f->gives_all))
         f->marred |= TGI_AV_MADE_UP;
-    f->bad = f->marred | (corrupt || is_lacking(f) ? TGI_AV_MADE_UP : 0);
+    f->bad = f->marred | (is_lacking(f) || lacks_one(f) || corrupt ? TGI_AV_MADE_UP : 0);
 }
 
 tg_status tgi_av_decode(tgi_av_film *f, int *there, tgi_err *err)

@@ -4,6 +4,7 @@
 #define TGI_AV_FILM_H
 
 #include "io/av/av_frames.h"
+#include "io/av/av_h264.h"
 #include "io/av/av_input.h"
 #include "io/av/av_inside.h"
 #include "io/av/av_look.h"
@@ -13,6 +14,8 @@
 #include <libavcodec/avcodec.h>
 
 #define TGI_AV_MOST_PIXELS ((int64_t)1 << 28)
+
+#define TGI_AV_HELD 32 /* frames that a decoder may hold back, and more */
 
 typedef struct tgi_av_place {
     int64_t pts, dts;
@@ -30,8 +33,15 @@ struct tgi_av_film {
     int marred;        /* TGI_AV_MADE_UP, TGI_AV_REFUSED: and no later frame began anew */
     int64_t marred_at; /* number of a packet that was refused; 0: of none */
     int lacking;       /* the decoder made up frames that others are made of, */
-    int64_t lacks_from, lacks_last; /* from packets of these numbers on */
-    int bad;                        /* what of all this holds for the frame that is there */
+    int64_t lacks_from, lacks_last; /* from packets of these numbers on; */
+    int64_t
+        lacks_one[TGI_AV_HELD]; /* packets whose own frames are made of what was not there, */
+    int64_t n_lacks_one;        /* the last of them; so many so far */
+    int64_t since;              /* packets since decoding began, here or by a jump */
+    tgi_av_h264_kind kind;      /* of the last one's picture, */
+    int twig_lacks;             /* and one near it is made of what was not there */
+    int may_lack;               /* an H.264 whose header allows pictures to be left out */
+    int bad;                    /* what of all this holds for the frame that is there */
     int gives_all; /* the decoder gives frames that need earlier ones than there are, too, and says so of each */
     int64_t sent;   /* packets, since the beginning */
     int broken;     /* the last packet's own checksum does not hold */

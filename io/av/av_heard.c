@@ -27,23 +27,45 @@ static tgi_av_heard *ear_of(void *context, const char *fmt)
     return tgi_av_frames_heard(context);
 }
 
-/* The decoder of HEVC makes one up then, and tells nobody else: neither its frame nor those that are made of it say so. */
-static const char lacks_frame[] = "Could not find ref with POC";
+/* Decoders of HEVC and H.264 make up a frame that is not there, and tell nobody else: neither the frame nor those that are made
+ * of it say so. Of a gap in the numbers of frames it is no error to H.264. */
+#define GAP "Frame num gap"
+static const struct {
+    const char *begins;
+    int one; /* as in tgi_av_heard */
+} lacks[] = {{GAP, 0},
+             {"Could not find ref with POC", 0},
+             {"reference picture missing during reorder", 1},
+             {"Missing reference picture", 1}};
+
+static void note_lacking(tgi_av_heard *h, const char *fmt)
+{
+    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++)
+        if (strncmp(fmt, lacks[i].begins, strlen(lacks[i].begins)) == 0)
+            atomic_fetch_add(lacks[i].one ? &h->lacks_one : &h->lacking, 1);
+}
+
+static int is_a_gap(const char *fmt)
+{
+    return strncmp(fmt, GAP, sizeof GAP - 1) == 0;
+}
 
 /* From any thread; of a container from the one that reads it. */
 static void note(void *context, int level, const char *fmt, va_list args)
 {
-    tgi_av_heard *h = level <= AV_LOG_ERROR ? ear_of(context, fmt) : NULL;
+    const int says = level <= AV_LOG_ERROR || is_a_gap(fmt);
+    tgi_av_heard *h = says ? ear_of(context, fmt) : NULL;
     if (!h) {
         av_log_default_callback(context, level, fmt, args);
         return;
     }
+    note_lacking(h, fmt);
+    if (level > AV_LOG_ERROR)
+        return;
     if (h->keeps_text && !h->first[0]) {
         vsnprintf(h->first, sizeof h->first, fmt, args);
         h->first[strcspn(h->first, "\r\n")] = 0;
     }
-    if (strncmp(fmt, lacks_frame, sizeof lacks_frame - 1) == 0)
-        atomic_fetch_add(&h->lacking, 1);
     atomic_fetch_add(&h->errors, 1);
 }
 

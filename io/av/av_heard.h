@@ -9,8 +9,9 @@
 /* Of a container or a decoder of ours: its `opaque`. */
 typedef struct tgi_av_heard {
     atomic_int errors;
-    atomic_int
-        lacking; /* errors of them: frames that others are made of were not there (HEVC) */
+    /* Of HEVC and H.264: a frame was not there that all behind it are made of, up to a key frame; one that the packet's own
+     * frame is made of. */
+    atomic_int lacking, lacks_one;
     int keeps_text;
     char first[120]; /* then: what the first one said */
 } tgi_av_heard;

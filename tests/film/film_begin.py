@@ -8,6 +8,7 @@ byte. The frames of the whole film say which of a cut one are right. With ffmpeg
 import json
 import os
 import re
+import subprocess
 import sys
 
 from film_help import bytes_of, expect, ffmpeg, in_folder, run, sample
@@ -88,6 +89,58 @@ def what_comes_in_any_order_is_told_alike():
         expect((code == 65) == (k in listed), f"frame {k} alone: {code}: {err}")
 
 
+def allowing_gaps(path):
+    """Of a Matroska with an H.264 of the main profile: its header says that pictures may be left out."""
+    data = bytearray(bytes_of(path))
+    at = re.search(rb"\x67\x4d..", data, re.S).start() + 4
+    bit = 0
+
+    def golomb():
+        nonlocal bit
+        zeros = 0
+        while not data[at + bit // 8] >> (7 - bit % 8) & 1:
+            zeros, bit = zeros + 1, bit + 1
+        bit += zeros + 1
+        return zeros
+    golomb()  # its number
+    golomb()  # bits of frame numbers
+    if golomb() == 0:  # the order of pictures: 0, and how many bits it has, or 2
+        golomb()
+    golomb()  # reference frames
+    data[at + bit // 8] |= 0x80 >> bit % 8
+    return bytes(data)
+
+
+def what_an_h264_lacks_is_told():
+    """Frames that are made of a picture which is missing are others, and damage, all but those that were shown around it; of pictures that no
+    other is made of nothing tells."""
+    source = ("-f", "lavfi", "-i", "testsrc2=size=128x96:rate=25,noise=alls=12:allf=t", "-frames:v", str(FRAMES))
+    found = 0
+    for words in ("bframes=3:b-pyramid=normal:b-adapt=0", "bframes=0", "bframes=2:open-gop=1:b-adapt=0"):
+        ffmpeg(*source, "-c:v", "libx264", "-profile:v", "main", "-pix_fmt", "yuv420p", "-x264-params", f"scenecut=0:keyint=20:{words}", "all.mkv")
+        whole = frames("all.mkv")[2]
+        for n in (2, 5, 6, 7, 8, 9, 25):
+            ffmpeg("-i", "all.mkv", "-c", "copy", "-bsf:v", f"noise=drop=eq(n\\,{n})", "gone.mkv")
+            code, err, there, listed = frames("gone.mkv", "--on-bad-tile", "keep")
+            wrong = [k for k, frame in enumerate(there) if frame not in whole]
+            expect(len(there) == FRAMES - 1 and set(listed) <= set(wrong) and len(wrong) - len(listed) <= 3, f"{words} without packet {n}: {wrong} are others, {listed} listed")
+            expect((code == 65) == bool(wrong), f"{words} without packet {n}: {code}: {err}")
+            found += bool(wrong)
+            for k in (listed[-1], 3) if listed and n == 6 else ():
+                code, _, err = run("copy", "gone.mkv", "-o", "o.npy", "-y", "--planes", str(k))
+                expect((code == 65) == (k in listed), f"{words} without packet {n}, frame {k} alone: {code}: {err}")
+    expect(found > 9, f"{found} films with other frames")
+    ffmpeg(*source, "-c:v", "libx264", "-profile:v", "main", "-pix_fmt", "yuv420p", "-x264-params", "scenecut=0:keyint=20:bframes=0", "all.mkv")
+    ffmpeg("-i", "all.mkv", "-c", "copy", "-bsf:v", "noise=drop=eq(n\\,6)", "gone.mkv")
+    with open("may.mkv", "wb") as f:
+        f.write(allowing_gaps("gone.mkv"))
+    said = subprocess.run(["ffmpeg", "-v", "trace", "-i", "may.mkv", "-c", "copy", "-bsf:v", "trace_headers", "-f", "null", "-"], capture_output=True, text=True,
+                          check=True).stderr
+    expect(re.search(r"gaps_in_frame_num_allowed_flag +1 = 1", said), "the header that was made says no gaps")
+    code, err, _, listed = frames("may.mkv")
+    expect(code == 0 and not listed, f"pictures that may be left out: {code}: {err}")
+
+
 def what_is_no_picture_is_none_that_lacks():
     """Ends of a sequence and of the bits, a delimiter: packets of their own, behind the last picture of a whole HEVC."""
     whole = bytes_of("closed.hevc")
@@ -104,6 +157,7 @@ def all_of_it(_):
                "-preset", "veryfast", f"-{codec[3:]}-params", words, name)
         a_cut_begin_is_told(name, more)
     what_comes_in_any_order_is_told_alike()
+    what_an_h264_lacks_is_told()
     what_is_no_picture_is_none_that_lacks()
     for name in ("interlaced_mbaff.264", "interlaced_paff_tt.264"):  # a packet for each field
         if os.path.exists(sample(name)):
