@@ -276,24 +276,29 @@ static void say_range(tgi_film_out *o, int turns)
     o->lost++;
 }
 
-/* A MOV says a matrix only beside primaries and transfer. */
-static void say_matrix(tgi_film_out *o)
+/* Where chroma of fewer samples lies: H.264 and HEVC say it, a Matroska of all places but those at the bottom. */
+static int holds_place(const tgi_film_out *o, const char *place)
 {
-    static const struct {
-        const char *matrix, *primaries, *transfer;
-    } with[] = {{"bt709", "bt709", "bt709"},
-                {"smpte170m", "smpte170m", "smpte170m"},
-                {"bt470bg", "bt470bg", "smpte170m"},
-                {"bt2020nc", "bt2020", "bt2020-10"},
-                {"smpte240m", "smpte240m", "smpte240m"}};
+    if (strcmp(o->coding.codec, "h264") == 0 || strcmp(o->coding.codec, "hevc") == 0)
+        return 1;
+    return (strcmp(o->container, "matroska") == 0 || strcmp(o->container, "webm") == 0) &&
+           strncmp(place, "bottom", 6) != 0;
+}
+
+/* Where nobody says it readers take it to lie on the left, so there it is put. Chroma that passes by stays where it was. */
+static void say_place(tgi_film_out *o)
+{
     tgi_av_form *f = &o->coding.form;
-    if (f->is_rgb || f->n_components < 3)
+    if (f->is_rgb || !f->log2_chroma_w || !f->chroma_place[0] ||
+        strcmp(f->chroma_place, "left") == 0 || holds_place(o, f->chroma_place))
         return;
-    for (size_t i = 0; i < sizeof with / sizeof with[0]; i++)
-        if (strcmp(with[i].matrix, f->matrix) == 0 && (!f->primaries[0] || !f->transfer[0])) {
-            set(f->primaries, sizeof f->primaries, with[i].primaries);
-            set(f->transfer, sizeof f->transfer, with[i].transfer);
-        }
+    note(o, "a %s of %s does not say that chroma lies at %s%s", o->container, o->coding.codec,
+         f->chroma_place,
+         o->passing == TGI_FILM_PASSES_BUT_LUMA
+             ? ": readers show it half a pixel or less beside"
+             : ": it is put on the left, where readers take it to lie");
+    set(f->chroma_place, sizeof f->chroma_place, "left");
+    o->lost++;
 }
 
 /* Nor does a YUV4MPEG2 say a matrix, and of places of chroma it knows three. */
@@ -460,6 +465,7 @@ static void count(tgi_film_out *o, const tgi_film_frames *of, int codec)
     if (!o->pipe && !o->endless)
         o->tables = tgi_sat_mul(PACKET_BYTES, (size_t)of->frames + (size_t)others);
     o->disk = frames * guess_disk(o, of, codec);
+    o->guessed = !codecs[codec].alone;
     o->seconds =
         codecs[codec].nanoseconds * 1e-9 * (double)of->width * (double)of->height * frames;
     if (of->from && !of->asked.num && o->ops != &tgi_y4m_ops) {
@@ -530,8 +536,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         say_y4m(o, of);
     else if (!codecs[codec].says)
         say_range(o, containers[container].turns);
-    if (containers[container].turns && !codecs[codec].says)
-        say_matrix(o);
+    if (!is_bare(o))
+        say_place(o);
     TGI_TRY(choose_size(o, container, of, err));
     choose_fields(o, container, codec, of->from);
     TGI_TRY(choose_rate(o, of, err));

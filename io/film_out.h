@@ -31,7 +31,8 @@ typedef struct tgi_film_out {
     size_t bytes;       /* that encoding takes, the picture and libav's memory included */
     size_t
         tables; /* that grow with the film: of the packets, headers and attachments of its container */
-    double disk;    /* bytes of all frames; of what is lossless at most, else a guess */
+    double disk;    /* bytes of all frames; of what is lossless at most, else a guess, */
+    int guessed;    /* as this says */
     double seconds; /* of a processor, to encode them */
     double copied;  /* bytes of the other tracks that go with it, at most */
     char text[160]; /* in words: "h264 (yuv420p) in mp4, segments of 48 frames" */
@@ -68,8 +69,8 @@ typedef struct tgi_film_frames {
 tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err);
 
-/* Of a source that is a film, or windows of one (frame_window.h), here and below: what it says of itself, when a frame is shown (k = frames: when the last
- * is over); else NULL, TGI_AV_NO_TIME. */
+/* Of a source that is a film, or windows of one (frame_window.h), here and below: what it says of itself, when a frame is
+ * shown (k = frames: when the last is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
 /* What the frames that were read so far have beside their pixels: TGI_AV_HDR10_PLUS and so on; 0: no film. */
 unsigned tgi_film_source_beside(tgi_source *s);

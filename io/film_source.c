@@ -1,9 +1,10 @@
 /* film_source.c - films as images: a plane for each frame, axis T.
  *
- * The plugin (av/av.h) decodes, and what is YUV4MPEG2, or frames without a header, is read without it (y4m.h); here a frame becomes upright grey or RGB (film_pixels.h) and is kept
- * until two later ones were asked for, or more where several planes are read in turn. All readers
- * share one decoder; while a frame is read in parts, the next one is made by a thread of its own. A frame of which parts were made up is a bad region as a tile is that cannot be
- * decoded, and fewer frames than the film's own header declares are damage. */
+ * The plugin (av/av.h) decodes, and what is YUV4MPEG2, or frames without a header, is read without it (y4m.h). Here a frame
+ * becomes upright grey or RGB (film_pixels.h) and is kept until two later ones were asked for, or more where several planes are
+ * read in turn. All readers share one decoder; while a frame is read in parts, the next one is made by a thread of its own. A
+ * frame of which parts were made up is a bad region as a tile is that cannot be decoded; whether all of the film is there says
+ * film_whole.h. */
 #include "engine/base/ahead.h"
 #include "engine/base/arith.h"
 #include "engine/base/busy.h"

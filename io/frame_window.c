@@ -155,7 +155,8 @@ static int64_t inner_plane(const windows *w, int64_t k, int64_t slot, int64_t hi
     return plane;
 }
 
-/* The frames of window k have come, or the end of the pipe that they come through: *hi is where they end. There is a window for each frame. */
+/* The frames of window k have come, or the end of the pipe that they come through: *hi is where they end. There is a window
+ * for each frame. */
 static tg_status wait_for(const windows *w, int64_t k, int64_t *hi, tgi_err *err)
 {
     *hi = w->hi;

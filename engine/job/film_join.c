@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NO_MILLISECONDS 1e-4 /* that a clock of doubles is off */
+#define MANY_FRAMES 1000     /* of a pipe: what the times of all are like */
+
 typedef struct joining {
     tg_job *job;
     const tgi_journal *packets; /* or */
@@ -42,11 +45,11 @@ static int is_whole(const tg_job *job)
            from->frames == job->film->out.frames && !tgi_opts_str(job->opts, TGI_OPT_FPS);
 }
 
-/* The film whose other tracks go with it; NULL: none. */
+/* The film whose words go with it, and other tracks if it is whole; NULL: it is none, or has frames alone. */
 static const char *others_of(const tg_job *job)
 {
-    return is_whole(job) &&
-                   strcmp(tgi_film_source_info(job->source)->container, TGI_RAW_CONTAINER) != 0
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    return from && !tgi_film_source_is_stream(job->source) && !tgi_film_is_bare(from->container)
                ? job->set.input
                : NULL;
 }
@@ -154,6 +157,7 @@ static tgi_av_join join_of(const joining *w, int fd)
                      .container = f->container,
                      .coding = &f->coding,
                      .from = others_of(job),
+                     .words_alone = !is_whole(job),
                      .frames = f->frames,
                      .delay = w->delay,
                      .time_base = f->time_base,
@@ -187,6 +191,29 @@ static int varies(const tgi_source *s)
         most = tgi_max(most, by);
     }
     return most - 2 > least; /* a coarse clock rounds */
+}
+
+/* A Matroska counts milliseconds. */
+static void tell_of_milliseconds(const joining *w)
+{
+    tg_job *job = w->job;
+    const tgi_film_out *o = &job->film->out;
+    const double ms = 1000.0 * (double)o->time_base.num / (double)o->time_base.den;
+    const int64_t n = o->endless ? MANY_FRAMES : o->frames;
+    double most = 0;
+    if (!tgi_film_source_info(job->source) ||
+        (strcmp(o->container, "matroska") != 0 && strcmp(o->container, "webm") != 0))
+        return;
+    for (int64_t k = 0; k < n; k++) {
+        const double at = (double)(o->endless ? k : time_of((void *)(uintptr_t)w, k)) * ms;
+        most = fmax(most, fabs(at - round(at)));
+    }
+    if (most > NO_MILLISECONDS)
+        leave_out(
+            job,
+            "%s: a %s counts milliseconds: frames are shown up to %.2g ms beside the times "
+            "that they have in %s",
+            job->set.output, o->container, most, job->set.input);
 }
 
 static const char *end_of_bare(const tg_job *job)
@@ -300,10 +327,13 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
     if (job->film->out.note[0])
         tgi_job_warn(job, "%s: %s", job->set.output, job->film->out.note);
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    if (!j.from && from && from->n_streams > 1)
-        leave_out(job, "%s: %s of %s: its other tracks are left out", job->set.output,
+    if (j.words_alone && from && (from->n_streams > 1 || from->n_chapters))
+        leave_out(job, "%s: %s of %s: its %s are left out", job->set.output,
                   tgi_opts_str(job->opts, TGI_OPT_FPS) ? "not the times" : "only some frames",
-                  job->set.input);
+                  job->set.input,
+                  from->n_streams == 1 ? "chapters"
+                  : from->n_chapters   ? "other tracks and chapters"
+                                       : "other tracks");
     if (j.from && j.begin != j.until && !from->has_times && from->n_streams > 1)
         tgi_job_warn(
             job,
@@ -311,6 +341,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
             "the rate of its header, %.6g frames a second",
             job->set.output, job->set.input,
             (double)job->film->out.coding.rate.num / (double)job->film->out.coding.rate.den);
+    tell_of_milliseconds(&w);
     tell_of_light(job);
     tell_of_turn(job);
     if (from && from->interlaced == 1 && !job->film->out.coding.fields)

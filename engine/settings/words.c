@@ -4,6 +4,7 @@
 #include "engine/base/number.h"
 #include "engine/base/size.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -189,18 +190,20 @@ const char *tgi_codec_called(const char *text)
 {
     static const struct {
         const char *begins, *codec;
-    } names[] = {{"x264", "h264"},   {"h264", "h264"},     {"h.264", "h264"},
-                 {"avc", "h264"},    {"openh264", "h264"}, {"x265", "hevc"},
-                 {"h265", "hevc"},   {"h.265", "hevc"},    {"hevc", "hevc"},
-                 {"hvc1", "hevc"},   {"hev1", "hevc"},     {"av1", "av1"},
-                 {"av01", "av1"},    {"aom", "av1"},       {"svt", "av1"},
-                 {"rav1e", "av1"},   {"vp9", "vp9"},       {"vpx", "vp9"},
-                 {"ffv1", "ffv1"},   {"prores", "prores"}, {"apcn", "prores"},
-                 {"apch", "prores"}, {"ap4h", "prores"},   {"copy", "copy-like-input"}};
+    } names[] = {{"x264", "h264"},     {"x264rgb", "h264"},  {"h264", "h264"},
+                 {"h.264", "h264"},    {"avc", "h264"},      {"avc1", "h264"},
+                 {"openh264", "h264"}, {"x265", "hevc"},     {"h265", "hevc"},
+                 {"h.265", "hevc"},    {"hevc", "hevc"},     {"hvc1", "hevc"},
+                 {"hev1", "hevc"},     {"av1", "av1"},       {"av01", "av1"},
+                 {"aom", "av1"},       {"svt", "av1"},       {"svtav1", "av1"},
+                 {"rav1e", "av1"},     {"vp9", "vp9"},       {"vpx", "vp9"},
+                 {"ffv1", "ffv1"},     {"prores", "prores"}, {"apcn", "prores"},
+                 {"apch", "prores"},   {"ap4h", "prores"},   {"copy", "copy-like-input"}};
     if (strncasecmp(text, "lib", 3) == 0)
         text += 3;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncasecmp(text, names[i].begins, strlen(names[i].begins)) == 0)
+        if (strncasecmp(text, names[i].begins, strlen(names[i].begins)) == 0 &&
+            !isalnum((unsigned char)text[strlen(names[i].begins)])) /* "h264_nvenc" */
             return names[i].codec;
     return NULL;
 }

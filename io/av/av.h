@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 16u /* rises with any change of this header */
+#define TGI_AV_ABI 17u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -196,6 +196,7 @@ typedef struct tgi_av_join {
     const tgi_av_coding *coding;
     const char
         *from; /* the film whose other tracks, chapters and words go with it; NULL: none */
+    int words_alone; /* of it the words go, and neither tracks nor chapters, as times are others */
     int64_t frames;
     int delay; /* places by which a packet comes after that of its frame's number, at most */
     tgi_av_ratio time_base; /* of `time` */

@@ -182,6 +182,8 @@ static void look_behind(tgi_av_ends *e, int64_t at, const segment *s)
     else if (s->end == INT64_MAX && is_zeros(e, at)) {
         e->whole = at;
         e->unended = "zeros stand behind its last cluster";
+    } else if (s->end == INT64_MAX) {
+        e->unended = "what is no part of it stands behind its last cluster";
     }
 }
 
@@ -196,7 +198,9 @@ int tgi_av_ends_mkv(tgi_av_ends *e)
         const int got = element_at(e, at, &x);
         const int holds = got == ELEMENT && (x.id == SEGMENT || x.id == CLUSTER);
         const int again = got == ELEMENT && x.id == EBML && at > 0;
-        if (got == NO_ELEMENT || again || (got == ELEMENT && x.open && !holds))
+        const int odd =
+            got == ELEMENT && s.end == INT64_MAX && x.end > e->size && !is_known(x.id);
+        if (got == NO_ELEMENT || again || odd || (got == ELEMENT && x.open && !holds))
             break;
         if (got == HALF_A_HEAD || (!holds && x.end > e->size && (s.until || is_known(x.id)))) {
             tgi_av_ends_in(e, at,

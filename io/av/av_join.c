@@ -427,6 +427,13 @@ static int64_t movie_ticks(const tgi_av_joining *w)
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
+/* An MP4 or MOV writes what it says of colours together, and of itself only where it says all of it. */
+static int says_some_colours(const AVCodecParameters *p)
+{
+    return p->color_primaries != AVCOL_PRI_UNSPECIFIED ||
+           p->color_trc != AVCOL_TRC_UNSPECIFIED || p->color_space != AVCOL_SPC_UNSPECIFIED;
+}
+
 static tg_status write_all(tgi_av_joining *w, tgi_err *err)
 {
     TGI_TRY(open_output(w, err));
@@ -434,7 +441,9 @@ static tg_status write_all(tgi_av_joining *w, tgi_err *err)
     TGI_TRY(tgi_av_join_others(w, err));
     AVDictionary *how = NULL;
     if (w->free_words)
-        av_dict_set(&how, "movflags", "use_metadata_tags", 0);
+        av_dict_set(&how, "movflags", "+use_metadata_tags", AV_DICT_APPEND);
+    if (tgi_av_joins_mp4(w) && says_some_colours(w->film->codecpar))
+        av_dict_set(&how, "movflags", "+write_colr", AV_DICT_APPEND);
     if (tgi_av_joins_mp4(w))
         av_dict_set_int(&how, "movie_timescale", movie_ticks(w), 0);
     int r = avformat_write_header(w->out, &how);

@@ -385,7 +385,9 @@ static tg_status shift_clock(const tgi_av_joining *w, AVDictionary **words, tgi_
     const AVDictionaryEntry *e = av_dict_get(*words, "timecode", NULL, 0);
     char text[AV_TIMECODE_STR_SIZE] = "";
     AVTimecode clock;
-    if (!e || (!w->j->skipped && !tgi_av_joins_mp4(w)))
+    if (e && w->j->words_alone)
+        drop_clock(w, words, "which counts the frames of the film that was read");
+    if (!e || w->j->words_alone || (!w->j->skipped && !tgi_av_joins_mp4(w)))
         return TG_OK;
     const int counts = av_timecode_init_from_string(&clock, tgi_av_rational(w->j->coding->rate),
                                                     e->value, NULL) >= 0;
@@ -456,7 +458,8 @@ tg_status tgi_av_join_others(tgi_av_joining *w, tgi_err *err)
         return TG_OK;
     TGI_TRY(tgi_av_input_file(&w->in, w->j->from, err));
     w->in.cancelled = w->j->cancelled;
-    w->in.bare = w->telling || strcmp(w->j->container, "matroska") != 0; /* others take none */
+    w->in.bare = w->telling || w->j->words_alone ||
+                 strcmp(w->j->container, "matroska") != 0; /* others take none */
     TGI_TRY(tgi_av_input_begin(&w->in, err));
     const AVFormatContext *c = w->in.container;
     const int film = tgi_av_first_video(c);
@@ -466,13 +469,14 @@ tg_status tgi_av_join_others(tgi_av_joining *w, tgi_err *err)
     }
     w->known = (int)c->nb_streams;
     for (unsigned i = 0; i < c->nb_streams && i < TGI_AV_STREAMS; i++) {
-        if ((int)i != film)
-            TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
-        else
+        if ((int)i == film)
             TGI_TRY(copy_film(w, c->streams[i], err));
+        else if (!w->j->words_alone)
+            TGI_TRY(copy_track(w, c->streams[i], &w->to[i], err));
         c->streams[i]->discard = w->to[i] < 0 ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
     }
     av_dict_set(&w->film->metadata, "encoder", NULL, 0);
-    TGI_TRY(copy_chapters(w, err));
+    if (!w->j->words_alone)
+        TGI_TRY(copy_chapters(w, err));
     return copy_words(w, err);
 }

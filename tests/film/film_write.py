@@ -139,9 +139,7 @@ def without_loss_into_mov(row):
         return
     times_are_kept(row, "o.mov", 0)
     other_tracks_are_kept(row, "o.mov", err, 0)
-    # FFV1 has no place for tags, and a MOV for those of colour alone
-    tags_are_kept(row, "o.mov", ("color_range", "color_transfer", "color_primaries") + (() if "pc" not in str(stream(
-        sample(row["file"]))[0].get("color_range")) else ("color_space",)))
+    tags_are_kept(row, "o.mov", ("color_range",))  # neither FFV1 nor a MOV has a place for it
     if "full range" not in err and "its range is full" not in err:
         luma_is_kept(row, "o.mov")
 
@@ -152,6 +150,8 @@ def into_mkv(row):
     if err is None:
         return
     times_are_kept(row, "o.mkv", 0.00051)
+    beside = any(t is not None and abs(1000 * t - round(1000 * t)) > 0.001 for t in times(sample(row["file"])))
+    expect(("counts milliseconds" in err) == beside or None in times(sample(row["file"])), f"{row['file']} to mkv: times are rounded: {beside}: {err}")
     other_tracks_are_kept(row, "o.mkv", err, 0.00051)
     expect(not turned or "pixels are turned" in err, f"{row['file']} to mkv: turned without a word: {err}")
     if not turned:
@@ -169,6 +169,34 @@ def encoded(row, codec, out, *words):
         tags_are_kept(row, out)
 
 
+def some_tags_are_kept():
+    """A film may say but some of its colours; what nobody says stays unsaid, also where the container says them alone."""
+    for k, tags in enumerate((("-color_trc", "arib-std-b67", "-colorspace", "bt2020nc"), ("-colorspace", "smpte170m"), ("-color_primaries", "bt709"), ())):
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=5:duration=1", "-c:v", "libx264", "-pix_fmt", "yuv420p",
+                        *tags, "some.mp4"], check=True)
+        was = stream("some.mp4")[0]
+        for out, codec in (("o.mov", "prores"), ("o.mov", "ffv1"), ("o.mkv", "ffv1"), ("o.mp4", "h264"), ("o.mov", "h264")):
+            code, _, err = run("run", "-m", network(3), "some.mp4", "-o", out, "-y", "--normalize", "none", "--codec", codec)
+            is_ = stream(out)[0] if code == 0 else {}
+            for tag in ("color_transfer", "color_primaries", "color_space"):
+                expect(is_.get(tag) == was.get(tag), f"{tags} in {codec} in {out}: {tag} {was.get(tag)} became {is_.get(tag)}: {code}: {err}")
+
+
+def where_chroma_lies_is_said():
+    """Or named, and then it lies on the left, where readers take it to lie."""
+    for k, place in ((0, "left"), (1, "center"), (2, "topleft"), (4, "bottomleft")):
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=5:duration=1", "-c:v", "libx264", "-pix_fmt", "yuv420p",
+                        "-x264-params", f"chromaloc={k}", "place.mp4"], check=True)
+        for out, codec in (("o.mov", "ffv1"), ("o.mov", "prores"), ("o.mkv", "ffv1"), ("o.mp4", "h264"), ("o.mp4", "hevc"), ("o.mp4", "av1"), ("o.webm", "vp9")):
+            quick = () if codec in ("ffv1", "prores") else ("--preset-speed", "ultrafast")
+            code, _, err = run("run", "-m", network(3), "place.mp4", "-o", out, "-y", "--normalize", "none", "--codec", codec, *quick)
+            is_ = probe(out, "-select_streams", "v", "-show_streams")["streams"][0].get("chroma_location", "left") if code == 0 else None
+            named = f"does not say that chroma lies at {place}" in err
+            expect(code == 0 and is_ == ("left" if named else place) and not (named and place == "left"), f"{place} in {codec} in {out}: {is_}: {code}: {err}")
+            code, _, _ = run("plan", "-m", network(3), "place.mp4", "-o", out, "-y", "--normalize", "none", "--codec", codec, "--strict")
+            expect(code == (65 if named else 0), f"{place} in {codec} in {out}, --strict: {code}")
+
+
 def rgb_is_exact():
     """Frames of RGB into FFV1: the bytes that come out."""
     subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=61x43:rate=25:duration=1", "-pix_fmt", "bgr0",
@@ -184,6 +212,21 @@ def a_rate_that_is_asked_for():
     got = times("o.mp4")
     expect(code == 0 and all(abs(t - k * 1001 / 30000) < 1e-5 for k, t in enumerate(got)), f"--fps: {code}: {got[:4]}")
     expect(not packets("o.mp4") and "other tracks are left out" in err, f"--fps: {packets('o.mp4')}: {err}")
+    with open("chapters", "w", encoding="ascii") as f:
+        f.write(";FFMETADATA1\ntitle=A film\ndate=1999\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=900\ntitle=one\n")
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=1", "-i", "chapters", "-map_metadata", "1",
+                    "-metadata:s:v:0", "language=deu", "-metadata", "timecode=01:00:00:00", "-c:v", "ffv1", "words.mkv"], check=True)
+    for words in (("--fps", "12"), ("--planes", "0,3-5")):
+        for out in ("o.mkv", "o.mov"):
+            code, _, err = run("run", "-m", network(3), "words.mkv", "-o", out, "-y", "--normalize", "none", *words)
+            said = subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-show_format", "-show_streams", "-show_chapters", out], capture_output=True,
+                                  check=True).stdout
+            said = json.loads(said)
+            tags = {k.lower(): v for k, v in said["format"]["tags"].items()}
+            expect(code == 0 and tags.get("title") == "A film" and tags.get("date") == "1999" and not said["chapters"] and "timecode" not in tags,
+                   f"{words} into {out}: {code}: {said['format']['tags']}: {err}")
+            expect(said["streams"][0]["tags"].get("language") in ("deu", "ger"), f"{words} into {out}: language: {said['streams'][0]['tags']}")
+            expect("its chapters are left out" in err and "the time code (01:00:00:00), which counts" in err, f"{words} into {out}: {err}")
     for k in range(5):
         subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=64x48", "-vf", f"trim=start_frame={k}",
                         "-frames:v", "1", f"shot_{k:03}.png"], check=True)
@@ -595,6 +638,8 @@ def all_of_it(rows):
         without_loss_into_mov(row)
         into_mkv(row)
         encoded(row, "h264", "o.mp4", *(["--drop-alpha"] if row["pix_fmt"] == "bgra" else []))
+    some_tags_are_kept()
+    where_chroma_lies_is_said()
     rgb_is_exact()
     a_rate_that_is_asked_for()
     what_is_not_shown_is_no_damage()
