@@ -75,6 +75,12 @@ static int is_open(uint32_t size)
     return size == 0 || size == UINT32_MAX;
 }
 
+static int is_list(tgi_av_ends *e, int64_t at, const char *kind)
+{
+    const uint8_t *b = tgi_av_ends_at(e, at, 12);
+    return b && memcmp(b, "LIST", 4) == 0 && memcmp(b + 8, kind, 4) == 0;
+}
+
 /* Where to go on behind the chunk at `at`; 0: nowhere. */
 static int64_t avi_chunk(tgi_av_ends *e, int64_t at, riff *r)
 {
@@ -95,6 +101,8 @@ static int64_t avi_chunk(tgi_av_ends *e, int64_t at, riff *r)
             return 0;
     if (at >= r->end)
         return 0;
+    if (is_list(e, at, "hdrl"))
+        e->header = tgi_max(e->header, (int64_t)size);
     r->has_index |= memcmp(b, "idx1", 4) == 0;
     if (memcmp(b, "LIST", 4) == 0 && begins(e, at + 8, "movi", 4) &&
         (is_open(size) || end > e->size))

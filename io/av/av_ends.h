@@ -30,7 +30,8 @@ typedef struct tgi_av_ends {
     int64_t lacks; /* bytes of it that the file has not, at least */
     int64_t
         whole; /* the file up to what is not whole, or up to what is no part of it; 0: all of it */
-    int another; /* 1: another film begins there */
+    int another;    /* 1: another film begins there */
+    int64_t header; /* bytes of the headers of its tracks, of Matroska and AVI; 0: not known */
     int n_attached;
     tgi_av_attached attached[TGI_AV_ATTACHED];
     const char *

@@ -21,6 +21,7 @@ enum {
     CUE_POINT = 0xbb,
     CUE_TRACK_POSITIONS = 0xb7,
     CUE_CLUSTER_POSITION = 0xf1,
+    TRACKS = 0x1654ae6b,
     ATTACHMENTS = 0x1941a469,
     ATTACHED_FILE = 0x61a7,
     FILE_MEDIA_TYPE = 0x4660,
@@ -83,14 +84,11 @@ static int element_at(tgi_av_ends *e, int64_t at, element *x)
 /* What stands in a file, a segment or a cluster. */
 static int is_known(uint32_t id)
 {
-    static const uint32_t known[] = {EBML,        SEGMENT,    CLUSTER,
-                                     SEEK_HEAD,   CUES,       0x1549a966,
-                                     0x1654ae6b,  0x1043a770, 0x1254c367,
-                                     ATTACHMENTS, /* Info to Attachments */
-                                     0xe7,        0x5854,     0xa7,
-                                     0xab,        0xa3, /* Timestamp to SimpleBlock */
-                                     0xa0,        0xaf,       0xec,
-                                     0xbf}; /* BlockGroup, EncryptedBlock, Void, CRC-32 */
+    static const uint32_t known[] = {
+        EBML,       SEGMENT, CLUSTER,    SEEK_HEAD,  CUES,
+        0x1549a966, TRACKS,  0x1043a770, 0x1254c367, ATTACHMENTS, /* Info to Attachments */
+        0xe7,       0x5854,  0xa7,       0xab,       0xa3,        /* Timestamp to SimpleBlock */
+        0xa0,       0xaf,    0xec,       0xbf}; /* BlockGroup, EncryptedBlock, Void, CRC-32 */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i] == id)
             return 1;
@@ -212,6 +210,8 @@ int tgi_av_ends_mkv(tgi_av_ends *e)
         }
         if (x.id == ATTACHMENTS)
             note_attached(e, &x);
+        if (x.id == TRACKS && !x.open)
+            e->header = tgi_max(e->header, x.end - x.at);
         at = behind(e, &x, &s);
     }
     if (s.until)

@@ -14,6 +14,7 @@
 #define OPEN_STREAMS 1024     /* where a demuxer stops with an error that says nothing */
 #define PROBE_BYTES (5 << 20) /* looked at before it is known what it is */
 #define MOST_HEADERS ((size_t)256 << 20)
+#define MOST_OF_TRACKS ((int64_t)16 << 20) /* without files that are attached */
 
 /* Containers that are one file. (Playlists and lists of files would name others.) */
 static const char containers[] =
@@ -49,6 +50,8 @@ static int read_bytes(void *user, uint8_t *to, int n)
 {
     tgi_av_input *in = user;
     const int64_t there = in->size > in->at ? in->size - in->at : 0;
+    if (in->opening && in->read > (int64_t)MOST_HEADERS + MOST_OF_TRACKS)
+        return AVERROR(EFBIG);
     const ssize_t got = pread(in->fd, to, (size_t)(n < there ? n : there), in->at);
     if (got < 0) {
         in->read_error = errno;
@@ -57,6 +60,7 @@ static int read_bytes(void *user, uint8_t *to, int n)
     if (in->bare)
         cover_files(in, to, in->at, got);
     in->at += got;
+    in->read += in->opening ? got : 0;
     return got ? (int)got : AVERROR_EOF;
 }
 
@@ -109,6 +113,15 @@ tg_status tgi_av_failed(const tgi_av_input *in, int code, const char *what, tgi_
                     why);
 }
 
+/* Before libavformat takes memory for them: three times what they have. */
+static tg_status too_long(int64_t bytes, int64_t most, tgi_err *err)
+{
+    char there[32], limit[32];
+    return tgi_fail(err, TG_E_UNSUPPORTED, "headers of its tracks have %s: %s are read at most",
+                    tgi_size_text((size_t)bytes, there, sizeof there),
+                    tgi_size_text((size_t)most, limit, sizeof limit));
+}
+
 /* Where it ends, of containers other than MP4. */
 static void look_at_end(tgi_av_input *in)
 {
@@ -117,6 +130,7 @@ static void look_at_end(tgi_av_input *in)
         return;
     in->unended = e.unended;
     in->another = e.another;
+    in->track_bytes = tgi_max(in->track_bytes, e.header);
     in->n_attached = e.n_attached;
     memcpy(in->attached, e.attached, sizeof in->attached);
     if (!e.of && e.whole)
@@ -139,7 +153,8 @@ tg_status tgi_av_input_file(tgi_av_input *in, const char *path, tgi_err *err)
     in->size = st.st_size;
     TGI_TRY(tgi_av_mp4_look(in, err));
     look_at_end(in);
-    return TG_OK;
+    return in->track_bytes <= MOST_OF_TRACKS ? TG_OK
+                                             : too_long(in->track_bytes, MOST_OF_TRACKS, err);
 }
 
 void tgi_av_input_end(tgi_av_input *in)
@@ -224,7 +239,13 @@ tg_status tgi_av_input_begin(tgi_av_input *in, tgi_err *err)
     in->container->max_streams = OPEN_STREAMS;
     in->container->probesize = PROBE_BYTES;
     in->container->format_whitelist = av_strdup(containers);
+    in->read = 0;
+    in->opening = 1;
     const int r = avformat_open_input(&in->container, NULL, NULL, NULL);
+    in->opening = 0;
+    if (r < 0 && in->read > (int64_t)MOST_HEADERS + MOST_OF_TRACKS)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "not a film that is read: its headers have no end");
     if (r < 0) /* and the container is freed */
         return tgi_av_failed(in, r, "not a film that is read", err);
     TGI_TRY(count_streams(in, err));

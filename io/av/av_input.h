@@ -26,6 +26,9 @@ typedef struct tgi_av_input {
     const char *lacks_of; /* what of it is not whole, "its last fragment"; NULL */
     const char *unended;  /* as in tgi_av_info, */
     int another;          /* and this */
+    int64_t track_bytes;  /* of the headers of its tracks, as far as the file says it */
+    int opening;          /* libavformat reads headers: */
+    int64_t read;         /* so many bytes so far */
     /* Files that are attached to a Matroska may be large, and libavformat holds three copies of each. */
     int n_attached;
     tgi_av_attached attached[TGI_AV_ATTACHED];

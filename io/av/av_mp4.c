@@ -29,6 +29,7 @@ typedef struct mp4 {
     const tgi_av_input *in;
     track now;
     size_t entries, edited; /* of all tracks */
+    size_t headers;         /* bytes of what all tracks say of how their samples are stored */
     int boxes;
     int has_index; /* a moov that is whole */
     int in_fragments;
@@ -78,6 +79,8 @@ static void take_counts(mp4 *m, const tgi_av_box *b)
     for (int64_t i = 0; tgi_av_box_is(b, "stsc") && i < second && b->at + 12 * i + 20 <= b->end;
          i++)
         take_most(&t->in_chunk, number(m, b->at + 12 * i + 12));
+    if (tgi_av_box_is(b, "stsd"))
+        m->headers = tgi_sat_add(m->headers, (size_t)(b->end - b->at));
     if (tgi_av_box_is(b, "trun"))
         m->entries = tgi_sat_add(m->entries, second);
 }
@@ -234,6 +237,7 @@ tg_status tgi_av_mp4_look(tgi_av_input *in, tgi_err *err)
             err, TG_E_FORMAT,
             "the file's header names %zu samples, of which edits show %zu, in %zu bytes",
             m.entries, m.edited, bytes);
+    in->track_bytes = (int64_t)m.headers;
     in->lacks = m.lacks;
     in->lacks_of = m.of;
     in->size = m.size;

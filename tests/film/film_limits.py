@@ -88,6 +88,56 @@ def sound_of_a_mov_has_samples_of_a_tick():
         os.unlink("long.mov")
 
 
+def element(name, *inside):
+    data = b"".join(inside)
+    return name + struct.pack(">Q", 1 << 56 | len(data)) + data
+
+
+HOLE = b"here is a hole.."  # in place of so many bytes of 0, which take no memory of this test's, and no room
+
+
+def with_hole(name, data, n, heads, form=">I", before=-4):
+    """The file `name`; the sizes of the parts `heads` that the hole lies in stand `before` bytes behind their names."""
+    data, hole = bytearray(data), data.index(HOLE)
+    for head in heads:
+        at = data.rindex(head, 0, hole) + before
+        size, = struct.unpack_from(form, data, at)
+        struct.pack_into(form, data, at, size + n - len(HOLE))
+    with open(name, "wb") as f:
+        f.write(data[:hole])
+        f.seek(n, os.SEEK_CUR)
+        f.write(data[hole + len(HOLE):])
+        f.truncate(max(f.tell(), hole + n))
+
+
+def headers_are_weighed():
+    """Of a codec, 120 MiB: libavformat would hold three copies before anybody could ask. A cover of 400 MiB is not read to its end."""
+    n = 120 << 20
+    one = track(1, b"vide", 1)
+    codec = box(b"avc1", bytes(24), struct.pack(">HH", 64, 48), bytes(50), box(b"avcC", HOLE))
+    at = one.index(b"stsd") - 4
+    big = one[:at] + box(b"stsd", words32(0, 1), codec) + one[at + struct.unpack_from(">I", one, at)[0]:]
+    more = len(big) - len(one)
+    for head in (b"trak", b"mdia", b"minf", b"stbl"):
+        place = big.index(head) - 4
+        big = big[:place] + struct.pack(">I", struct.unpack_from(">I", big, place)[0] + more) + big[place + 4:]
+    with_hole("header.mp4", film(big), n, (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"avc1", b"avcC"))
+    video = element(b"\xae", element(b"\xd7", b"\1"), element(b"\x73\xc5", b"\1"), element(b"\x83", b"\1"), element(b"\x86", b"V_MPEG4/ISO/AVC"),
+                    element(b"\xe0", element(b"\xb0", b"\x40"), element(b"\xba", b"\x30")), element(b"\x63\xa2", HOLE))
+    whole = element(b"\x1a\x45\xdf\xa3", element(b"\x42\x82", b"matroska")) + element(b"\x18\x53\x80\x67", element(b"\x16\x54\xae\x6b", video))
+    with_hole("header.mkv", whole, n, (b"\x18\x53\x80\x67\1", b"\x16\x54\xae\x6b\1"), ">I", 8)
+    lists = struct.pack("<4sI4s", b"LIST", 12 + len(HOLE), b"hdrl") + struct.pack("<4sI", b"strf", len(HOLE)) + HOLE
+    with_hole("header.avi", struct.pack("<4sI4s", b"RIFF", 4 + len(lists), b"AVI ") + lists, n, (b"RIFF", b"LIST", b"strf"), "<I", 4)
+    with_hole("cover.mp4", film(track(1, b"vide", 1), box(b"udta", box(b"meta", bytes(4), box(b"ilst", box(b"covr", box(b"data", words32(13, 0), HOLE)))))),
+              400 << 20, (b"moov", b"udta", b"meta", b"ilst", b"covr", b"data"))
+    for name in ("header.mp4", "header.mkv", "header.avi", "cover.mp4"):
+        code, _, err, mib = call(TEGULA, "info", name)
+        cover = name == "cover.mp4"
+        says = "its headers have no end" if cover else "headers of its tracks have 120.00 MiB: 16.00 MiB are read at most"
+        expect(code == 65 and says in err and mib < MIB + 272 * cover, f"{name}: exit {code}, {mib} MiB: {err}")
+        os.unlink(name)
+
+
 def tracks_are_counted():
     refused("65.mp4", film(*(track(i + 1, b"vide", 1) for i in range(65))), "65 tracks", "64")
     code, _, err, _ = call(TEGULA, "info", put("2000.mp4", film(*(track(i + 1, b"vide", 1) for i in range(2000)))))
@@ -172,6 +222,7 @@ def main():
         os.chdir(folder)
         more_samples_than_bytes()
         sound_of_a_mov_has_samples_of_a_tick()
+        headers_are_weighed()
         tracks_are_counted()
         no_other_file(other)
         program = shutil.which("ffmpeg")
