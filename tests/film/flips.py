@@ -5,7 +5,7 @@
 
 FILMS (100) of each codec: 60 frames of 320x180 from ffmpeg, then one bit of all that packets hold is another, by TEGULA_SEED (7).
 `run` ends in 65 (told), or in 0 with the same pixels or with others. ffmpeg decodes it, too, with `-xerror -err_detect explode`; *it
-alone*: where ffmpeg tells and `run` ends in 0.
+alone*: where ffmpeg tells and `run` ends in 0. Its threads move its figures by one.
 Matroska is written without checksums of its clusters, so that the codec alone tells. Exit 1: another exit code, a signal, or exit 0
 with fewer frames than the whole film and no warning that the whole film has not; 77: no ffmpeg. TEGULA_KEEP: a folder for such films, and for
 those of which ffmpeg alone tells."""
