@@ -70,6 +70,8 @@ static void mind_errors(AVCodecContext *c)
     for (size_t i = 0; i < sizeof lax / sizeof lax[0]; i++)
         if (lax[i] == c->codec_id)
             c->err_recognition |= AV_EF_BITSTREAM | AV_EF_BUFFER;
+    if (c->codec_id == AV_CODEC_ID_HEVC) /* of pictures, where the film has them */
+        c->err_recognition |= AV_EF_CRCCHECK;
 }
 
 static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
@@ -108,11 +110,12 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 void tgi_av_forget_damage(tgi_av_film *f)
 {
     f->ended = f->marred = f->bad = f->lacking = 0;
-    f->marred_at = f->since = 0;
+    f->marred_at = f->since = f->hurt_at = 0;
     f->n_lacks_one = 0;
     f->twig_lacks = 0;
     atomic_store(&f->frames.heard.lacking, 0);
     atomic_store(&f->frames.heard.lacks_one, 0);
+    atomic_store(&f->frames.heard.hurt, 0);
 }
 
 tg_status tgi_av_begin(tgi_av_film *f, tgi_err *err)
@@ -225,13 +228,16 @@ static int64_t packet_of(const AVFrame *p)
 static void note_lacking(tgi_av_film *f)
 {
     int all = atomic_exchange(&f->frames.heard.lacking, 0) != 0;
-    const int one = atomic_exchange(&f->frames.heard.lacks_one, 0) != 0;
+    const int one = atomic_exchange(&f->frames.heard.lacks_one, 0) != 0,
+              hurt = atomic_exchange(&f->frames.heard.hurt, 0) != 0;
     if (f->may_lack || (f->decoder->codec_id == AV_CODEC_ID_H264 && f->since <= 1))
         return;
     if (one && f->kind != TGI_AV_STEM)
         lack_one(f);
     f->twig_lacks |= one && f->kind == TGI_AV_TWIG;
-    all |= one && f->kind == TGI_AV_STEM;
+    all |= hurt || (one && f->kind == TGI_AV_STEM);
+    if (hurt)
+        f->hurt_at = f->sent;
     if (!all)
         return;
     if (!f->lacking)
@@ -298,7 +304,7 @@ static int is_lacking(tgi_av_film *f)
     const AVFrame *p = f->frame;
     if (!f->lacking || is_before(p, f->lacks_from))
         return 0;
-    if (!p->key_frame)
+    if (!p->key_frame || (f->hurt_at && packet_of(p) == f->hurt_at))
         return 1;
     f->lacking = is_before(p, f->lacks_last);
     f->lacks_from = packet_of(p) + 1;

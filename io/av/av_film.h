@@ -33,6 +33,7 @@ struct tgi_av_film {
     int marred;        /* TGI_AV_MADE_UP, TGI_AV_REFUSED: and no later frame began anew */
     int64_t marred_at; /* number of a packet that was refused; 0: of none */
     int lacking;       /* the decoder made up frames that others are made of, */
+    int64_t hurt_at;   /* the last packet whose own frame is made up; 0: none */
     int64_t lacks_from, lacks_last; /* from packets of these numbers on; */
     int64_t
         lacks_one[TGI_AV_HELD]; /* packets whose own frames are made of what was not there, */

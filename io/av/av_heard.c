@@ -6,6 +6,7 @@
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,22 +28,26 @@ static tgi_av_heard *ear_of(void *context, const char *fmt)
     return tgi_av_frames_heard(context);
 }
 
-/* Decoders of HEVC and H.264 make up a frame that is not there, and tell nobody else: neither the frame nor those that are made
- * of it say so. Of a gap in the numbers of frames it is no error to H.264. */
+/* Decoders of HEVC and H.264 make up a frame that is not there, those of HEVC and WMV2 go on with numbers that cannot be, and
+ * tell nobody else: neither the frame nor those that are made of it say so. Of a gap in the numbers of frames it is no error to
+ * H.264. */
 #define GAP "Frame num gap"
 static const struct {
     const char *begins;
-    int one; /* as in tgi_av_heard */
-} lacks[] = {{GAP, 0},
-             {"Could not find ref with POC", 0},
-             {"reference picture missing during reorder", 1},
-             {"Missing reference picture", 1}};
+    size_t counts; /* what of tgi_av_heard */
+} lacks[] = {{GAP, offsetof(tgi_av_heard, lacking)},
+             {"Could not find ref with POC", offsetof(tgi_av_heard, lacking)},
+             {"mismatching checksum of plane", offsetof(tgi_av_heard, hurt)},
+             {"The cu_qp_delta", offsetof(tgi_av_heard, hurt)},
+             {"ignoring overflow", offsetof(tgi_av_heard, hurt)},
+             {"reference picture missing during reorder", offsetof(tgi_av_heard, lacks_one)},
+             {"Missing reference picture", offsetof(tgi_av_heard, lacks_one)}};
 
 static void note_lacking(tgi_av_heard *h, const char *fmt)
 {
     for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++)
         if (strncmp(fmt, lacks[i].begins, strlen(lacks[i].begins)) == 0)
-            atomic_fetch_add(lacks[i].one ? &h->lacks_one : &h->lacking, 1);
+            atomic_fetch_add((atomic_int *)((char *)h + lacks[i].counts), 1);
 }
 
 static int is_a_gap(const char *fmt)
@@ -81,9 +86,10 @@ int tgi_av_heard_of(const char *demuxer)
            strcmp(demuxer, "flv") == 0 || strcmp(demuxer, "gif") == 0;
 }
 
-/* Each frame stands alone, or is made of the one before (GIF). */
+/* Each frame stands alone, or is made of the one before (GIF), or its decoder says no other errors. */
 int tgi_av_heard_in(enum AVCodecID id)
 {
     const AVCodecDescriptor *d = avcodec_descriptor_get(id);
-    return id == AV_CODEC_ID_GIF || (d && (d->props & AV_CODEC_PROP_INTRA_ONLY));
+    return id == AV_CODEC_ID_GIF || id == AV_CODEC_ID_THEORA ||
+           (d && (d->props & AV_CODEC_PROP_INTRA_ONLY));
 }

@@ -9,9 +9,9 @@
 /* Of a container or a decoder of ours: its `opaque`. */
 typedef struct tgi_av_heard {
     atomic_int errors;
-    /* Of HEVC and H.264: a frame was not there that all behind it are made of, up to a key frame; one that the packet's own
-     * frame is made of. */
-    atomic_int lacking, lacks_one;
+    /* Of HEVC, H.264 and WMV2: a frame was not there that all behind it are made of, up to a key frame; one that the packet's
+     * own frame is made of; the packet's own frame is made up, and with it all behind it, up to the next key frame. */
+    atomic_int lacking, lacks_one, hurt;
     int keeps_text;
     char first[120]; /* then: what the first one said */
 } tgi_av_heard;

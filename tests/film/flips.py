@@ -27,6 +27,7 @@ CODECS = {  # ending, how it is encoded
     "H.264": ("mp4", ["libx264"]),
     "H.264, CAVLC": ("mp4", ["libx264", "-profile:v", "baseline"]),
     "HEVC": ("mp4", ["libx265", "-preset", "fast", "-x265-params", "log-level=none:pools=none:frame-threads=1"]),
+    "HEVC, checksums": ("mp4", ["libx265", "-preset", "fast", "-x265-params", "log-level=none:pools=none:frame-threads=1:hash=1"]),
     "VP8": ("mkv", ["libvpx", "-b:v", "1M", "-deadline", "realtime", "-cpu-used", "4"]),
     "VP9": ("mp4", ["libvpx-vp9", "-b:v", "1M", "-deadline", "realtime", "-cpu-used", "6"]),
     "AV1": ("mp4", ["libaom-av1", "-b:v", "1M", "-usage", "realtime", "-cpu-used", "8"]),
