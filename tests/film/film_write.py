@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Films that are written, seen by ffprobe and ffmpeg.
 
-    film_write.py TEGULA SOURCE VIDEOS [stops|all]
+    film_write.py TEGULA SOURCE VIDEOS [all]
 
 Each sample goes through a network that hands out what it gets. Times, the packets of the other tracks, rotation,
 the shape of a pixel and the tags of colour are what they were; what the container cannot hold is named. Pixels:
-exact of RGB; luma within one of what goes in where RGB can show it (tests/unit/test_film_pixels.c has the conversion). `stops`:
-instead, a run that is killed goes on to the same bytes. `all`: every sample and codec, and both. 77: no samples, or no ffprobe and ffmpeg."""
+exact of RGB; luma within one of what goes in where RGB can show it (tests/unit/test_film_pixels.c has the conversion). `all`:
+every sample. 77: no samples, or no ffprobe and ffmpeg."""
 import json
 import os
 import random
@@ -20,7 +20,7 @@ from fractions import Fraction
 from film_help import SANITIZED, TEGULA, alpha_film, bytes_of, expect, ffmpeg, in_folder, network, run, sample
 from seeds import model, node, port  # noqa: E402
 
-ALL, STOPS = ("all" in sys.argv[4:]), ("stops" in sys.argv[4:])
+ALL = "all" in sys.argv[4:]
 TAGS = ("sample_aspect_ratio", "color_range", "color_space", "color_transfer", "color_primaries", "width", "height")
 
 
@@ -404,47 +404,6 @@ def killed_runs_go_on(row, out, kills, *words, channels=3, net=None):
     print(f"  {out}: of {n} operations on files, kills: {stops}", flush=True)
 
 
-def any_moment_will_do(row):
-    """Killed at one operation on files after the other, from the journal's first byte on."""
-    args = ["run", "-m", network(3), sample(row["file"]), "--normalize", "none", "--codec", "ffv1"]
-    run(*args, "-o", "whole.mov", "-y")
-    with open("whole.mov", "rb") as f:
-        whole = f.read()
-    stops = 0
-    for at in range(1, 400, 2 if ALL else 9):
-        stops += run(*args, "-o", "any.mov", TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")[0] == -9
-        code, _, err = run(*args, "-o", "any.mov")
-        expect(code in (0, 73), f"killed at operation {at}: {code}: {err}")
-        with open("any.mov", "rb") as f:
-            expect(f.read() == whole, f"killed at operation {at}: other bytes")
-        os.unlink("any.mov")
-        if not stops or at > 12 * stops:
-            break
-    expect(stops > 3, f"{stops} stops")
-    print(f"  any moment: {stops} stops", flush=True)
-
-
-def a_damaged_packet_is_made_again(row):
-    """A bit of OUT.partial behind a kill: the segment is computed again, and the bytes are the same."""
-    film = sample(row["file"])
-    args = ["run", "-m", network(3), film, "--normalize", "none", "--codec", "ffv1"]
-    run(*args, "-o", "whole.mkv", "-y")
-    for at in range(40, 400, 20):
-        code, _, err = run(*args, "-o", "bit.mkv", TEGULA_FAIL_IO=f"{at}:kill", TEGULA_SYNC_TILES="1")
-        if os.path.exists("bit.mkv.partial") and os.path.getsize("bit.mkv.partial") > 100000:
-            break
-    size = os.path.getsize("bit.mkv.partial") if os.path.exists("bit.mkv.partial") else 0
-    expect(size > 50000, f"a run killed in its midst: {code}: {err}")
-    with open("bit.mkv.partial", "r+b") as f:
-        f.seek(size * 2 // 3)
-        b = f.read(1)
-        f.seek(-1, 1)
-        f.write(bytes([b[0] ^ 4]))
-    code, _, err = run(*args, "-o", "bit.mkv")
-    with open("bit.mkv", "rb") as a, open("whole.mkv", "rb") as b:
-        expect(code == 0 and a.read() == b.read() and "damaged" in err, f"a damaged packet: {code}: {err}")
-
-
 def what_is_told_to_run_runs():
     """The command that takes interlaced frames apart, and the receipt's, with frames of ours."""
     film = sample("interlaced_mbaff.264")
@@ -625,14 +584,6 @@ def nothing_less_when_strict():
     expect(probe("o.mkv", "-show_streams")["streams"][0]["codec_name"] == "ffv1", "copy-like-input is another codec")
 
 
-def stopped_in_every_way(rows):
-    by = {r["file"]: r for r in rows}
-    killed_runs_go_on(by["carphone_pristine.mp4"], ".mp4", 40)
-    killed_runs_go_on(by["realshort.mp4"], ".mov", 40, "--codec", "ffv1")
-    any_moment_will_do(by["rot0.mov"] if ALL else by["unordered_pts.mov"])
-    a_damaged_packet_is_made_again(by["carphone_pristine.mp4"])
-
-
 def all_of_it(rows):
     whole = [r for r in rows if not int(r.get("decode_errors") or 0)]
     few = ("realshort.mp4", "rot90.mov", "foreman_vp9.webm", "mjpeg_5x3.avi", "unordered_pts.mov")
@@ -668,13 +619,6 @@ def all_of_it(rows):
     what_is_refused()
 
 
-def tests(rows):
-    if ALL or not STOPS:
-        all_of_it(rows)
-    if ALL or STOPS:
-        stopped_in_every_way(rows)
-
-
 if __name__ == "__main__":
     random.seed(7)
-    sys.exit(in_folder(tests, "ffprobe", "ffmpeg"))
+    sys.exit(in_folder(all_of_it, "ffprobe", "ffmpeg"))
