@@ -209,11 +209,11 @@ static void tell_of_milliseconds(const joining *w)
         most = fmax(most, fabs(at - round(at)));
     }
     if (most > NO_MILLISECONDS)
-        leave_out(
-            job,
-            "%s: a %s counts milliseconds: frames are shown up to %.2g ms beside the times "
-            "that they have in %s",
-            job->set.output, o->container, most, job->set.input);
+        leave_out(job,
+                  "%s: a .%s counts milliseconds: frames are shown up to %.2g ms beside their "
+                  "times in %s",
+                  job->set.output, strcmp(o->container, "webm") == 0 ? "webm" : "mkv", most,
+                  job->set.input);
 }
 
 static const char *end_of_bare(const tg_job *job)

@@ -661,9 +661,7 @@ static void write_lines(tg_job *job)
         endless_line(job);
     else
         tgi_job_add_line(p, "output", b->output_disk, TG_PLAN_DISK, b->output_free,
-                         job->film && job->film->out.guessed
-                             ? "%s, guessed"
-                             : "%s",
+                         job->film && job->film->out.guessed ? "%s, guessed" : "%s",
                          job->set.output ? job->set.output : "(no output named)");
     scratch_line(job);
 }
