@@ -145,11 +145,13 @@ static tg_status fill_info(film *f, tgi_err *err)
     if (f->empty)
         snprintf(held, sizeof held, "; %lld of its frames hold the one before by empty chunks",
                  (long long)f->empty);
-    char counted[80] = "";
+    char counted[96] = "";
     if (!a->has_times)
         snprintf(counted, sizeof counted,
-                 a->rate.num ? "; frames have no times: %.6g a second"
-                             : "; frames have no times",
+                 a->restarts
+                     ? "; its clock starts again amid it, so frames come at %.6g a second"
+                 : a->rate.num ? "; frames have no times: %.6g a second"
+                               : "; frames have no times",
                  a->rate.num ? (double)a->rate.num / (double)a->rate.den : 0);
     const char *const parts[] = {
         losses,

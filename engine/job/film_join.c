@@ -63,20 +63,47 @@ static int64_t was_shown(const tg_job *job, int64_t k)
                : tgi_film_source_first(job->source) + k;
 }
 
-/* When the film begins: as the one that was read, but for some of its frames alone, and where its times
- * count from when a station went on air. */
-static int64_t origin_of(const tg_job *job)
+/* It went on air, or came from a disc: its times count from when a station did. */
+static int is_on_air(const tgi_av_info *from)
+{
+    return strcmp(from->container, "mpegts") == 0 || strcmp(from->container, "mpeg") == 0;
+}
+
+/* Frames that the film is shown later by, so that sound which comes in front of a film without times has a place. */
+static int64_t waits(const tg_job *job)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
+    const tgi_av_ratio base = from->time_base, tick = job->film->out.time_base;
+    if (!is_on_air(from) || from->begins == TGI_AV_NO_TIME ||
+        from->sound_begins == TGI_AV_NO_TIME || from->sound_begins >= from->begins)
+        return 0;
+    return (int64_t)ceil((double)(from->begins - from->sound_begins) * (double)base.num /
+                         (double)base.den * (double)tick.den / (double)tick.num);
+}
+
+/* When the film begins, in ticks of `base`: as the one that was read, but for some of its frames alone, and where its times
+ * count from when a station went on air, which is when its first frame or its first sound does. */
+static int64_t origin_of(const tg_job *job, tgi_av_ratio *base)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    *base = job->film->out.time_base;
     if (!from || tgi_opts_str(job->opts, TGI_OPT_FPS))
         return 0;
+    const int part = tgi_film_source_is_part(job->source), all = is_whole(job) && !part;
+    if (!from->has_times && all && is_on_air(from) && from->begins != TGI_AV_NO_TIME) {
+        *base = from->time_base;
+        return from->begins -
+               llround((double)waits(job) * (double)job->film->out.time_base.num /
+                       (double)job->film->out.time_base.den * (double)base->den /
+                       (double)base->num);
+    }
     if (!from->has_times)
         return is_whole(job) ? was_shown(job, 0) : 0;
-    const int on_air =
-        strcmp(from->container, "mpegts") == 0 || strcmp(from->container, "mpeg") == 0;
-    return on_air || !is_whole(job) || tgi_film_source_is_part(job->source)
-               ? tgi_film_source_time(job->source, tgi_job_film_plane(job, 0))
-               : 0;
+    if (!is_on_air(from) && is_whole(job) && !part)
+        return 0;
+    const int64_t first = tgi_film_source_time(job->source, tgi_job_film_plane(job, 0));
+    return all && from->sound_begins != TGI_AV_NO_TIME ? tgi_min(first, from->sound_begins)
+                                                       : first;
 }
 
 static int64_t time_of(void *user, int64_t k)
@@ -84,11 +111,14 @@ static int64_t time_of(void *user, int64_t k)
     const tg_job *job = ((const joining *)user)->job;
     const int64_t n = job->film->out.frames;
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    if (!from || !from->has_times || tgi_opts_str(job->opts, TGI_OPT_FPS))
+    tgi_av_ratio base;
+    if (!from || tgi_opts_str(job->opts, TGI_OPT_FPS))
         return k; /* each frame a tick */
+    if (!from->has_times)
+        return k + (is_whole(job) && !tgi_film_source_is_part(job->source) ? waits(job) : 0);
     return (k < n ? tgi_film_source_time(job->source, tgi_job_film_plane(job, k))
                   : tgi_film_source_time(job->source, tgi_job_film_plane(job, n - 1) + 1)) -
-           origin_of(job);
+           origin_of(job, &base);
 }
 
 /* Something does not go with the film: in words. */
@@ -161,7 +191,6 @@ static tgi_av_join join_of(const joining *w, int fd)
                      .frames = f->frames,
                      .delay = w->delay,
                      .time_base = f->time_base,
-                     .origin = origin_of(job),
                      .begin = part ? was_shown(job, 0) : 0,
                      .until = !part ? 0
                               : tgi_film_source_has_last(job->source)
@@ -174,6 +203,9 @@ static tgi_av_join join_of(const joining *w, int fd)
                      .time = time_of,
                      .dropped = dropped,
                      .cancelled = tgi_cancel_signal};
+    j.origin = origin_of(job, &j.origin_base);
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    j.restarts = from && from->restarts;
     put_turn(job, &j);
     return j;
 }
@@ -201,7 +233,7 @@ static void tell_of_milliseconds(const joining *w)
     const double ms = 1000.0 * (double)o->time_base.num / (double)o->time_base.den;
     const int64_t n = o->endless ? MANY_FRAMES : o->frames;
     double most = 0;
-    if (!tgi_film_source_info(job->source) ||
+    if (!tgi_film_source_info(job->source) || tgi_opts_str(job->opts, TGI_OPT_FPS) ||
         (strcmp(o->container, "matroska") != 0 && strcmp(o->container, "webm") != 0))
         return;
     for (int64_t k = 0; k < n; k++) {

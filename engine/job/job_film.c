@@ -72,6 +72,9 @@ tg_status tgi_job_film_check_stream(const tg_job *job, tgi_err *err)
         job->set.input, by);
 }
 
+/* Characters that a shell takes as they are. */
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./%+-:,@"
+
 tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
@@ -84,12 +87,15 @@ tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err)
             "takes for one. Make frames of them in what sends it (ffmpeg -vf bwdif), or "
             "give --interlaced as-is",
             job->set.input);
+    const char *quote = job->set.input[strspn(job->set.input, PLAIN)] ? "'" : "";
+    const char *others = from->n_streams > 1 ? "-map 0:V:0 -map 0:a? -map 0:s? " : "";
     return tgi_fail(
         err, TG_E_UNSUPPORTED,
         "%s: interlaced: a frame has the rows of two moments, which a network takes for "
-        "one. Make frames of them, `ffmpeg -i %s -vf bwdif -c:v ffv1 -c:a copy "
-        "OUT.mkv`, or give --interlaced as-is",
-        job->set.input, job->set.input);
+        "one. Make frames of them, `ffmpeg -i %s%s%s %s-vf bwdif -c:v ffv1 -c:a copy%s "
+        "OUT.mkv`, "
+        "or give --interlaced as-is",
+        job->set.input, quote, job->set.input, quote, others, *others ? " -c:s copy" : "");
 }
 
 /* Channels that the network gives, as its file says; 0: it does not. */

@@ -104,8 +104,13 @@ typedef struct tgi_av_info {
     size_t header_bytes;   /* of all tracks' headers, attachments too; */
     size_t attached_bytes; /* of these, of large attached files, which only a Matroska takes */
     int64_t end;           /* when the last frame is over, in ticks; TGI_AV_NO_TIME */
-    int n_streams;         /* of all kinds */
-    size_t decoder_bytes;  /* that the decoder holds at most, its frames included */
+    int64_t
+        sound_begins; /* the first packet of all tracks of sound, in ticks; TGI_AV_NO_TIME */
+    int64_t
+        begins; /* the first frame, as packets say, also where has_times is 0; TGI_AV_NO_TIME */
+    int restarts; /* 1: its clock goes back by a second or more: films behind each other, so frames have no times */
+    int n_streams;        /* of all kinds */
+    size_t decoder_bytes; /* that the decoder holds at most, its frames included */
     size_t index_bytes; /* of the tables that grow with the film: places and times of packets */
     int stream;         /* which of them is this film */
     int n_chapters;
@@ -201,7 +206,9 @@ typedef struct tgi_av_join {
     int delay; /* places by which a packet comes after that of its frame's number, at most */
     tgi_av_ratio time_base; /* of `time` */
     int64_t
-        origin; /* taken off the times of the other tracks, in ticks of time_base; off `time`, too */
+        origin; /* taken off the times of the other tracks, in ticks of origin_base; off `time`, too */
+    tgi_av_ratio origin_base;
+    int restarts; /* as in tgi_av_info */
     /* Of the other tracks and chapters only what is shown in [begin, until), in ticks of time_base before
      * `origin` is taken off; both 0: all; until INT64_MAX: to the end. */
     int64_t begin, until;

@@ -62,6 +62,34 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
     return TG_OK;
 }
 
+#define FIRST_FRAMES 32 /* packets among which the frame is that is shown first */
+
+/* When its first frame and its first sound come, and whether its clock starts again. */
+static void note_begin(tgi_av_film *f)
+{
+    const AVPacket *p = f->packet;
+    const AVStream *s = f->in.container->streams[p->stream_index],
+                   *own = f->in.container->streams[f->stream];
+    tgi_av_info *i = &f->info;
+    const int64_t at = p->pts != AV_NOPTS_VALUE ? p->pts : p->dts;
+    const uint64_t bit = (uint64_t)1 << (p->stream_index & 63);
+    if (at < -TGI_AV_MOST_TICKS || at > TGI_AV_MOST_TICKS)
+        return;
+    if (s == own && f->n_packets <= FIRST_FRAMES && (f->n_packets <= 1 || at < i->begins))
+        i->begins = at;
+    if (s == own && p->dts != AV_NOPTS_VALUE) {
+        const int64_t second = av_rescale_q(1, (AVRational){1, 1}, s->time_base);
+        i->restarts |= f->clock != AV_NOPTS_VALUE && p->dts < f->clock - second;
+        f->clock = p->dts;
+    }
+    if (s->codecpar->codec_type != AVMEDIA_TYPE_AUDIO || f->heard_sound & bit)
+        return;
+    const int64_t begins = av_rescale_q(at, s->time_base, own->time_base);
+    f->heard_sound |= bit;
+    if (i->sound_begins == TGI_AV_NO_TIME || begins < i->sound_begins)
+        i->sound_begins = begins;
+}
+
 /* When the last packet of any track is over. */
 static void note_end(tgi_av_film *f)
 {
@@ -89,6 +117,7 @@ static tg_status read_packets(tgi_av_film *f, tgi_err *err)
             tgi_av_opaque_gif(&f->opaque, f->packet->data, (size_t)f->packet->size);
         f->info.other_packets += !ours;
         *(ours ? &f->info.own_bytes : &f->info.other_bytes) += f->packet->size;
+        note_begin(f);
         note_end(f);
         av_packet_unref(f->packet);
         TGI_TRY(st);
@@ -402,6 +431,8 @@ tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film *
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
     f->opts = *o;
     f->in.fd = -1;
+    f->info.sound_begins = f->info.begins = TGI_AV_NO_TIME;
+    f->clock = AV_NOPTS_VALUE;
     f->in.cancelled = o->cancelled;
     f->in.most_pixels =
         o->most_pixels > 0 ? tgi_min(o->most_pixels, TGI_AV_MOST_PIXELS) : TGI_AV_MOST_PIXELS;

@@ -63,6 +63,8 @@ struct tgi_av_film {
     unsigned beside;
     tgi_av_look first; /* of the first frame */
 
+    int64_t clock;          /* when its last packet was decoded; AV_NOPTS_VALUE */
+    uint64_t heard_sound;   /* bits: tracks of sound of which a packet came */
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_opaque opaque;
     enum AVPixelFormat stored; /* as the decoder gives it */

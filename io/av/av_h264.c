@@ -67,7 +67,7 @@ static void skip_scaling(bits *b, int lists)
             continue;
         for (int j = 0; j < (i < 6 ? 16 : 64) && b->at < b->n; j++) {
             if (next)
-                next = (int)((uint32_t)(last + signed_golomb(b)) & 255u);
+                next = (int)(((uint32_t)last + (uint32_t)signed_golomb(b)) & 255u);
             last = next ? next : last;
         }
     }

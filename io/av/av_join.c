@@ -202,6 +202,20 @@ static int64_t near(int64_t ticks)
     return tgi_clamp(ticks, -TGI_AV_MOST_TICKS, TGI_AV_MOST_TICKS);
 }
 
+/* Where a station's or a disc's clock starts again, as in films behind each other, sound goes on where it ended. */
+static void go_on(tgi_av_joining *w, AVPacket *p)
+{
+    const int i = p->stream_index;
+    const AVStream *s = w->in.container->streams[i];
+    const int64_t second = av_rescale_q(1, (AVRational){1, 1}, s->time_base);
+    if (!w->j->restarts || s->codecpar->codec_type != AVMEDIA_TYPE_AUDIO)
+        return;
+    if (w->last[i] != AV_NOPTS_VALUE && p->dts + w->again[i] < w->last[i] - second)
+        w->again[i] = near(w->last[i] + w->last_for[i] - p->dts);
+    p->pts = near(p->pts + w->again[i]);
+    p->dts = near(p->dts + w->again[i]);
+}
+
 /* Some demuxers leave times of decoding out. */
 static void complete_times(tgi_av_joining *w, AVPacket *p)
 {
@@ -217,6 +231,7 @@ static void complete_times(tgi_av_joining *w, AVPacket *p)
         p->dts = 0;
     if (p->pts == AV_NOPTS_VALUE)
         p->pts = p->dts;
+    go_on(w, p);
     w->last[i] = p->dts;
     w->last_for[i] = p->duration;
 }
@@ -334,8 +349,7 @@ static tg_status write_other(tgi_av_joining *w, tgi_err *err)
 {
     AVPacket *p = w->other;
     const int i = p->stream_index, to = w->to[i];
-    const int64_t off =
-        near(tgi_av_ticks_of_film(w, w->j->origin, w->in.container->streams[i]->time_base));
+    const int64_t off = near(tgi_av_origin(w, w->in.container->streams[i]->time_base));
     p->pts -= off;
     p->dts -= off;
     av_packet_rescale_ts(p, w->in.container->streams[i]->time_base,
@@ -361,8 +375,9 @@ static int film_is_next(const tgi_av_joining *w)
     const AVPacket *a = w->packet, *b = w->other;
     if (!a->data || !w->has_other)
         return a->data != NULL;
-    return av_compare_ts(a->dts + w->j->origin, tgi_av_rational(w->j->time_base), b->dts,
-                         w->in.container->streams[b->stream_index]->time_base) <= 0;
+    const AVRational base = w->in.container->streams[b->stream_index]->time_base;
+    return av_compare_ts(a->dts, tgi_av_rational(w->j->time_base),
+                         b->dts - near(tgi_av_origin(w, base)), base) <= 0;
 }
 
 static tg_status write_packets(tgi_av_joining *w, tgi_err *err)

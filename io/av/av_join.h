@@ -25,6 +25,7 @@ typedef struct tgi_av_joining {
     int has_other;            /* `other` is there */
     int64_t last[TGI_AV_STREAMS],
         last_for[TGI_AV_STREAMS];    /* time of decoding of each track's last packet, */
+    int64_t again[TGI_AV_STREAMS];   /* added to its times, since its clock started again; */
     int64_t written[TGI_AV_STREAMS]; /* and as it was written */
 } tgi_av_joining;
 
@@ -37,6 +38,8 @@ tg_status tgi_av_say_beside(AVStream *s, enum AVPacketSideDataType type, const v
                             size_t n, tgi_err *err);
 /* Ticks of the film, of a track whose ticks are `base`. */
 int64_t tgi_av_ticks_of_film(const tgi_av_joining *w, int64_t ticks, AVRational base);
+/* What is taken off the times of a track whose ticks are `base`. */
+int64_t tgi_av_origin(const tgi_av_joining *w, AVRational base);
 /* The other tracks, chapters and words of the film that was read, as far as this one takes them; `dropped` is told of
  * the others. */
 tg_status tgi_av_join_others(tgi_av_joining *w, tgi_err *err);

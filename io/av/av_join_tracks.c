@@ -223,6 +223,18 @@ static tg_status attach_cover(tgi_av_joining *w, const AVStream *from, tgi_err *
     return kept ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a film");
 }
 
+/* What mkvmerge counted of a track, under names such as "BPS" and "BPS-eng": of packets that are others now it is not true. */
+static void drop_counts(AVDictionary **words)
+{
+    static const char *const counts[] = {"BPS", "DURATION", "NUMBER_OF_FRAMES",
+                                         "NUMBER_OF_BYTES", "_STATISTICS_"};
+    const AVDictionaryEntry *e = NULL;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        while ((e = av_dict_get(*words, counts[i], NULL, AV_DICT_IGNORE_SUFFIX)) != NULL)
+            if (av_dict_set(words, e->key, NULL, 0) < 0)
+                return;
+}
+
 static tg_status copy_track(tgi_av_joining *w, AVStream *from, int *index, tgi_err *err)
 {
     char why[120];
@@ -251,6 +263,8 @@ static tg_status copy_track(tgi_av_joining *w, AVStream *from, int *index, tgi_e
     if (!s || take_parameters(s->codecpar, from->codecpar, file) < 0 ||
         av_dict_copy(&s->metadata, from->metadata, 0) < 0)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    if (tgi_av_joins_part(w))
+        drop_counts(&s->metadata);
     s->codecpar->codec_tag = tag_for(f, from->codecpar);
     s->time_base = from->time_base;
     s->avg_frame_rate = from->avg_frame_rate;
@@ -269,12 +283,17 @@ int64_t tgi_av_ticks_of_film(const tgi_av_joining *w, int64_t ticks, AVRational 
     return av_rescale_q(ticks, tgi_av_rational(w->j->time_base), base);
 }
 
+int64_t tgi_av_origin(const tgi_av_joining *w, AVRational base)
+{
+    return av_rescale_q(w->j->origin, tgi_av_rational(w->j->origin_base), base);
+}
+
 /* In the part's own time, and within it. 0: it is not in the part. */
 static int chapter_time(const tgi_av_joining *w, AVChapter *c)
 {
     const int64_t begin = tgi_av_ticks_of_film(w, w->j->begin, c->time_base),
                   until = tgi_av_ticks_of_film(w, w->j->until, c->time_base),
-                  origin = tgi_av_ticks_of_film(w, w->j->origin, c->time_base);
+                  origin = tgi_av_origin(w, c->time_base);
     if (tgi_av_joins_part(w)) {
         if (c->end <= begin || c->start >= until)
             return 0;
@@ -309,20 +328,24 @@ static tg_status copy_chapters(tgi_av_joining *w, tgi_err *err)
     return TG_OK;
 }
 
-/* What an MP4 or MOV has codes for; "creation_time" is its clock. */
-static int has_code(const char *key)
+/* What a MOV, and what an MP4 has codes for, so that libavformat reads them again; "creation_time" is its clock. */
+static int has_code(const tgi_av_joining *w, const char *key)
 {
     static const char *const known[] = {
-        "title",        "artist",        "album_artist",     "author",   "composer",
-        "album",        "date",          "comment",          "genre",    "copyright",
-        "grouping",     "lyrics",        "description",      "synopsis", "show",
-        "episode_id",   "network",       "keywords",         "track",    "disc",
-        "compilation",  "media_type",    "hd_video",         "location", "creation_time",
-        "episode_sort", "season_number", "gapless_playback", "timecode"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        "title",        "artist",        "album",           "date",
+        "comment",      "genre",         "copyright",       "location",
+        "timecode",     "creation_time", /* both; an MP4 alone: */
+        "album_artist", "author",        "composer",        "grouping",
+        "lyrics",       "description",   "synopsis",        "show",
+        "episode_id",   "network",       "keywords",        "track",
+        "disc",         "compilation",   "media_type",      "hd_video",
+        "episode_sort", "season_number", "gapless_playback"};
+    const size_t of_both = 10, n = sizeof known / sizeof known[0];
+    const int mov = strcmp(w->j->container, "mov") == 0;
+    for (size_t i = 0; i < (mov ? of_both : n); i++)
         if (strcasecmp(known[i], key) == 0) /* as libavformat looks for them */
             return 1;
-    return 0;
+    return mov && (strcasecmp(key, "make") == 0 || strcasecmp(key, "model") == 0);
 }
 
 /* "location-eng" with the words of "location": an MP4 says its words in a language, too. */
@@ -334,7 +357,7 @@ static int is_again(const tgi_av_joining *w, const AVDictionaryEntry *e)
         return 0;
     snprintf(key, sizeof key, "%.*s", (int)(dash - e->key), e->key);
     const AVDictionaryEntry *same = av_dict_get(w->out->metadata, key, NULL, 0);
-    return has_code(key) && same && strcmp(same->value, e->value) == 0;
+    return has_code(w, key) && same && strcmp(same->value, e->value) == 0;
 }
 
 /* An AVI says so which program wrote its file (ISFT), as others do by "encoder". */
@@ -344,21 +367,27 @@ static int is_of_the_writer(const tgi_av_joining *w, const char *key)
            strcasecmp(key, "software") == 0;
 }
 
+/* It would be lost. */
+static int has_no_code(const tgi_av_joining *w, const AVDictionaryEntry *e)
+{
+    return !has_code(w, e->key) && !is_again(w, e) && !is_of_the_writer(w, e->key);
+}
+
 /* A phone's camera says where it was, and what it is, by names such as com.apple.quicktime.make: then all words
- * are said by their names. Others than these have no place in an MP4 or MOV. */
+ * are said by their names, as in a MOV where one has no code. Others than these have no place in an MP4. */
 static void choose_words(tgi_av_joining *w)
 {
     char text[400] = "";
     size_t n = 0;
     const AVDictionaryEntry *e = NULL;
+    const int mov = strcmp(w->j->container, "mov") == 0;
     if (!tgi_av_joins_mp4(w))
         return;
     while ((e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
-        w->free_words |= strncmp(e->key, "com.", 4) == 0;
+        w->free_words |= strncmp(e->key, "com.", 4) == 0 || (mov && has_no_code(w, e));
     while (!w->free_words &&
            (e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
-        if (!has_code(e->key) && !is_again(w, e) && !is_of_the_writer(w, e->key) &&
-            n < sizeof text)
+        if (has_no_code(w, e) && n < sizeof text)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", e->key);
     if (n && w->telling && w->j->dropped) {
         char what[480];
@@ -443,6 +472,7 @@ static tg_status copy_film(tgi_av_joining *w, const AVStream *from, tgi_err *err
 {
     if (av_dict_copy(&w->film->metadata, from->metadata, 0) < 0)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a film");
+    drop_counts(&w->film->metadata);
     av_dict_set(&w->film->metadata, "alpha_mode", NULL,
                 0); /* the muxer says it of what has alpha */
     if (from->disposition)

@@ -100,6 +100,44 @@ def sound_of_frames_without_times():
         expect(("cut as if each came at the rate of its header, 10 frames" in err) == bool(words), f"{words}: {err}")
 
 
+def sound_of(film):
+    return subprocess.run(["ffmpeg", "-v", "error", "-i", film, "-map", "0:a:0", "-f", "s16le", "-"], capture_output=True, check=True).stdout
+
+
+def on_air(name, *words):
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=3", "-f", "lavfi", "-i", "sine=duration=3:sample_rate=48000", "-c:v", "libx264", "-g", "25",
+           "-bf", "2", "-c:a", "ac3", *words, name)
+
+
+def sound_in_front_of_the_first_frame():
+    """A recording begins amid a group of pictures: its sound is there before, and is heard."""
+    on_air("air.ts")
+    ffmpeg("-ss", "1.3", "-i", "air.ts", "-c", "copy", "front.ts")
+    was = times("front.ts")[0] - float(packets("front.ts")[0][1][0][0])
+    expect(was > 0.2, f"sound begins {was} s in front")
+    for out in ("front.mp4", "front.mkv"):
+        write("front.ts", out)
+        is_ = times(out)[0] - float(packets(out)[0][1][0][0])
+        expect(abs(is_ - was) < 0.0011 and len(sound_of(out)) == len(sound_of("front.ts")), f"{out}: sound begins {is_} s in front, not {was}")
+
+
+def a_clock_that_starts_again():
+    """Recordings behind each other (cat a.ts b.ts), cells of a DVD: sound stays with its frames, and goes on."""
+    for name, words in (("air.ts", ()), ("disc.mpg", ("-c:v", "mpeg2video", "-f", "vob"))):
+        on_air(name, *words)
+        with open("again" + name, "wb") as f:
+            f.write(2 * bytes_of(name))
+        was = times(name)[0] - float(packets(name)[0][1][0][0])
+        for out in ("again.mp4", "again.mkv"):
+            err = write("again" + name, out)
+            expect("its clock starts again amid it, so frames come at 25 a second" in err, f"{name}: {err}")
+            shown, heard = times(out), [float(t) for t, _ in packets(out)[0][1]]
+            expect(len(shown) == 150 and all(abs(b - a - 0.04) < 0.0011 for a, b in zip(shown, shown[1:])), f"{name}, {out}: {len(shown)} frames")
+            expect(all(abs(b - a - 0.032) < 0.0011 for a, b in zip(heard, heard[1:])), f"{name}, {out}: sound has gaps")
+            expect(abs(shown[0] - heard[0] - was) < 0.0011, f"{name}, {out}: sound begins {shown[0] - heard[0]} s in front, not {was}")
+            expect(len(heard) == 2 * len(packets(name)[0][1]), f"{name}, {out}: {len(heard)} packets of sound")
+
+
 def without_times():
     """Frames of an AVI with B-frames have none: they are counted at its rate, of which they are told."""
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=4", "-c:v", "mpeg4", "-bf", "2", "-q:v", "3", "b.avi")
@@ -171,6 +209,8 @@ def all_of_it(_):
     subtitles_and_chapters()
     to_the_end_is_to_the_end()
     sound_of_frames_without_times()
+    sound_in_front_of_the_first_frame()
+    a_clock_that_starts_again()
     without_times()
     its_time_code_is_that_of_its_first_frame()
     a_second_film_is_named()

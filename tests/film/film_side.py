@@ -322,6 +322,20 @@ def a_track_keeps_its_language_and_title():
         expect(('in the language "pt-BR"' in err) == lost, f"a language of a region into {out}: {err}")
 
 
+def words_about_the_film_stay_in_a_mov():
+    """QuickTime has codes for few: then all are said by their names. What mkvmerge counted is not true of other packets."""
+    words = {"title": "A", "description": "B", "synopsis": "C", "composer": "D", "keywords": "E", "show": "F", "my_word": "G"}
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-c:v", "libx264", *(w for k, v in words.items() for w in ("-metadata", f"{k}={v}")),
+           "-metadata:s:v", "BPS=1234", "-metadata:s:v", "_STATISTICS_TAGS=BPS", "-metadata:s:v", "NUMBER_OF_FRAMES-eng=999", "words.mkv")
+    for out in ("w.mov", "w.mkv"):
+        write("words.mkv", out, "--strict")
+        got = json.loads(subprocess.run(["ffprobe", "-v", "error", "-of", "json", "-show_format", out], capture_output=True, check=True).stdout)["format"]["tags"]
+        got = {k.lower(): v for k, v in got.items()}
+        expect({k: got.get(k) for k in words} == words, f"{out}: {got}")
+        counted = [k for k in words_of(out)[0] if k.startswith(("BPS", "NUMBER", "_STAT"))]
+        expect(not counted, f"{out}: {counted}")
+
+
 def sound_ends_as_early():
     """Opus has packets of 20 ms: of the last one some samples are not heard. A Matroska says how many, an MP4 that it is shorter."""
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1:sample_rate=48000", "-c:v", "ffv1", "-c:a",
@@ -507,6 +521,7 @@ def all_of_it(rows):
     what_changes_midway_is_named()
     what_a_track_is_for_stays()
     a_track_keeps_its_language_and_title()
+    words_about_the_film_stay_in_a_mov()
     sound_ends_as_early()
     a_track_of_another_day_is_named()
     a_shape_that_a_webm_cannot_say_is_named()

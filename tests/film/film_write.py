@@ -230,7 +230,7 @@ def a_rate_that_is_asked_for():
             expect(code == 0 and tags.get("title") == "A film" and tags.get("date") == "1999" and not said["chapters"] and "timecode" not in tags,
                    f"{words} into {out}: {code}: {said['format']['tags']}: {err}")
             expect(said["streams"][0]["tags"].get("language") in ("deu", "ger"), f"{words} into {out}: language: {said['streams'][0]['tags']}")
-            expect("its chapters are left out" in err and "the time code (01:00:00:00), which counts" in err, f"{words} into {out}: {err}")
+            expect("counts milliseconds" not in err and "its chapters are left out" in err and "the time code (01:00:00:00), which counts" in err, f"{words} into {out}: {err}")
     for k in range(5):
         subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc=size=64x48", "-vf", f"trim=start_frame={k}",
                         "-frames:v", "1", f"shot_{k:03}.png"], check=True)
