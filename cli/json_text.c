@@ -122,7 +122,9 @@ static void put_string(FILE *to, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (s[i] != '\\' || i + 1 >= n) {
-            fputc((unsigned char)s[i] < 0x20 || s[i] == 0x7f ? '?' : s[i], to);
+            const size_t control = cli_control(s + i, n - i);
+            fputc(control ? '?' : s[i], to);
+            i += control > 1;
             continue;
         }
         i++;
@@ -132,6 +134,18 @@ static void put_string(FILE *to, const char *s, size_t n)
         } else {
             fputc(strchr("nrtbf", s[i]) ? ' ' : s[i], to);
         }
+    }
+}
+
+/* Words with '_' between them; what a film's words are about may be anything. */
+static void put_key(FILE *to, const char *s, size_t n)
+{
+    for (const char *end = s + n, *next; s < end; s = next + 1) {
+        next = memchr(s, '_', (size_t)(end - s));
+        put_string(to, s, (size_t)((next ? next : end) - s));
+        if (!next)
+            break;
+        fputc(' ', to);
     }
 }
 
@@ -273,8 +287,7 @@ static void put_lines(FILE *to, cursor *c, int indent)
         while (!take(c, '}') && string(c, &s, &n) && take(c, ':')) {
             const int pad = KEY_COLUMN - indent - (int)n + (unit_of(s, n) == GIB ? 4 : 0);
             fprintf(to, "%*s", indent, "");
-            for (size_t i = 0; i < n - (unit_of(s, n) == GIB ? 4 : 0); i++)
-                fputc(s[i] == '_' ? ' ' : s[i], to); /* the unit stands behind the number */
+            put_key(to, s, n - (unit_of(s, n) == GIB ? 4 : 0)); /* it stands behind the number */
             put_member(to, c, indent, pad, unit_of(s, n));
             take(c, ',');
         }

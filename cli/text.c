@@ -74,8 +74,18 @@ double cli_now(void)
 
 void cli_put_clean(FILE *to, const char *s)
 {
-    for (; *s; s++)
-        fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, to);
+    for (size_t n; *s; s += n ? n : 1) {
+        n = cli_control(s, strlen(s));
+        fputc(n ? '?' : *s, to);
+    }
+}
+
+size_t cli_control(const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    if (n && (p[0] < 0x20 || p[0] == 0x7f))
+        return 1;
+    return n > 1 && p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
 }
 
 /* Length of the well-formed UTF-8 sequence at s, or 0. @source RFC 3629, section 4. */

@@ -24,6 +24,9 @@ const char *cli_opens_in(const char *path);
 /* Monotonic seconds. */
 double cli_now(void);
 
+/* Bytes of the control character that s[0, n) begins with, C0 or C1; 0: of none. */
+size_t cli_control(const char *s, size_t n);
+
 /* Write text with control characters shown as '?': a file name cannot move the cursor. */
 void cli_put_clean(FILE *to, const char *s);
 

@@ -77,6 +77,9 @@ unsigned tgi_film_source_beside(tgi_source *s);
 int64_t tgi_film_source_time(const tgi_source *s, int64_t k);
 /* Track i of the film's file. 0: there is none. */
 int tgi_film_source_track(const tgi_source *s, int i, tgi_av_track *out);
+/* Word i about that track, -1: about the film; chapter i. 0: there is none. */
+int tgi_film_source_word(const tgi_source *s, int track, int i, tgi_av_word *out);
+int tgi_film_source_chapter(const tgi_source *s, int i, tgi_av_chapter *out);
 /* What the film does not say and is assumed, in words with ", " between them; "" nothing. */
 const char *tgi_film_source_assumed(const tgi_source *s);
 /* From now on its pixels are without that, which is kept of each frame for `put`; before anything is read.

@@ -607,6 +607,18 @@ int tgi_film_source_track(const tgi_source *s, int i, tgi_av_track *out)
     return f && f->ops->track(f->film, i, out);
 }
 
+int tgi_film_source_word(const tgi_source *s, int track, int i, tgi_av_word *out)
+{
+    const film *f = film_of(s);
+    return f && f->ops->word && f->ops->word(f->film, track, i, out);
+}
+
+int tgi_film_source_chapter(const tgi_source *s, int i, tgi_av_chapter *out)
+{
+    const film *f = film_of(s);
+    return f && f->ops->chapter && f->ops->chapter(f->film, i, out);
+}
+
 const char *tgi_film_source_assumed(const tgi_source *s)
 {
     return film_of(s) ? film_of(s)->pixels.assumed : "";

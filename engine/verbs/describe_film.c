@@ -45,10 +45,10 @@ static void put_text(tgi_jw *w, const char *key, const char *text)
 }
 
 /* The words that a list has, with ", " between them. */
-static void put_assumed(tgi_jw *w, const char *list)
+static void put_list(tgi_jw *w, const char *key, const char *list)
 {
     char word[64];
-    tgi_jw_begin(w, "assumed", '[');
+    tgi_jw_begin(w, key, '[');
     while (*list) {
         const size_t n = strcspn(list, ",");
         snprintf(word, sizeof word, "%.*s", (int)n, list);
@@ -91,13 +91,41 @@ static void put_light(tgi_jw *w, const tgi_av_light *l)
     tgi_jw_end(w, '}');
 }
 
-static void put_track(tgi_jw *w, const tgi_av_track *t, int is_film)
+/* What somebody wrote about a track, -1: about the film. That of `apart`, up to a NULL, stands elsewhere. */
+static void put_words(tgi_jw *w, const tgi_source *s, int track, const char *const *apart)
 {
+    tgi_av_word word;
+    int n = 0;
+    for (int i = 0; tgi_film_source_word(s, track, i, &word); i++) {
+        int is_apart = 0;
+        for (const char *const *a = apart; *a; a++)
+            is_apart |= strcmp(word.key, *a) == 0;
+        if (is_apart)
+            continue;
+        if (n++ == 0)
+            tgi_jw_begin(w, "metadata", '{');
+        tgi_jw_str(w, word.key, word.text);
+    }
+    if (n)
+        tgi_jw_end(w, '}');
+}
+
+static void put_word(tgi_jw *w, const tgi_source *s, int track, const char *key)
+{
+    tgi_av_word word;
+    for (int i = 0; tgi_film_source_word(s, track, i, &word); i++)
+        if (strcmp(word.key, key) == 0)
+            put_text(w, key, word.text);
+}
+
+static void put_track(tgi_jw *w, const tgi_source *s, int i, const tgi_av_track *t, int is_film)
+{
+    static const char *const apart[] = {"language", "title", NULL};
     tgi_jw_begin(w, NULL, '{');
     tgi_jw_str(w, "kind", t->kind);
     tgi_jw_str(w, "codec", t->codec);
-    put_text(w, "language", t->language);
-    put_text(w, "title", t->title);
+    for (const char *const *a = apart; *a; a++)
+        put_word(w, s, i, *a);
     if (t->width && t->height) {
         tgi_jw_int(w, "width", t->width);
         tgi_jw_int(w, "height", t->height);
@@ -107,7 +135,24 @@ static void put_track(tgi_jw *w, const tgi_av_track *t, int is_film)
         tgi_jw_int(w, "samples_per_second", t->rate);
     }
     tgi_jw_bool(w, "read", is_film);
+    put_list(w, "dispositions", t->uses);
+    put_words(w, s, i, apart);
     tgi_jw_end(w, '}');
+}
+
+static void put_chapters(tgi_jw *w, const tgi_source *s)
+{
+    tgi_av_chapter c;
+    tgi_jw_begin(w, "chapters", '[');
+    for (int i = 0; tgi_film_source_chapter(s, i, &c); i++) {
+        tgi_jw_begin(w, NULL, '{');
+        tgi_jw_num(w, "start_seconds", c.begin);
+        tgi_jw_num(w, "end_seconds", c.end);
+        if (c.title)
+            tgi_jw_str(w, "title", c.title);
+        tgi_jw_end(w, '}');
+    }
+    tgi_jw_end(w, ']');
 }
 
 static void put_tracks(tgi_jw *w, const tgi_source *s, const tgi_av_info *info)
@@ -116,16 +161,17 @@ static void put_tracks(tgi_jw *w, const tgi_source *s, const tgi_av_info *info)
     int attached = 0;
     for (int i = 0; tgi_film_source_track(s, i, &t); i++)
         attached += strcmp(t.kind, "attachment") == 0 || strcmp(t.kind, "cover") == 0;
-    tgi_jw_int(w, "chapters", info->n_chapters);
+    put_chapters(w, s);
     tgi_jw_int(w, "attachments", attached);
     tgi_jw_begin(w, "tracks", '[');
     for (int i = 0; tgi_film_source_track(s, i, &t); i++)
-        put_track(w, &t, i == info->stream);
+        put_track(w, s, i, &t, i == info->stream);
     tgi_jw_end(w, ']');
 }
 
 void tgi_describe_film(tgi_jw *w, const tgi_source *s)
 {
+    static const char *const none[] = {NULL};
     const tgi_av_info *i = tgi_film_source_info(s);
     if (!i)
         return;
@@ -134,20 +180,25 @@ void tgi_describe_film(tgi_jw *w, const tgi_source *s)
     put_text(w, "codec", i->codec);
     put_text(w, "profile", i->profile);
     put_text(w, "pixels", i->form.name);
+    put_words(w, s, -1, none);
     put_ratio(w, "frames_per_second", i->mean);
     put_times(w, s, i);
+    if (i->hidden)
+        tgi_jw_int(w, "frames_not_shown", i->hidden);
     put_ratio(w, "time_base", i->time_base);
     put_ratio(w, "pixel_aspect", i->pixel_aspect);
     tgi_jw_int(w, "rotation", i->rotation);
     tgi_jw_bool(w, "mirrored", i->flipped);
     if (i->interlaced >= 0)
         tgi_jw_bool(w, "interlaced", i->interlaced);
+    if (i->interlaced > 0 && i->fields)
+        tgi_jw_str(w, "first_field", i->fields == 1 ? "top" : "bottom");
     put_text(w, "range", i->form.range);
     put_text(w, "matrix", i->form.matrix);
     put_text(w, "primaries", i->form.primaries);
     put_text(w, "transfer", i->form.transfer);
     put_text(w, "chroma_place", i->form.chroma_place);
-    put_assumed(w, tgi_film_source_assumed(s));
+    put_list(w, "assumed", tgi_film_source_assumed(s));
     put_light(w, &i->hdr);
     put_tracks(w, s, i);
     tgi_jw_end(w, '}');

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define TGI_AV_ABI 17u /* rises with any change of this header */
+#define TGI_AV_ABI 18u /* rises with any change of this header */
 #define TGI_AV_COMPONENTS 4
 #define TGI_AV_NO_TIME INT64_MIN
 
@@ -60,9 +60,19 @@ typedef struct tgi_av_light {
 typedef struct tgi_av_track {
     char kind[16];  /* "video", "audio", "subtitle", "data", "attachment", "cover" */
     char codec[32]; /* as ffmpeg names it */
-    char language[16], title[96];
+    char uses[160]; /* "default, forced": its dispositions, as ffmpeg names them */
     int width, height, channels, rate; /* 0: it has none */
 } tgi_av_track;
+
+/* What somebody wrote about a film or a track ("title", "date", "language"). Views of the film; bytes as in its file. */
+typedef struct tgi_av_word {
+    const char *key, *text;
+} tgi_av_word;
+
+typedef struct tgi_av_chapter {
+    double begin, end; /* seconds on the clock of its film */
+    const char *title; /* view of the film; NULL: it has none */
+} tgi_av_chapter;
 
 typedef struct tgi_av_info {
     char container[64], codec[32], profile[48]; /* as ffmpeg names them */
@@ -237,6 +247,10 @@ typedef struct tgi_av_ops {
     const tgi_av_info *(*info)(const tgi_av_film *f);
     /* Track i of the film's file. 0: there is none. */
     int (*track)(const tgi_av_film *f, int i, tgi_av_track *out);
+    /* Word i about that track; -1: about the film. 0: there is none. */
+    int (*word)(const tgi_av_film *f, int track, int i, tgi_av_word *out);
+    /* Chapter i. 0: there is none. */
+    int (*chapter)(const tgi_av_film *f, int i, tgi_av_chapter *out);
     /* When frame k is shown, in ticks; TGI_AV_NO_TIME. */
     int64_t (*time)(const tgi_av_film *f, int64_t k);
     /* Decode frame k. The one behind the last costs one frame; any other is found from the key frame

@@ -603,6 +603,16 @@ int tgi_av_film_track(const tgi_av_film *f, int i, tgi_av_track *out)
     return tgi_av_tell_track(f->in.container, i, out);
 }
 
+int tgi_av_film_word(const tgi_av_film *f, int track, int i, tgi_av_word *out)
+{
+    return tgi_av_tell_word(f->in.container, track, i, out);
+}
+
+int tgi_av_film_chapter(const tgi_av_film *f, int i, tgi_av_chapter *out)
+{
+    return tgi_av_tell_chapter(f->in.container, i, out);
+}
+
 int64_t tgi_av_film_time(const tgi_av_film *f, int64_t k)
 {
     return f->shown && k >= 0 && k < f->info.frames ? f->shown[k] : TGI_AV_NO_TIME;

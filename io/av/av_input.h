@@ -63,6 +63,8 @@ int tgi_av_mp4_has_language(const char *text);
 int tgi_av_mp4_languages(int fd, int64_t size, const AVFormatContext *c);
 /* av_tell.c. 0: there is no track i. */
 int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
+int tgi_av_tell_word(const AVFormatContext *c, int track, int i, tgi_av_word *out);
+int tgi_av_tell_chapter(const AVFormatContext *c, int i, tgi_av_chapter *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);
 /* TGI_AV_HDR10_PLUS and so on. */
 unsigned tgi_av_tell_beside(const AVStream *s, const AVFrame *f);

@@ -21,6 +21,8 @@ tg_status tgi_av_film_open(const char *path, const tgi_av_open *o, tgi_av_film *
                            tgi_err *err);
 const tgi_av_info *tgi_av_film_info(const tgi_av_film *f);
 int tgi_av_film_track(const tgi_av_film *f, int i, tgi_av_track *out);
+int tgi_av_film_word(const tgi_av_film *f, int track, int i, tgi_av_word *out);
+int tgi_av_film_chapter(const tgi_av_film *f, int i, tgi_av_chapter *out);
 int64_t tgi_av_film_time(const tgi_av_film *f, int64_t k);
 tg_status tgi_av_film_frame(tgi_av_film *f, int64_t k, tgi_av_frame *out, tgi_err *err);
 int64_t tgi_av_film_refused(const tgi_av_film *f);

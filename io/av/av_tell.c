@@ -1,10 +1,16 @@
-/* av_tell.c - what else a film has, for who asks (av.h): its tracks, and what it tells a display of its light. */
+/* av_tell.c - what else a film has, for who asks (av.h): its tracks, words and chapters, and what it tells a display of its light. */
 #include "io/av/av_form.h"
 #include "io/av/av_input.h"
 #include "io/av/av_inside.h"
 
 #include <libavutil/dovi_meta.h>
 #include <libavutil/mastering_display_metadata.h>
+#include <stdio.h>
+
+static double number(AVRational r)
+{
+    return r.den ? av_q2d(r) : 0;
+}
 
 /* ---- Tracks ------------------------------------------------------------------------------ */
 
@@ -16,10 +22,15 @@ static const char *kind_of(const AVStream *s)
     return kind ? kind : "unknown";
 }
 
-static const char *word_of(const AVStream *s, const char *key)
+/* Bits that have no name say nothing that anybody could read. */
+static void tell_uses(const AVStream *s, char *to, size_t cap)
 {
-    const AVDictionaryEntry *e = av_dict_get(s->metadata, key, NULL, 0);
-    return e ? e->value : "";
+    size_t n = 0;
+    for (unsigned left = (unsigned)s->disposition; left && n < cap; left &= left - 1) {
+        const char *name = av_disposition_to_string((int)(left & -left));
+        if (name)
+            n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", name);
+    }
 }
 
 static int channels_of(const AVCodecParameters *p)
@@ -40,12 +51,37 @@ int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out)
     *out = (tgi_av_track){.width = p->width, .height = p->height};
     tgi_av_name(out->kind, sizeof out->kind, kind_of(s));
     tgi_av_name(out->codec, sizeof out->codec, avcodec_get_name(p->codec_id));
-    tgi_av_name(out->language, sizeof out->language, word_of(s, "language"));
-    tgi_av_name(out->title, sizeof out->title, word_of(s, "title"));
+    tell_uses(s, out->uses, sizeof out->uses);
     if (p->codec_type == AVMEDIA_TYPE_AUDIO) {
         out->channels = channels_of(p);
         out->rate = p->sample_rate;
     }
+    return 1;
+}
+
+int tgi_av_tell_word(const AVFormatContext *c, int track, int i, tgi_av_word *out)
+{
+    if (!c || i < 0 || track >= (int)c->nb_streams)
+        return 0;
+    const AVDictionary *words = track < 0 ? c->metadata : c->streams[track]->metadata;
+    const AVDictionaryEntry *e = NULL;
+    do
+        e = av_dict_get(words, "", e, AV_DICT_IGNORE_SUFFIX);
+    while (e && i--);
+    if (e)
+        *out = (tgi_av_word){e->key, e->value};
+    return e != NULL;
+}
+
+int tgi_av_tell_chapter(const AVFormatContext *c, int i, tgi_av_chapter *out)
+{
+    if (!c || i < 0 || i >= (int)c->nb_chapters)
+        return 0;
+    const AVChapter *h = c->chapters[i];
+    const AVDictionaryEntry *e = av_dict_get(h->metadata, "title", NULL, 0);
+    *out = (tgi_av_chapter){.begin = (double)h->start * number(h->time_base),
+                            .end = (double)h->end * number(h->time_base),
+                            .title = e ? e->value : NULL};
     return 1;
 }
 
@@ -61,11 +97,6 @@ static const void *side_data(const AVStream *s, enum AVPacketSideDataType of_str
         return data;
     const AVFrameSideData *d = av_frame_get_side_data(f, of_frame);
     return d && d->size >= least ? d->data : NULL;
-}
-
-static double number(AVRational r)
-{
-    return r.den ? av_q2d(r) : 0;
 }
 
 /* The container names it, or frames have it in their bits. */

@@ -258,14 +258,19 @@ def info_tells_all():
            "log-level=none:hdr10=1:master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,1):max-cll=1000,400",
            "-pix_fmt", "yuv420p10le", "-color_primaries", "bt2020", "-color_trc", "smpte2084", "-colorspace", "bt2020nc", "-c:a", "aac", "-ac", "2", "-c:s", "srt",
            "-metadata:s:a:0", "language=deu", "-metadata:s:a:0", "title=T\u00f6ne", "-metadata:s:s:0", "language=eng", "-attach", "font.ttf",
-           "-metadata:s:t:0", "mimetype=application/x-truetype-font", "all.mkv")
+           "-metadata:s:t:0", "mimetype=application/x-truetype-font", "-metadata", "title=The film\u009b2J", "-metadata", "date=1999-02-03", "-metadata",
+           "a_key\u009b1m=x", "-disposition:a:0", "default+original", "-disposition:s:0", "forced", "all.mkv")
     f = told("all.mkv")
     expect([(t["kind"], t["codec"], t.get("language"), t["read"]) for t in f["tracks"]] ==
            [("video", "hevc", None, True), ("audio", "aac", "deu", False), ("subtitle", "subrip", "eng", False), ("attachment", "ttf", None, False)],
            f"tracks: {f['tracks']}")
     sound = f["tracks"][1]
     expect((sound["channels"], sound["samples_per_second"], sound["title"]) == (2, 44100, "T\u00f6ne"), f"sound: {sound}")
-    expect((f["chapters"], f["attachments"], f["pixel_aspect"], f["interlaced"], f["varying_rate"]) == (2, 1, "4/3", False, False), f"{f}")
+    expect([(c["start_seconds"], c["end_seconds"], c.get("title")) for c in f["chapters"]] == [(0, 1, "One"), (1, 2, "Two")], f"chapters: {f['chapters']}")
+    expect([t["dispositions"] for t in f["tracks"]] == [[], ["default", "original"], ["forced"], []], f"dispositions: {f['tracks']}")
+    expect((f["metadata"]["title"], f["metadata"]["DATE"]) == ("The film\u009b2J", "1999-02-03"), f"words about the film: {f['metadata']}")
+    expect(f["tracks"][3]["metadata"]["filename"] == "font.ttf" and "language" not in sound["metadata"], f"words about tracks: {f['tracks']}")
+    expect((f["attachments"], f["pixel_aspect"], f["interlaced"], f["varying_rate"]) == (1, "4/3", False, False), f"{f}")
     expect((f["matrix"], f["primaries"], f["transfer"], f["assumed"]) == ("bt2020nc", "bt2020", "smpte2084", []), f"tags: {f}")
     pts = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries", "packet=pts", "-read_intervals", "%+#1", "-of", "csv=p=0",
                           "all.mkv"], capture_output=True, text=True, check=True).stdout.strip().strip(",")
@@ -275,9 +280,11 @@ def info_tells_all():
     expect(f["hdr"] == light, f"light: {f['hdr']}")
     text = run("info", "all.mkv")[1]
     expect("kind audio, codec aac, language deu, title T\u00f6ne, channels 2" in text and "max content light 1000" in text, f"as text: {text}")
+    expect("title           The film?2J" in text and "end_seconds 2.0 s, title Two" in text and "dispositions default, original" in text and "\u009b" not in text,
+           f"words as text: {text}")
     expect(told(sample("carphone_pristine.mp4"))["assumed"] == ["matrix of BT.601", "limited range"], "what is assumed")
     expect(told(sample("newtonscradle_vfr.gif"))["varying_rate"] and told(sample("rot90.mov"))["rotation"] == 90, "rate and rotation")
-    expect(told(sample("interlaced_paff_tt.264"))["interlaced"] is True and told(sample("carphone_pristine.mp4"))["hdr"] == {}, "rows of two moments")
+    expect([told(sample("interlaced_paff_tt.264"))[k] for k in ("interlaced", "first_field")] == [True, "top"] and told(sample("carphone_pristine.mp4"))["hdr"] == {}, "rows of two moments")
     expect([t["read"] for t in told(sample("nasa_two_video_streams.mp4"))["tracks"]] == [True] + 5 * [False], "the film of two that is read")
     expect([t["kind"] for t in told("in.y4m")["tracks"]] == ["video"], "a y4m")
 
