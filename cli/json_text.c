@@ -287,7 +287,8 @@ static void put_lines(FILE *to, cursor *c, int indent)
         while (!take(c, '}') && string(c, &s, &n) && take(c, ':')) {
             const int pad = KEY_COLUMN - indent - (int)n + (unit_of(s, n) == GIB ? 4 : 0);
             fprintf(to, "%*s", indent, "");
-            put_key(to, s, n - (unit_of(s, n) == GIB ? 4 : 0)); /* it stands behind the number */
+            put_key(to, s,
+                    n - (unit_of(s, n) == GIB ? 4 : 0)); /* it stands behind the number */
             put_member(to, c, indent, pad, unit_of(s, n));
             take(c, ',');
         }

@@ -147,6 +147,18 @@ static tg_status check_order(cli *c)
     return TG_OK;
 }
 
+/* Files of one ending each: of a pattern that a shell took apart. */
+static bool are_pictures(const cli *c)
+{
+    const char *end = strrchr(c->files[0], '.');
+    for (int i = 1; i < c->n_files && end; i++) {
+        const char *other = strrchr(c->files[i], '.');
+        if (!other || strcmp(end, other) != 0)
+            return false;
+    }
+    return end != NULL;
+}
+
 /* What parsing cannot know: are the files and options there that the verb needs? */
 static tg_status check_needs(cli *c)
 {
@@ -155,6 +167,12 @@ static tg_status check_needs(cli *c)
     const tg_status order = check_order(c);
     if (order != TG_OK)
         return order;
+    if (c->n_files > v->max_files && v->max_files == 1 && are_pictures(c))
+        return cli_fail(
+            c, TG_E_ARG,
+            "%s takes one file, and these are %d: name their folder, or put the pattern "
+            "in quotes, as '*%s', that the shell leaves it as it is",
+            v->name, c->n_files, strrchr(c->files[0], '.'));
     if (c->n_files > v->max_files)
         return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,
                         v->max_files, v->max_files == 1 ? "" : "s", c->files[v->max_files]);

@@ -127,6 +127,27 @@ static int is_of_a_palette(const tgi_av_info *i)
     return strcmp(i->codec, "gif") == 0;
 }
 
+/* Bits of the component that has most. */
+static int depth_of(const tgi_av_form *f)
+{
+    int depth = 0;
+    for (int c = 0; c < f->n_components; c++)
+        depth = f->component[c].depth > depth ? f->component[c].depth : depth;
+    return depth;
+}
+
+/* Pixels that nobody asked to have fewer bits. */
+static void note_depth(tgi_film_out *o, const tgi_film_frames *of)
+{
+    const int was = of->from ? depth_of(&of->from->form) : 0, now = depth_of(&o->coding.form);
+    const int bits = of->dtype != TG_DTYPE_U16 ? 8 : was > 8 ? was : 16;
+    if (now >= bits)
+        return;
+    note(o, "pixels of %d bits are stored with %d: a .mkv with --codec ffv1 keeps 16", bits,
+         now);
+    o->lost++;
+}
+
 /* The form in which these pixels would lie if nothing were lost: that of the film that was read,
  * where it has as many samples of such a type; else plain. */
 static const char *like(const tgi_film_frames *of, int lossless)
@@ -134,13 +155,10 @@ static const char *like(const tgi_film_frames *of, int lossless)
     const tgi_av_form *f =
         of->from && !(is_of_a_palette(of->from) && !lossless) ? &of->from->form : NULL;
     const int wide = of->dtype == TG_DTYPE_U16;
-    int depth = 0;
-    for (int c = 0; f && c < f->n_components; c++)
-        depth = f->component[c].depth > depth ? f->component[c].depth : depth;
     if (f &&
         f->n_components - f->has_alpha ==
             of->samples - (of->samples == 2 || of->samples == 4) &&
-        (depth > 8) == wide && (f->has_alpha == (of->samples == 2 || of->samples == 4)))
+        (depth_of(f) > 8) == wide && (f->has_alpha == (of->samples == 2 || of->samples == 4)))
         return f->name;
     if (of->samples <= 2 && lossless)
         return of->samples == 1 ? (wide ? "gray16le" : "gray") : (wide ? "ya16le" : "ya8");
@@ -508,9 +526,13 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         return tgi_fail(err, TG_E_ARG,
                         "%s: a film has at most 4 samples in 16384 x 16384 pixels", path);
     if (codec < 0)
-        return tgi_fail(err, TG_E_ARG,
-                        "--codec %s: films are written as h264, hevc, av1, vp9, ffv1 or prores",
-                        name);
+        return tgi_fail(
+            err, TG_E_ARG,
+            wish->like_input
+                ? "--codec copy-like-input: the film that is read is %s, and films are written "
+                  "as h264, hevc, av1, vp9, ffv1 or prores"
+                : "--codec %s: films are written as h264, hevc, av1, vp9, ffv1 or prores",
+            name);
     if (wish->crf >= 0 && codecs[codec].alone)
         return tgi_fail(err, TG_E_ARG, "--crf %d: %s %s: leave it out", wish->crf,
                         is_bare(o) ? path : name,
@@ -524,6 +546,8 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
         return tgi_fail(err, TG_E_ARG, "--preset-speed: %s has one speed alone", name);
     o->coding.speed = wish->speed == TGI_AV_MEDIUM ? 0 : wish->speed;
     TGI_TRY(choose_form(o, of, wish, codecs[codec].lossless, containers[container].turns, err));
+    if (!wish->form)
+        note_depth(o, of);
     if (!o->ops->holds(o->container, name))
         return tgi_fail(err, TG_E_ARG, "%s: a film of codec %s is no %s: write .mkv or .mov",
                         path, name, o->container);

@@ -11,6 +11,7 @@
 /* What the user may say; zero and NULL: nothing. */
 typedef struct tgi_film_wish {
     const char *codec; /* "h264", ... */
+    int like_input;    /* 1: the codec is that of the film that was read */
     const char *form;  /* "yuv420p", ... as ffmpeg spells it */
     int crf;           /* < 0: nothing */
     int speed;         /* as in tgi_av_coding; 0: nothing */

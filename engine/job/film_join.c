@@ -225,6 +225,25 @@ static int varies(const tgi_source *s)
     return most - 2 > least; /* a coarse clock rounds */
 }
 
+/* Other times than the film's own were asked for: is it shown faster or slower by them? */
+static void tell_of_rate(tg_job *job)
+{
+    const tgi_film_out *o = &job->film->out;
+    const tgi_av_info *i = tgi_film_source_info(job->source);
+    if (!tgi_opts_str(job->opts, TGI_OPT_FPS) || !i || !i->has_times || o->endless ||
+        i->end == TGI_AV_NO_TIME)
+        return;
+    const double was = (double)(i->end - tgi_film_source_time(job->source, 0)) *
+                       (double)i->time_base.num / (double)i->time_base.den,
+                 each = (double)o->coding.rate.den / (double)o->coding.rate.num,
+                 now = (double)o->frames * each;
+    if (was > 0 && fabs(now - was) > fmax(2 * each, 0.01 * was))
+        tgi_job_warn(job, "%s: it takes %.4g s at --fps %s, and %s takes %.4g s%s",
+                     job->set.output, now, tgi_opts_str(job->opts, TGI_OPT_FPS), job->set.input,
+                     was,
+                     varies(job->source) ? ", as its frames are not all shown as long" : "");
+}
+
 /* A Matroska counts milliseconds. */
 static void tell_of_milliseconds(const joining *w)
 {
@@ -373,6 +392,7 @@ tg_status tgi_job_film_tell(tg_job *job, tgi_err *err)
             "the rate of its header, %.6g frames a second",
             job->set.output, job->set.input,
             (double)job->film->out.coding.rate.num / (double)job->film->out.coding.rate.den);
+    tell_of_rate(job);
     tell_of_milliseconds(&w);
     tell_of_light(job);
     tell_of_turn(job);

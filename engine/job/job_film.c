@@ -320,9 +320,11 @@ static tgi_film_wish wish_of(const tg_job *job)
     const tg_opts *o = job->opts;
     const char *codec = tgi_opts_str(o, TGI_OPT_CODEC);
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    if (codec && strcmp(codec, "copy-like-input") == 0 && from)
+    const int like_input = codec && strcmp(codec, "copy-like-input") == 0 && from;
+    if (like_input)
         codec = from->codec;
     return (tgi_film_wish){.codec = codec && strcmp(codec, "auto") != 0 ? codec : NULL,
+                           .like_input = like_input,
                            .raw = tgi_opts_choice(o, TGI_OPT_FORMAT) == TGI_FORMAT_RAW,
                            .drop_alpha = tgi_opts_flag(o, TGI_OPT_DROP_ALPHA),
                            .form = tgi_opts_str(o, TGI_OPT_PIX_FMT),

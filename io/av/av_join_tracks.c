@@ -136,12 +136,14 @@ static unsigned tag_for(const AVOutputFormat *f, const AVCodecParameters *p)
                : 0;
 }
 
-/* Would this container begin with the film and that track? What a muxer says of a codec alone is not
- * always so. */
-static int takes(const tgi_av_joining *w, const AVStream *track)
+/* Would a file of this container begin with the film and that track? What a muxer says of a codec alone is not always so. */
+static int takes(const tgi_av_joining *w, const char *container, const AVStream *track)
 {
     AVFormatContext *o = NULL;
-    int r = avformat_alloc_output_context2(&o, NULL, w->j->container, NULL);
+    int r = avformat_alloc_output_context2(&o, NULL, container, NULL);
+    if (r >= 0 &&
+        avformat_query_codec(o->oformat, track->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1)
+        r = AVERROR_INVALIDDATA;
     AVStream *a = r < 0 ? NULL : avformat_new_stream(o, NULL),
              *b = a ? avformat_new_stream(o, NULL) : NULL;
     if (b && avcodec_parameters_copy(a->codecpar, w->film->codecpar) >= 0 &&
@@ -235,9 +237,26 @@ static void drop_counts(AVDictionary **words)
                 return;
 }
 
+/* The container does not take a track: does another one? */
+static void leave_to_another(tgi_av_joining *w, AVStream *from, int cover)
+{
+    static const char *const others[][2] = {
+        {"matroska", ".mkv"}, {"mp4", ".mp4"}, {"mov", ".mov"}};
+    const char *other = from->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT ? ".mkv" : NULL;
+    char why[120];
+    for (size_t i = 0; !cover && !other && i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i][0], w->j->container) != 0 && takes(w, others[i][0], from))
+            other = others[i][1];
+    if (other)
+        snprintf(why, sizeof why, "%s does not hold it, a %s does", w->j->container, other);
+    else
+        snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
+                 cover ? " as a cover, .mp4 and .mkv do" : "");
+    leave_out(w, from, why);
+}
+
 static tg_status copy_track(tgi_av_joining *w, AVStream *from, int *index, tgi_err *err)
 {
-    char why[120];
     const AVOutputFormat *f = w->out->oformat;
     const int cover = (from->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0;
     *index = -1;
@@ -251,12 +270,9 @@ static tg_status copy_track(tgi_av_joining *w, AVStream *from, int *index, tgi_e
         return attach_cover(w, from, err);
     const int file = from->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT &&
                      strcmp(f->name, "matroska") == 0; /* of any kind: a font */
-    if ((!file &&
-         avformat_query_codec(f, from->codecpar->codec_id, FF_COMPLIANCE_NORMAL) != 1) ||
-        (cover && strcmp(f->name, "mp4") != 0) || (!file && !takes(w, from))) {
-        snprintf(why, sizeof why, "%s does not hold it%s", w->j->container,
-                 cover ? " as a cover" : "");
-        leave_out(w, from, why);
+    const int held = file || takes(w, w->j->container, from);
+    if (!held || (cover && strcmp(f->name, "mp4") != 0)) {
+        leave_to_another(w, from, cover && held);
         return TG_OK;
     }
     AVStream *s = avformat_new_stream(w->out, NULL);

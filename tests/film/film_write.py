@@ -558,6 +558,44 @@ def more_colours_than_there_are():
         expect(code == 64 and "channels" in err, f"nine channels into {out}: {code}: {err}")
 
 
+def fewer_bits_are_told():
+    """Unless they were asked for."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=0.3", "-pix_fmt", "rgb48be", "deep_%02d.png")
+    for bits in (10, 12):
+        ffmpeg("-i", "deep_%02d.png", "-pix_fmt", f"yuv422p{bits}le", "-c:v", "ffv1", f"deep{bits}.mkv")
+    less, asked = ("o.mp4", "o.mov", "o.webm", "o.mov --codec prores"), "o.mp4 --pix-fmt yuv420p10le"
+    for name, told in (("deep_%02d.png", 16), ("deep12.mkv", 12), ("deep10.mkv", 0)):
+        for out in (*less, asked, "o.mkv --codec ffv1", "o.y4m"):
+            words = ("plan", "-m", network(3), name, "-y", "--normalize", "none", "-o", *out.split())
+            code, _, err = run(*words)
+            named = f"pixels of {told} bits are stored with 10" in err
+            expect(code == 0 and named == (told > 0 and out in less and (told, out) != (12, "o.webm")), f"{name} into {out}: {code}: {err}")
+            if named:
+                expect(run(*words, "--strict")[0] == 65, f"{name} into {out}, --strict")
+
+
+def another_length_is_told():
+    """Where --fps shows a film faster or slower."""
+    for fps, told in (("5", True), ("10", False), ("20", True)):
+        ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=2", "-c:v", "mpeg4", "even.mp4")
+        code, _, err = run("plan", "-m", network(3), "even.mp4", "-y", "--normalize", "none", "-o", "o.mp4", "--fps", fps)
+        expect(code == 0 and ("even.mp4 takes 2 s" in err) == told, f"--fps {fps}: {code}: {err}")
+    err = run("plan", "-m", network(3), sample("newtonscradle_vfr.gif"), "-y", "--normalize", "none", "-o", "o.mp4", "--fps", "25")[2]
+    expect("takes 0.82 s, as its frames are not all shown as long" in err, err)
+
+
+def ways_out_are_named():
+    """Of a track that the container does not hold, of a codec that nobody writes."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=1", "-f", "lavfi", "-i", "sine=r=8000:duration=1", "-c:v", "mjpeg", "-c:a", "libmp3lame",
+           "mp3.avi")
+    err = run("plan", "-m", network(3), "mp3.avi", "-y", "--normalize", "none", "-o", "o.mp4")[2]
+    expect("track 1 (audio, mp3): mp4 does not hold it, a .mkv does" in err, err)
+    code, _, err = run("run", "-m", network(3), "mp3.avi", "-y", "--normalize", "none", "-o", "o.mkv")
+    expect(code == 0 and "does not hold" not in err and [c for c, _ in packets("o.mkv")] == ["mp3"], f"{code}: {err}")
+    code, _, err = run("run", "-m", network(3), "mp3.avi", "-y", "--normalize", "none", "-o", "o.mkv", "--codec", "copy-like-input")
+    expect(code == 64 and "--codec copy-like-input: the film that is read is mjpeg, and films are written as h264" in err, f"{code}: {err}")
+
+
 def nothing_less_when_strict():
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "ffv1",
            "-c:a", "flac", "f.mkv")
@@ -615,6 +653,9 @@ def all_of_it(rows):
     alpha_is_kept_or_refused()
     more_colours_than_there_are()
     nothing_less_when_strict()
+    fewer_bits_are_told()
+    another_length_is_told()
+    ways_out_are_named()
     what_is_told_to_run_runs()
     what_is_refused()
 
