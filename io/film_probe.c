@@ -41,6 +41,7 @@ static int ends_in(const char *path, const char *const *ends)
 int tgi_film_probe(const uint8_t *head, size_t n, const char *path)
 {
     static const char *const raw[] = {".264", ".h264", ".avc", ".265", ".h265", ".hevc", NULL};
+    static const char *const tape[] = {".dv", ".dif", NULL};
     static const char *const streams[] = {".ts",   ".m2ts", ".mts", ".mpg",
                                           ".mpeg", ".vob",  NULL};
     const int start = begins(head, n, 0, "\0\0\0\1", 4) || begins(head, n, 0, "\0\0\1", 3);
@@ -53,6 +54,7 @@ int tgi_film_probe(const uint8_t *head, size_t n, const char *path)
            begins(head, n, 0, "\x06\x0e\x2b\x34\x02\x05\x01\x01", 8) || /* MXF */
            begins(head, n, 0, TGI_Y4M_BEGINS, strlen(TGI_Y4M_BEGINS)) ||
            (start && ends_in(path, raw)) ||
+           (begins(head, n, 0, "\x1f\x07\0", 3) && ends_in(path, tape)) ||
            ((start || begins(head, n, 0, "\x47", 1) || begins(head, n, 4, "\x47", 1)) &&
             ends_in(path, streams)); /* .m2ts: four bytes of time before each packet */
 }

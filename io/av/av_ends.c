@@ -1,4 +1,4 @@
-/* av_ends.c - see av_ends.h: AVI, FLV, IVF, Ogg, ASF, MXF, GIF, NUT.
+/* av_ends.c - see av_ends.h: AVI, FLV, IVF, Ogg, ASF, MXF, GIF, NUT, DV.
  *
  * Each is a row of parts that say how long they are. The walk goes from part to part, and what the last one says against
  * the size of the file is all that is looked at: what stands in the midst is the demuxer's. Where something stands that is
@@ -495,13 +495,44 @@ static int nut_ends(tgi_av_ends *e)
     return 1;
 }
 
+/* ---- DV ---------------------------------------------------------------------------------- */
+
+/* Frames of one length without a head of the file: sequences of 150 blocks of 80 bytes, of which the first begin with the
+ * same block. libavformat fills a frame that the file ends in up with rows of the one before.
+ * Source: IEC 61834-2:1998, section 11; SMPTE 314M-2005, section 4.4. */
+#define DV_SEQUENCE 12000
+#define DV_MOST 48 /* sequences of a frame: four channels of twelve */
+
+static int dv_ends(tgi_av_ends *e)
+{
+    uint8_t first[3];
+    const uint8_t *b = tgi_av_ends_at(e, 0, 4);
+    if (!b || memcmp(b, "\x1f\x07\0", 3) != 0)
+        return 0;
+    memcpy(first, b, sizeof first);
+    int64_t frame = DV_SEQUENCE * (b[3] & 0x80 ? 12 : 10); /* of one channel */
+    for (int k = 1; k <= DV_MOST; k++) {
+        b = tgi_av_ends_at(e, k * (int64_t)DV_SEQUENCE, 3);
+        if (!b || memcmp(b, first, sizeof first) != 0)
+            continue;
+        frame = k * (int64_t)DV_SEQUENCE;
+        break;
+    }
+    const int64_t last = e->size - e->size % frame;
+    if (last < e->size && begins(e, last, (const char *)first, sizeof first))
+        tgi_av_ends_in(e, last, last + frame, "its last frame");
+    else if (last < e->size)
+        e->whole = last;
+    return 1;
+}
+
 /* ---- All --------------------------------------------------------------------------------- */
 
 int tgi_av_ends_look(tgi_av_ends *e)
 {
     static int (*const kinds[])(tgi_av_ends *) = {
-        tgi_av_ends_mkv, avi_ends, flv_ends, ivf_ends, ogg_ends,
-        asf_ends,        mxf_ends, gif_ends, nut_ends, tgi_av_ends_mpeg};
+        tgi_av_ends_mkv, avi_ends, flv_ends, ivf_ends,         ogg_ends, asf_ends,
+        mxf_ends,        gif_ends, nut_ends, tgi_av_ends_mpeg, dv_ends};
     int is_one = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !is_one; i++)
         is_one = kinds[i](e);

@@ -35,6 +35,7 @@ ROWS = {
     "MXF": ("film.mxf", ["-c:v", "mpeg2video", "-g", "12", "-s", "720x576", "-c:a", "pcm_s16le", "-ar", "48000", "-t", "1"]),
     "GIF": ("film.gif", ["-an"]),
     "NUT": ("film.nut", H264),
+    "DV": ("film.dv", ["-c:v", "dvvideo", "-s", "720x576", "-pix_fmt", "yuv420p", "-c:a", "pcm_s16le", "-ar", "48000", "-ac", "2", "-t", "1"]),
     "YUV4MPEG2": ("film.y4m", ["-an", "-pix_fmt", "yuv420p", "-t", "1"]),
     "raw H.264, HEVC": ("film.264", ["-an", *H264[:-2]]),
 }
