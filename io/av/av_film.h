@@ -64,6 +64,7 @@ struct tgi_av_film {
     tgi_av_look first; /* of the first frame */
 
     int64_t clock;          /* when its last packet was decoded; AV_NOPTS_VALUE */
+    int leaps;              /* it once went forward by more than a minute */
     uint64_t heard_sound;   /* bits: tracks of sound of which a packet came */
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_opaque opaque;
