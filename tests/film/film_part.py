@@ -160,6 +160,26 @@ def a_clock_that_starts_again():
         expect(hashes("part.mov") == in_order[50:100], f"{film}: a part has other frames")
 
 
+def sound_of_a_part_by_a_late_clock():
+    """Frames without times, of a clock that does not begin at 0: sound is that of the part, as far from its frames as in the whole, also where the clock
+    starts again amid it."""
+    for end, words in (("vob", DISC), ("ts", ())):
+        for at in (0, 1800):
+            on_air(f"at{at}.{end}", *words, "-output_ts_offset", str(at))
+        with open("back." + end, "wb") as f:
+            f.write(bytes_of(f"at1800.{end}") + bytes_of(f"at0.{end}"))
+        for film in ("at1800." + end, "back." + end):
+            write(film, "all.mkv", "--codec", "ffv1")
+            first, whole = times("all.mkv")[0], packets("all.mkv")[0][1]
+            for begin, until in ((1, 2), (2, 2.8), (2, 4)) if film.startswith("back") else ((1, 2), (2, 2.8)):
+                write(film, "part.mkv", "--codec", "ffv1", "--start", str(begin), "--end", str(until))
+                got, want = packets("part.mkv")[0][1], [(float(t) - first - begin, h) for t, h in whole if begin <= float(t) - first < until]
+                expect(got and abs(len(got) - len(want)) < 2, f"{film} from {begin}: {len(got)} packets of sound, not {len(want)}")
+                at = {h: t for t, h in want}
+                off = [abs(float(t) - at[h]) for t, h in got if h in at]
+                expect(len(off) >= len(want) - 1 and max(off) < 0.0021, f"{film} from {begin}: sound is {max(off or [9])} s off")
+
+
 def a_clock_at_its_end():
     """It has 33 bits: after 26.5 hours it goes on at 0, and so does the film. Where the film begins a minute before that or earlier libavformat counts
     on from there, else it counts from what is below 0."""
@@ -265,6 +285,7 @@ def all_of_it(_):
     sound_of_frames_without_times()
     sound_in_front_of_the_first_frame()
     a_clock_that_starts_again()
+    sound_of_a_part_by_a_late_clock()
     a_clock_at_its_end()
     other_tracks_of_clocks_that_start_again()
     without_times()
