@@ -69,6 +69,19 @@ static int is_on_air(const tgi_av_info *from)
     return strcmp(from->container, "mpegts") == 0 || strcmp(from->container, "mpeg") == 0;
 }
 
+/* The same in ticks of `base`, by the clock that the other tracks have. */
+static int64_t on_clock(const tg_job *job, int64_t k, tgi_av_ratio *base)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    const tgi_av_ratio tick = job->film->out.time_base;
+    *base = tick;
+    if (!from || from->has_times || !is_on_air(from) || from->begins == TGI_AV_NO_TIME)
+        return was_shown(job, k);
+    *base = from->time_base;
+    return from->begins + llround((double)was_shown(job, k) * (double)tick.num /
+                                  (double)tick.den * (double)base->den / (double)base->num);
+}
+
 /* Frames that the film is shown later by, so that sound which comes in front of a film without times has a place. */
 static int64_t waits(const tg_job *job)
 {
@@ -98,7 +111,7 @@ static int64_t origin_of(const tg_job *job, tgi_av_ratio *base)
                        (double)base->num);
     }
     if (!from->has_times)
-        return is_whole(job) ? was_shown(job, 0) : 0;
+        return is_whole(job) ? on_clock(job, 0, base) : 0;
     if (!is_on_air(from) && is_whole(job) && !part)
         return 0;
     const int64_t first = tgi_film_source_time(job->source, tgi_job_film_plane(job, 0));
@@ -183,6 +196,7 @@ static tgi_av_join join_of(const joining *w, int fd)
     const tg_job *job = w->job;
     const tgi_film_out *f = &job->film->out;
     const int part = is_whole(job) && tgi_film_source_is_part(job->source);
+    tgi_av_ratio base = f->time_base;
     tgi_av_join j = {.fd = fd,
                      .container = f->container,
                      .coding = &f->coding,
@@ -191,11 +205,11 @@ static tgi_av_join join_of(const joining *w, int fd)
                      .frames = f->frames,
                      .delay = w->delay,
                      .time_base = f->time_base,
-                     .begin = part ? was_shown(job, 0) : 0,
+                     .begin = part ? on_clock(job, 0, &base) : 0,
                      .until = !part ? 0
                               : tgi_film_source_has_last(job->source)
                                   ? INT64_MAX
-                                  : was_shown(job, f->frames),
+                                  : on_clock(job, f->frames, &base),
                      .skipped = part ? skipped(job) : 0,
                      .light = light_of(job),
                      .user = (void *)(uintptr_t)w,

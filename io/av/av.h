@@ -219,7 +219,7 @@ typedef struct tgi_av_join {
         origin; /* taken off the times of the other tracks, in ticks of origin_base; off `time`, too */
     tgi_av_ratio origin_base;
     int restarts; /* as in tgi_av_info */
-    /* Of the other tracks and chapters only what is shown in [begin, until), in ticks of time_base before
+    /* Of the other tracks and chapters only what is shown in [begin, until), in ticks of origin_base before
      * `origin` is taken off; both 0: all; until INT64_MAX: to the end. */
     int64_t begin, until;
     int64_t

@@ -100,8 +100,9 @@ static tg_status open_decoder(tgi_av_film *f, tgi_err *err)
 #if LIBAVCODEC_VERSION_MAJOR >= 60
     f->decoder->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 #endif
-    f->may_lack = p->codec_id == AV_CODEC_ID_H264 &&
-                  tgi_av_h264_allows_gaps(p->extradata, (size_t)p->extradata_size);
+    f->may_lack = 0;
+    if (p->codec_id == AV_CODEC_ID_H264)
+        tgi_av_h264_note_header(&f->may_lack, p->extradata, (size_t)p->extradata_size);
     if (r >= 0)
         r = avcodec_open2(f->decoder, codec, NULL);
     return r < 0 ? tgi_av_failed(&f->in, r, "the film's decoder", err) : TG_OK;
@@ -199,6 +200,20 @@ static void note_kind(tgi_av_film *f)
         lack_one(f);
 }
 
+/* An H.264 may have a header in a packet (avc3, a transport stream), or beside it, and each may say another. */
+static void note_headers(tgi_av_film *f)
+{
+    const AVCodecParameters *p = f->in.container->streams[f->stream]->codecpar;
+    size_t n = 0;
+    const uint8_t *beside = av_packet_get_side_data(f->packet, AV_PKT_DATA_NEW_EXTRADATA, &n);
+    if (p->codec_id != AV_CODEC_ID_H264)
+        return;
+    if (beside)
+        tgi_av_h264_note_header(&f->may_lack, beside, n);
+    tgi_av_h264_note_packet(&f->may_lack, p->extradata, (size_t)p->extradata_size,
+                            f->packet->data, (size_t)f->packet->size);
+}
+
 /* Before it is sent. Packets are numbered from 1 on, and frames say of which they are; 0: nobody knows. */
 static void prepare_packet(tgi_av_film *f)
 {
@@ -211,6 +226,7 @@ static void prepare_packet(tgi_av_film *f)
     f->packet->opaque = (void *)(intptr_t)f->sent;
 #endif
     note_kind(f);
+    note_headers(f);
     atomic_store(&f->frames.heard.errors, 0); /* what was said before is not of its frame */
 }
 

@@ -75,13 +75,16 @@ static void note_begin(tgi_av_film *f)
     const uint64_t bit = (uint64_t)1 << (p->stream_index & 63);
     if (at < -TGI_AV_MOST_TICKS || at > TGI_AV_MOST_TICKS)
         return;
-    if (s == own && f->n_packets <= FIRST_FRAMES && (f->n_packets <= 1 || at < i->begins))
-        i->begins = at;
     if (s == own && p->dts != AV_NOPTS_VALUE) {
-        const int64_t second = av_rescale_q(1, (AVRational){1, 1}, s->time_base);
-        i->restarts |= f->clock != AV_NOPTS_VALUE && p->dts < f->clock - second;
+        const int64_t before = f->clock != AV_NOPTS_VALUE ? f->clock : p->dts;
+        i->restarts |= tgi_av_clock_restarts(s, before, p->dts);
+        f->leaps |= tgi_av_clock_leaps(s, before, p->dts);
         f->clock = p->dts;
     }
+    if (i->restarts) /* a later clock says nothing of the begin */
+        return;
+    if (s == own && f->n_packets <= FIRST_FRAMES && (f->n_packets <= 1 || at < i->begins))
+        i->begins = at;
     if (s->codecpar->codec_type != AVMEDIA_TYPE_AUDIO || f->heard_sound & bit)
         return;
     const int64_t begins = av_rescale_q(at, s->time_base, own->time_base);
@@ -143,9 +146,12 @@ static tg_status sort_times(tgi_av_film *f, tgi_err *err)
         t[i] = f->packets[i].pts;
         good &= t[i] >= -TGI_AV_MOST_TICKS && t[i] <= TGI_AV_MOST_TICKS;
     }
+    const AVStream *s = f->in.container->streams[f->stream];
+    good &= !f->info.restarts || s->pts_wrap_bits >= 63; /* their order would be another */
     qsort(t, f->n_packets, sizeof *t, by_time);
     for (size_t i = 1; i < f->n_packets; i++)
         good &= t[i] != t[i - 1];
+    f->info.restarts |= f->leaps && !good; /* frames do not leap, so sound must not */
     if (good)
         f->shown = t;
     else

@@ -41,8 +41,8 @@ struct tgi_av_film {
     int64_t since;              /* packets since decoding began, here or by a jump */
     tgi_av_h264_kind kind;      /* of the last one's picture, */
     int twig_lacks;             /* and one near it is made of what was not there */
-    int may_lack;               /* an H.264 whose header allows pictures to be left out */
-    int bad;                    /* what of all this holds for the frame that is there */
+    uint32_t may_lack; /* bits: headers of an H.264 that allow pictures to be left out */
+    int bad;           /* what of all this holds for the frame that is there */
     int gives_all; /* the decoder gives frames that need earlier ones than there are, too, and says so of each */
     int64_t sent;   /* packets, since the beginning */
     int broken;     /* the last packet's own checksum does not hold */
@@ -64,6 +64,7 @@ struct tgi_av_film {
     tgi_av_look first; /* of the first frame */
 
     int64_t clock;          /* when its last packet was decoded; AV_NOPTS_VALUE */
+    int leaps;              /* it once went forward by more than a minute */
     uint64_t heard_sound;   /* bits: tracks of sound of which a packet came */
     int64_t last, last_for; /* when the last frame is shown, and how long */
     tgi_av_opaque opaque;

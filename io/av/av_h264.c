@@ -84,13 +84,16 @@ static int is_high(uint32_t profile)
     return 0;
 }
 
-static int allows(const uint8_t *unit, size_t n)
+#define SETS 32 /* numbers that a sequence parameter set may have */
+
+/* What a set says of gaps. One that ends too early says nothing. */
+static void note_set(uint32_t *gaps, const uint8_t *unit, size_t n)
 {
     bits b = bits_of(unit, n);
     b.at = 8; /* the unit's own head */
     const uint32_t profile = number(&b, 8);
     b.at += 16; /* constraints, level */
-    golomb(&b); /* its number */
+    const uint32_t set = golomb(&b);
     if (is_high(profile)) {
         const uint32_t chroma = golomb(&b);
         b.at += chroma == 3;
@@ -112,7 +115,10 @@ static int allows(const uint8_t *unit, size_t n)
             golomb(&b);
     }
     golomb(&b); /* reference frames */
-    return b.at < b.n && bit(&b);
+    if (b.at >= b.n || set >= SETS)
+        return;
+    *gaps &= ~((uint32_t)1 << set);
+    *gaps |= (uint32_t)bit(&b) << set;
 }
 
 static int is_sps(const uint8_t *unit, size_t n)
@@ -121,36 +127,84 @@ static int is_sps(const uint8_t *unit, size_t n)
 }
 
 /* 5 bytes, their number in 5 bits, each with its length in 16 bits. */
-static int in_record(const uint8_t *p, size_t n)
+static void note_record(uint32_t *gaps, const uint8_t *p, size_t n)
 {
     size_t at = 6;
     for (int i = p[5] & 31; i > 0 && at + 2 <= n; i--) {
         const size_t bytes = (size_t)p[at] << 8 | p[at + 1];
         at += 2;
         if (bytes > n - at)
-            return 0;
-        if (is_sps(p + at, bytes) && allows(p + at, bytes))
-            return 1;
+            return;
+        if (is_sps(p + at, bytes))
+            note_set(gaps, p + at, bytes);
         at += bytes;
     }
-    return 0;
 }
 
-int tgi_av_h264_allows_gaps(const uint8_t *p, size_t n)
+static int is_record(const uint8_t *header, size_t n)
 {
-    if (p && n > 6 && p[0] == 1)
-        return in_record(p, n);
-    for (size_t i = 0; p && i + 4 < n; i++)
-        if (p[i] == 0 && p[i + 1] == 0 && p[i + 2] == 1 && is_sps(p + i + 3, n - i - 3) &&
-            allows(p + i + 3, n - i - 3))
-            return 1;
-    return 0;
+    return header && n > 6 && header[0] == 1;
+}
+
+/* Units of a packet: behind their lengths of `each` bytes, or, 0, behind start codes; those go to the packet's end. */
+typedef struct units {
+    const uint8_t *p;
+    size_t n, at, each;
+} units;
+
+static units units_of(const uint8_t *header, size_t n, const uint8_t *packet, size_t bytes)
+{
+    const size_t each = is_record(header, n) ? (header[4] & 3u) + 1 : 0;
+    return (units){packet, packet ? bytes : 0, 0, each};
+}
+
+/* NULL: there is none any more. */
+static const uint8_t *next_unit(units *u, size_t *n)
+{
+    if (u->each) {
+        size_t bytes = 0, i = 0;
+        if (u->n - u->at <= u->each)
+            return NULL;
+        for (; i < u->each; i++)
+            bytes = bytes << 8 | u->p[u->at++];
+        if (!bytes || bytes > u->n - u->at)
+            return NULL;
+        u->at += bytes;
+        *n = bytes;
+        return u->p + u->at - bytes;
+    }
+    for (; u->at + 3 < u->n; u->at++)
+        if (u->p[u->at] == 0 && u->p[u->at + 1] == 0 && u->p[u->at + 2] == 1) {
+            u->at += 3;
+            *n = u->n - u->at;
+            return u->p + u->at;
+        }
+    return NULL;
 }
 
 static int is_slice(uint8_t head)
 {
     const int type = head & 31;
     return type == SLICE || type == PART_A || type == SLICE_IDR;
+}
+
+void tgi_av_h264_note_header(uint32_t *gaps, const uint8_t *header, size_t n)
+{
+    if (is_record(header, n))
+        note_record(gaps, header, n);
+    else
+        tgi_av_h264_note_packet(gaps, NULL, 0, header, n);
+}
+
+void tgi_av_h264_note_packet(uint32_t *gaps, const uint8_t *header, size_t n, const uint8_t *p,
+                             size_t bytes)
+{
+    units u = units_of(header, n, p, bytes);
+    const uint8_t *unit;
+    size_t of;
+    while ((unit = next_unit(&u, &of)) != NULL && !is_slice(unit[0]))
+        if (is_sps(unit, of))
+            note_set(gaps, unit, of);
 }
 
 static tgi_av_h264_kind kind_of(const uint8_t *unit, size_t n)
@@ -166,20 +220,11 @@ static tgi_av_h264_kind kind_of(const uint8_t *unit, size_t n)
 tgi_av_h264_kind tgi_av_h264_kind_of(const uint8_t *header, size_t n, const uint8_t *p,
                                      size_t bytes)
 {
-    const size_t each = header && n > 4 && header[0] == 1 ? (header[4] & 3u) + 1 : 0;
-    for (size_t at = 0; each && bytes - at > each;) {
-        size_t unit = 0;
-        for (size_t i = 0; i < each; i++)
-            unit = unit << 8 | p[at + i];
-        at += each;
-        if (!unit || unit > bytes - at)
-            return TGI_AV_STEM;
-        if (is_slice(p[at]))
-            return kind_of(p + at, unit);
-        at += unit;
-    }
-    for (size_t i = 0; !each && i + 3 < bytes; i++)
-        if (p[i] == 0 && p[i + 1] == 0 && p[i + 2] == 1 && is_slice(p[i + 3]))
-            return kind_of(p + i + 3, bytes - i - 3);
+    units u = units_of(header, n, p, bytes);
+    const uint8_t *unit;
+    size_t of;
+    while ((unit = next_unit(&u, &of)) != NULL)
+        if (is_slice(unit[0]))
+            return kind_of(unit, of);
     return TGI_AV_STEM;
 }

@@ -7,8 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 1: a sequence parameter set in a track's header (avcC, or units behind start codes) allows gaps. */
-int tgi_av_h264_allows_gaps(const uint8_t *header, size_t n);
+/* *gaps has a bit for the number of each sequence parameter set that allows gaps. Those in a track's header (avcC, or units behind
+ * start codes), and those in front of a packet's first slice, take the place of earlier ones of their number. */
+void tgi_av_h264_note_header(uint32_t *gaps, const uint8_t *header, size_t n);
+void tgi_av_h264_note_packet(uint32_t *gaps, const uint8_t *header, size_t n,
+                             const uint8_t *packet, size_t bytes);
 
 /* What others are made of the picture in a packet: nothing, those near it, all up to a key frame. */
 typedef enum tgi_av_h264_kind { TGI_AV_LEAF, TGI_AV_TWIG, TGI_AV_STEM } tgi_av_h264_kind;

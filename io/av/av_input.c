@@ -264,6 +264,31 @@ int tgi_av_first_video(const AVFormatContext *c)
     return -1;
 }
 
+/* Clocks of few bits, 33 in a transport stream and an MPEG-PS, come to their end (there after 26.5 hours) and go on at 0. libavformat
+ * takes any time that is more than a minute before a track's first for one behind that end, and adds all that the clock counts: a clock
+ * that was set back seems to leap. One that truly came to its end is seen to do so, and no film pauses for half a day. */
+#define LEAP_SECONDS 60
+#define PAUSE_SECONDS (12 * 3600)
+
+static int64_t seconds_of(const AVStream *s, int n)
+{
+    return av_rescale_q(n, (AVRational){1, 1}, s->time_base);
+}
+
+int tgi_av_clock_restarts(const AVStream *s, int64_t before, int64_t now)
+{
+    const int64_t by = now - before;
+    if (by < -seconds_of(s, 1) || s->pts_wrap_bits >= 63)
+        return by < -seconds_of(s, 1);
+    const int64_t all = ((int64_t)1 << s->pts_wrap_bits) - 1;
+    return by > seconds_of(s, (now & all) < (before & all) ? LEAP_SECONDS : PAUSE_SECONDS);
+}
+
+int tgi_av_clock_leaps(const AVStream *s, int64_t before, int64_t now)
+{
+    return s->pts_wrap_bits < 63 && now - before > seconds_of(s, LEAP_SECONDS);
+}
+
 tgi_av_heard *tgi_av_input_heard(const AVFormatContext *c)
 {
     return c->io_open == open_no_other ? c->opaque : NULL;

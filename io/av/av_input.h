@@ -68,6 +68,11 @@ int tgi_av_tell_chapter(const AVFormatContext *c, int i, tgi_av_chapter *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);
 /* TGI_AV_HDR10_PLUS and so on. */
 unsigned tgi_av_tell_beside(const AVStream *s, const AVFrame *f);
+/* 1: a track's clock is another at `now` than at `before`, in its ticks: it went back by a second or more, or came to its
+ * end too early. */
+int tgi_av_clock_restarts(const AVStream *s, int64_t before, int64_t now);
+/* 1: it went forward by more than a minute, of clocks that may restart. */
+int tgi_av_clock_leaps(const AVStream *s, int64_t before, int64_t now);
 /* The first stream of pictures that is no cover; -1: there is none. */
 int tgi_av_first_video(const AVFormatContext *c);
 

@@ -202,15 +202,48 @@ static int64_t near(int64_t ticks)
     return tgi_clamp(ticks, -TGI_AV_MOST_TICKS, TGI_AV_MOST_TICKS);
 }
 
-/* Where a station's or a disc's clock starts again, as in films behind each other, sound goes on where it ended. */
+/* A track of sound of which a packet came; -1: there is none. */
+static int first_sound(const tgi_av_joining *w)
+{
+    for (int i = 0; i < w->known && i < TGI_AV_STREAMS; i++)
+        if (w->in.container->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_AUDIO &&
+            w->last[i] != AV_NOPTS_VALUE)
+            return i;
+    return -1;
+}
+
+static int is_near(const AVStream *s, int64_t a, int64_t b)
+{
+    return !tgi_av_clock_leaps(s, a, b) && !tgi_av_clock_leaps(s, b, a);
+}
+
+/* As much as the sound is moved, and where the sound did not come to the new clock yet from where it is. */
+static int64_t with_sound(const tgi_av_joining *w, const AVPacket *p)
+{
+    const int i = p->stream_index, sound = first_sound(w);
+    const AVStream *s = w->in.container->streams[i];
+    if (sound < 0 || s->pts_wrap_bits >= 63 || (s->disposition & AV_DISPOSITION_ATTACHED_PIC))
+        return 0;
+    const AVRational base = w->in.container->streams[sound]->time_base;
+    const int64_t now = near(av_rescale_q(w->last[sound], base, s->time_base)),
+                  by = near(av_rescale_q(w->again[sound], base, s->time_base));
+    if (is_near(s, now, p->dts + by))
+        return by;
+    return is_near(s, now, p->dts + w->again[i]) ? w->again[i] : near(now - p->dts);
+}
+
+/* Where a station's or a disc's clock starts again, as in films behind each other, sound goes on where it ended, and what else
+ * there is stays with it. */
 static void go_on(tgi_av_joining *w, AVPacket *p)
 {
     const int i = p->stream_index;
     const AVStream *s = w->in.container->streams[i];
-    const int64_t second = av_rescale_q(1, (AVRational){1, 1}, s->time_base);
-    if (!w->j->restarts || s->codecpar->codec_type != AVMEDIA_TYPE_AUDIO)
+    const int64_t before = w->last[i] != AV_NOPTS_VALUE ? w->last[i] - w->again[i] : p->dts;
+    if (!w->j->restarts)
         return;
-    if (w->last[i] != AV_NOPTS_VALUE && p->dts + w->again[i] < w->last[i] - second)
+    if (s->codecpar->codec_type != AVMEDIA_TYPE_AUDIO)
+        w->again[i] = with_sound(w, p);
+    else if (tgi_av_clock_restarts(s, before, p->dts) || tgi_av_clock_leaps(s, before, p->dts))
         w->again[i] = near(w->last[i] + w->last_for[i] - p->dts);
     p->pts = near(p->pts + w->again[i]);
     p->dts = near(p->dts + w->again[i]);
@@ -226,7 +259,7 @@ static void complete_times(tgi_av_joining *w, AVPacket *p)
     if (p->dts == AV_NOPTS_VALUE)
         p->dts = p->pts;
     if (p->dts == AV_NOPTS_VALUE && w->last[i] != AV_NOPTS_VALUE)
-        p->dts = near(w->last[i] + w->last_for[i]);
+        p->dts = near(w->last[i] + w->last_for[i] - w->again[i]);
     if (p->dts == AV_NOPTS_VALUE)
         p->dts = 0;
     if (p->pts == AV_NOPTS_VALUE)

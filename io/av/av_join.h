@@ -36,7 +36,7 @@ int tgi_av_joins_part(const tgi_av_joining *w);
 /* Beside the track's packets. */
 tg_status tgi_av_say_beside(AVStream *s, enum AVPacketSideDataType type, const void *what,
                             size_t n, tgi_err *err);
-/* Ticks of the film, of a track whose ticks are `base`. */
+/* Ticks of origin_base, of a track whose ticks are `base`. */
 int64_t tgi_av_ticks_of_film(const tgi_av_joining *w, int64_t ticks, AVRational base);
 /* What is taken off the times of a track whose ticks are `base`. */
 int64_t tgi_av_origin(const tgi_av_joining *w, AVRational base);

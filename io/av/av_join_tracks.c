@@ -296,7 +296,7 @@ int64_t tgi_av_ticks_of_film(const tgi_av_joining *w, int64_t ticks, AVRational 
 {
     if (ticks == INT64_MAX) /* to the end */
         return ticks;
-    return av_rescale_q(ticks, tgi_av_rational(w->j->time_base), base);
+    return av_rescale_q(ticks, tgi_av_rational(w->j->origin_base), base);
 }
 
 int64_t tgi_av_origin(const tgi_av_joining *w, AVRational base)

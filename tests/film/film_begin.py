@@ -89,26 +89,41 @@ def what_comes_in_any_order_is_told_alike():
         expect((code == 65) == (k in listed), f"frame {k} alone: {code}: {err}")
 
 
-def allowing_gaps(path):
-    """Of a Matroska with an H.264 of the main profile: its header says that pictures may be left out."""
-    data = bytearray(bytes_of(path))
-    at = re.search(rb"\x67\x4d..", data, re.S).start() + 4
-    bit = 0
+def sets_in(data, begin=0):
+    """Where sequence parameter sets of the main profile begin, those that begin like the first."""
+    first = re.compile(rb"\x67\x4d..", re.S).search(data, begin)
+    return [m.start() for m in re.finditer(re.escape(first[0]), data) if m.start() >= begin]
 
-    def golomb():
-        nonlocal bit
-        zeros = 0
-        while not data[at + bit // 8] >> (7 - bit % 8) & 1:
-            zeros, bit = zeros + 1, bit + 1
-        bit += zeros + 1
-        return zeros
-    golomb()  # its number
-    golomb()  # bits of frame numbers
-    if golomb() == 0:  # the order of pictures: 0, and how many bits it has, or 2
-        golomb()
-    golomb()  # reference frames
-    data[at + bit // 8] |= 0x80 >> bit % 8
+
+def allowing_gaps(data, sets):
+    """Those sets say that pictures may be left out, or, where sets[n] is 0, that none may."""
+    data = bytearray(data)
+    places = sets_in(data)
+    expect(len(places) >= len(sets), f"{len(places)} sets of parameters")
+    for at, allows in zip(places, sets):
+        at, bit = at + 4, 0
+
+        def golomb(at=at):
+            nonlocal bit
+            zeros = 0
+            while not data[at + bit // 8] >> (7 - bit % 8) & 1:
+                zeros, bit = zeros + 1, bit + 1
+            bit += zeros + 1
+            return zeros
+        golomb()  # its number
+        golomb()  # bits of frame numbers
+        if golomb() == 0:  # the order of pictures: 0, and how many bits it has, or 2
+            golomb()
+        golomb()  # reference frames
+        mask = 0x80 >> bit % 8
+        data[at + bit // 8] = data[at + bit // 8] & ~mask | (mask if allows else 0)
     return bytes(data)
+
+
+def sets_of(path):
+    """What libavcodec's reader of headers says of each."""
+    said = subprocess.run(["ffmpeg", "-v", "trace", "-i", path, "-c", "copy", "-bsf:v", "trace_headers", "-f", "null", "-"], capture_output=True, text=True, check=True).stderr
+    return [int(k) for k in re.findall(r"gaps_in_frame_num_allowed_flag +[01] = ([01])", said)]
 
 
 def what_an_h264_lacks_is_told():
@@ -133,12 +148,41 @@ def what_an_h264_lacks_is_told():
     ffmpeg(*source, "-c:v", "libx264", "-profile:v", "main", "-pix_fmt", "yuv420p", "-x264-params", "scenecut=0:keyint=20:bframes=0", "all.mkv")
     ffmpeg("-i", "all.mkv", "-c", "copy", "-bsf:v", "noise=drop=eq(n\\,6)", "gone.mkv")
     with open("may.mkv", "wb") as f:
-        f.write(allowing_gaps("gone.mkv"))
-    said = subprocess.run(["ffmpeg", "-v", "trace", "-i", "may.mkv", "-c", "copy", "-bsf:v", "trace_headers", "-f", "null", "-"], capture_output=True, text=True,
-                          check=True).stderr
-    expect(re.search(r"gaps_in_frame_num_allowed_flag +1 = 1", said), "the header that was made says no gaps")
+        f.write(allowing_gaps(bytes_of("gone.mkv"), [1]))
+    expect(sets_of("may.mkv")[:1] == [1], "the header that was made says no gaps")
     code, err, _, listed = frames("may.mkv")
     expect(code == 0 and not listed, f"pictures that may be left out: {code}: {err}")
+
+
+def headers_in_packets():
+    """Sets of parameters in packets say it, too, each up to the next: of a raw stream, a transport stream, and an MP4 whose own header has another or none
+    (avc3). A picture of the second group is missing."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x96:rate=25,noise=alls=12:allf=t", "-frames:v", str(FRAMES), "-c:v", "libx264", "-profile:v", "main", "-pix_fmt", "yuv420p",
+           "-x264-params", "scenecut=0:keyint=20:bframes=0:aud=1", "all.h264")
+    data = bytes_of("all.h264")
+    at = [m.start() for m in re.finditer(b"\0\0\0\1\x09", data)] + [len(data)]
+    data = data[:at[26]] + data[at[27]:]
+    expect(len(at) == FRAMES + 1 and len(sets_in(data)) == 2, f"{len(at) - 1} pictures, {len(sets_in(data))} sets")
+    for sets, want in (((0, 0), 65), ((0, 1), 0), ((1, 0), 65), ((1, 1), 0)):
+        with open("in.h264", "wb") as f:
+            f.write(allowing_gaps(data, sets))
+        ffmpeg("-i", "in.h264", "-c", "copy", "in.ts")
+        ffmpeg("-i", "in.ts", "-c", "copy", "in.mp4")
+        mp4 = bytes_of("in.mp4")
+        head = mp4.rindex(b"avcC") + 9  # how many sets it has
+        none = mp4.replace(b"avc1", b"avc3")
+        with open("none.mp4", "wb") as f:
+            f.write(none[:head] + b"\xe0\0" + none[head + 2:])
+        last = sets_in(mp4, head)[0]
+        with open("other.mp4", "wb") as f:
+            f.write(mp4[:last] + allowing_gaps(mp4[last:], [not sets[1]]))
+        for name, said in (("in.h264", [*sets]), ("in.ts", [*sets]), ("none.mp4", [*sets]), ("other.mp4", [int(not sets[1]), *sets])):
+            got = sets_of(name)
+            expect(got[-len(said):] == said, f"{name}, {sets}: its sets say {got}")
+            code, err, there, listed = frames(name, "--on-bad-tile", "keep")
+            expect(code == want and len(there) == FRAMES - 1 and bool(listed) == (want == 65), f"{name}, {sets}: {code}, not {want}: {listed} listed: {err}")
+    code, _, err = run("copy", "none.mp4", "-o", "o.npy", "-y", "--planes", "30")
+    expect(code == 0, f"frame 30 alone: {code}: {err}")
 
 
 def what_is_no_picture_is_none_that_lacks():
@@ -158,6 +202,7 @@ def all_of_it(_):
         a_cut_begin_is_told(name, more)
     what_comes_in_any_order_is_told_alike()
     what_an_h264_lacks_is_told()
+    headers_in_packets()
     what_is_no_picture_is_none_that_lacks()
     for name in ("interlaced_mbaff.264", "interlaced_paff_tt.264"):  # a packet for each field
         if os.path.exists(sample(name)):

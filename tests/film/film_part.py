@@ -104,9 +104,9 @@ def sound_of(film):
     return subprocess.run(["ffmpeg", "-v", "error", "-i", film, "-map", "0:a:0", "-f", "s16le", "-"], capture_output=True, check=True).stdout
 
 
-def on_air(name, *words):
-    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=3", "-f", "lavfi", "-i", "sine=duration=3:sample_rate=48000", "-c:v", "libx264", "-g", "25",
-           "-bf", "2", "-c:a", "ac3", *words, name)
+def on_air(name, *words, rate=25, seconds=3):
+    ffmpeg("-f", "lavfi", "-i", f"testsrc2=size=64x48:rate={rate}:duration={seconds}", "-f", "lavfi", "-i", f"sine=duration={seconds}:sample_rate=48000", "-c:v",
+           "libx264", "-g", "25", "-bf", "2", "-c:a", "ac3", *words, name)
 
 
 def sound_in_front_of_the_first_frame():
@@ -121,21 +121,95 @@ def sound_in_front_of_the_first_frame():
         expect(abs(is_ - was) < 0.0011 and len(sound_of(out)) == len(sound_of("front.ts")), f"{out}: sound begins {is_} s in front, not {was}")
 
 
+def one_clock(film, parts, out, err):
+    """All frames of the parts at 25 a second, all their sound without a gap, as far from the frames as in the first part."""
+    was = times(parts[0])[0] - float(packets(parts[0])[0][1][0][0])
+    shown, heard = times(out), [float(t) for t, _ in packets(out)[0][1]]
+    expect("its clock starts again amid it, so frames come at 25 a second" in err, f"{film}: {err}")
+    expect(len(shown) == 75 * len(parts) and all(abs(b - a - 0.04) < 0.0011 for a, b in zip(shown, shown[1:])), f"{film}, {out}: {len(shown)} frames to {shown[-1]}")
+    step = 0.024 if film.endswith("mpg") else 0.032
+    expect(all(abs(b - a - step) < 0.0011 for a, b in zip(heard, heard[1:])), f"{film}, {out}: sound has gaps, to {heard[-1]}")
+    expect(abs(shown[0] - heard[0] - was) < 0.0011, f"{film}, {out}: sound begins {shown[0] - heard[0]} s in front, not {was}")
+    expect(len(heard) == sum(len(packets(part)[0][1]) for part in parts), f"{film}, {out}: {len(heard)} packets of sound")
+
+
+DISC = ("-c:v", "mpeg2video", "-f", "vob")
+FORMS = (("ts", (), ((0, 0), (30, 0), (1800, 0), (60000, 0), (0, 95000), (0, 1800, 0))), ("vob", DISC, ((0, 0), (1800, 0), (0, 1800))),
+         ("mpg", ("-c:v", "mpeg2video", "-c:a", "mp2"), ((1800, 0),)))
+
+
 def a_clock_that_starts_again():
-    """Recordings behind each other (cat a.ts b.ts), cells of a DVD: sound stays with its frames, and goes on."""
-    for name, words in (("air.ts", ()), ("disc.mpg", ("-c:v", "mpeg2video", "-f", "vob"))):
-        on_air(name, *words)
-        with open("again" + name, "wb") as f:
-            f.write(2 * bytes_of(name))
-        was = times(name)[0] - float(packets(name)[0][1][0][0])
-        for out in ("again.mp4", "again.mkv"):
-            err = write("again" + name, out)
-            expect("its clock starts again amid it, so frames come at 25 a second" in err, f"{name}: {err}")
-            shown, heard = times(out), [float(t) for t, _ in packets(out)[0][1]]
-            expect(len(shown) == 150 and all(abs(b - a - 0.04) < 0.0011 for a, b in zip(shown, shown[1:])), f"{name}, {out}: {len(shown)} frames")
-            expect(all(abs(b - a - 0.032) < 0.0011 for a, b in zip(heard, heard[1:])), f"{name}, {out}: sound has gaps")
-            expect(abs(shown[0] - heard[0] - was) < 0.0011, f"{name}, {out}: sound begins {shown[0] - heard[0]} s in front, not {was}")
-            expect(len(heard) == 2 * len(packets(name)[0][1]), f"{name}, {out}: {len(heard)} packets of sound")
+    """Recordings behind each other (cat a.ts b.ts), cells of a DVD: sound stays with its frames, and goes on. Where the clock goes back by more than
+    a minute libavformat takes it for one that counted to its end."""
+    for end, words, films in FORMS:
+        for at in {at for starts in films for at in starts}:
+            on_air(f"at{at}.{end}", *words, "-output_ts_offset", str(at))
+        for starts in films:
+            parts, film = [f"at{at}.{end}" for at in starts], "again." + end
+            with open(film, "wb") as f:
+                f.write(b"".join(bytes_of(part) for part in parts))
+            for out in ("again.mp4", "again.mkv") if starts[0] else ("again.mp4",):
+                one_clock(f"{starts}.{end}", parts, out, write(film, out))
+        in_order, film = [], "again." + end
+        for part in parts:
+            write(part, "one.mov", "--codec", "ffv1")
+            in_order += hashes("one.mov")
+        write(film, "again.mov", "--codec", "ffv1")
+        expect(hashes("again.mov") == in_order, f"{film}: frames are others than those of its parts")
+        write(film, "part.mov", "--codec", "ffv1", "--start", "2", "--end", "4")
+        expect(hashes("part.mov") == in_order[50:100], f"{film}: a part has other frames")
+
+
+def sound_of_a_part_by_a_late_clock():
+    """Frames without times, of a clock that does not begin at 0: sound is that of the part, as far from its frames as in the whole, also where the clock
+    starts again amid it."""
+    for end, words in (("vob", DISC), ("ts", ())):
+        for at in (0, 1800):
+            on_air(f"at{at}.{end}", *words, "-output_ts_offset", str(at))
+        with open("back." + end, "wb") as f:
+            f.write(bytes_of(f"at1800.{end}") + bytes_of(f"at0.{end}"))
+        for film in ("at1800." + end, "back." + end):
+            write(film, "all.mkv", "--codec", "ffv1")
+            first, whole = times("all.mkv")[0], packets("all.mkv")[0][1]
+            for begin, until in ((1, 2), (2, 2.8), (2, 4)) if film.startswith("back") else ((1, 2), (2, 2.8)):
+                write(film, "part.mkv", "--codec", "ffv1", "--start", str(begin), "--end", str(until))
+                got, want = packets("part.mkv")[0][1], [(float(t) - first - begin, h) for t, h in whole if begin <= float(t) - first < until]
+                expect(got and abs(len(got) - len(want)) < 2, f"{film} from {begin}: {len(got)} packets of sound, not {len(want)}")
+                at = {h: t for t, h in want}
+                off = [abs(float(t) - at[h]) for t, h in got if h in at]
+                expect(len(off) >= len(want) - 1 and max(off) < 0.0021, f"{film} from {begin}: sound is {max(off or [9])} s off")
+
+
+def a_clock_at_its_end():
+    """It has 33 bits: after 26.5 hours it goes on at 0, and so does the film. Where the film begins a minute before that or earlier libavformat counts
+    on from there, else it counts from what is below 0."""
+    for end, words, _ in FORMS:
+        for at, rate, seconds in ((95441, 25, 5), (95372, 5, 80)):
+            if end != "ts" and rate == 5:  # which MPEG-2 has not
+                continue
+            on_air("end." + end, *words, "-output_ts_offset", str(at), rate=rate, seconds=seconds)
+            err = write("end." + end, "end.mkv")
+            shown, heard = times("end.mkv"), [float(t) for t, _ in packets("end.mkv")[0][1]]
+            expect("starts again" not in err, f"{end}, {at}: {err}")
+            expect(len(shown) == rate * seconds and all(abs(b - a - 1 / rate) < 0.0011 for a, b in zip(shown, shown[1:])), f"{end}, {at}: {len(shown)} frames to {shown[-1]}")
+            expect(abs(heard[-1] - seconds) < 0.2 and all(b - a < 0.1 for a, b in zip(heard, heard[1:])), f"{end}, {at}: sound to {heard[-1]}")
+            write("end." + end, "all.mov", "--codec", "ffv1")
+            for first in (rate * seconds - 20, 10):
+                write("end." + end, "part.mov", "--codec", "ffv1", "--frames", f"{first}:{first + 10}")
+                expect(hashes("part.mov") == hashes("all.mov")[first:first + 10], f"{end}, {at}: frames from {first} on are others")
+
+
+def other_tracks_of_clocks_that_start_again():
+    """They come with the sound."""
+    for at in (1800, 0):
+        ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=3", "-f", "lavfi", "-i", "testsrc=size=32x32:rate=25:duration=3", "-f", "lavfi", "-i",
+               "sine=duration=3:sample_rate=48000", "-map", "0", "-map", "1", "-map", "2", "-c:v", "mpeg2video", "-c:a", "ac3", "-output_ts_offset", str(at), f"two{at}.ts")
+    with open("two.ts", "wb") as f:
+        f.write(bytes_of("two1800.ts") + bytes_of("two0.ts"))
+    for out in ("two.mp4", "two.mkv"):
+        write("two.ts", out)
+        got = sorted(float(p["pts_time"]) for p in probe(out, "-select_streams", "v:1", "-show_packets")["packets"])
+        expect(len(got) == 150 and 5.8 < got[-1] < 6.2 and all(b - a < 0.1 for a, b in zip(got, got[1:])), f"{out}: {len(got)} frames of the other film, to {got[-1:]}")
 
 
 def without_times():
@@ -211,6 +285,9 @@ def all_of_it(_):
     sound_of_frames_without_times()
     sound_in_front_of_the_first_frame()
     a_clock_that_starts_again()
+    sound_of_a_part_by_a_late_clock()
+    a_clock_at_its_end()
+    other_tracks_of_clocks_that_start_again()
     without_times()
     its_time_code_is_that_of_its_first_frame()
     a_second_film_is_named()
