@@ -68,10 +68,13 @@ class Staged(Job):
         """Killed in front of a file operation of this stage, from nothing; what the run said. `part`: about how far
         behind the stage's begin, in operations; 0: as it begins. Which those are is searched for, and remembered."""
         wanted = self.operations_of(stage)
+        missed, wide = 0, 8
         for _ in range(60):
             low, inside, high = wanted  # the last one known to lie before it, one in it, the first one behind it
             if not inside:
                 k = (low + high) // 2 if high else 2 * low
+            elif missed:  # half way back to the one in it: with a part near 0 or 1 the edges would come near by ones
+                k = (missed + inside + (missed < inside)) // 2
             elif part:
                 k = low + 1 + int(part * ((high or 2 * inside) - low - 1))
             else:
@@ -80,17 +83,19 @@ class Staged(Job):
             r = self.run({"TEGULA_FAIL_IO": "%d:kill" % k})
             check(r.code in (0, 65, -9), "%s: killed at operation %d: %s" % (self.name, k, r))
             at = ([0] + [n for n, _ in self.ran(r.err)[0]])[-1]
-            if r.code != -9 or os.path.exists(self.out) or at > stage:
-                wanted[2] = k
-            elif at < stage:
-                wanted[0] = k
-            elif part or k == inside:
+            if r.code == -9 and not os.path.exists(self.out) and at == stage:
                 wanted[1] = k
-                return r.err
-            else:
-                wanted[1] = k
-            if wanted[2] and wanted[0] >= wanted[2] - 1:  # syncs are due by time, too: nothing is known for sure
-                wanted[:] = [max(1, k - 8), 0, k + 8]
+                if part or k == inside:
+                    return r.err
+                continue
+            behind = r.code != -9 or os.path.exists(self.out) or at > stage
+            wanted[2 if behind else 0] = k
+            missed = k if part else 0
+            if k == inside or (k < inside) == behind:  # syncs are due by time, too: nothing is known for sure
+                wanted[1] = 0
+            if wanted[2] and wanted[0] >= wanted[2] - 1:
+                wanted[:] = [max(1, k - wide), 0, k + wide]
+                wide *= 2
         raise Failed("%s: no kill hit stage %d: %s, %s" % (self.name, stage, wanted, r))
 
     def operations_of(self, stage):
@@ -190,6 +195,14 @@ def test_random(lab, jobs, kills):
         n, resumed, midst = kill_at_random(lab, job, kills)
         print("%s: %d kills, %d runs went on behind stage 1, %d in the midst of a stage; %.0f s"
               % (job.name, n, resumed, midst, time.monotonic() - begun), flush=True)
+
+
+def test_parts(job):
+    """A kill is found in any part of a stage, be it the first operation or the last."""
+    for stage in (4, 2, 3):
+        for part in (0.9999, 0.0001, 0):
+            job.killed_in(stage, part)
+    job.clean()
 
 
 def test_goes_on(lab, jobs):
@@ -382,6 +395,7 @@ def test(lab, rest):
     test_random(lab, list(jobs.values()) + looks, kills)
     test_looks_go_on(lab, looks[1])
     test_far_goes_on(lab)
+    test_parts(jobs["disk"])
     test_goes_on(lab, jobs)
     test_another_job(lab, jobs["disk"])
     test_discarded(lab, jobs["disk"])
