@@ -42,6 +42,12 @@ static const char *name_of(uint32_t id)
     return NULL;
 }
 
+/* All that have checksums are known: where another has, a bit of its name is another, and a demuxer passes over it. */
+static int is_of_the_top(uint32_t id)
+{
+    return id >= 0x10000000;
+}
+
 static tg_status sum_of(sums *s, int64_t at, int64_t end, uint32_t *sum, tgi_err *err)
 {
     *sum = UINT32_MAX;
@@ -60,22 +66,24 @@ static tg_status sum_of(sums *s, int64_t at, int64_t end, uint32_t *sum, tgi_err
     return TG_OK;
 }
 
-/* *holds 1: the element has no checksum, or it is right. */
-static tg_status check(sums *s, const tgi_mkv_element *x, int *holds, tgi_err *err)
+enum { NO_SUM, HOLDS, IS_WRONG };
+
+static tg_status check(sums *s, const tgi_mkv_element *x, int *how, tgi_err *err)
 {
     tgi_mkv_element first;
     uint32_t sum;
-    *holds = 1;
+    *how = NO_SUM;
     if (x->at >= x->end || tgi_mkv_element_at(&s->ends, x->at, &first) != TGI_MKV_ELEMENT ||
         first.id != CRC_32)
         return TG_OK;
-    *holds = first.end - first.at == 4 && first.end <= x->end;
-    const uint8_t *b = *holds ? tgi_av_ends_at(&s->ends, first.at, 4) : NULL;
+    *how = IS_WRONG;
+    const int fits = first.end - first.at == 4 && first.end <= x->end;
+    const uint8_t *b = fits ? tgi_av_ends_at(&s->ends, first.at, 4) : NULL;
     if (!b)
         return TG_OK;
     const uint32_t said = tgi_load32(b, false);
     TGI_TRY(sum_of(s, first.end, x->end, &sum, err));
-    *holds = sum == said;
+    *how = sum == said ? HOLDS : IS_WRONG;
     return TG_OK;
 }
 
@@ -85,27 +93,46 @@ static void note_bad(tgi_av_sums *s, const tgi_mkv_element *x)
     if (x->id != TGI_MKV_CLUSTER) {
         s->at = s->of ? s->at : x->from;
         s->end = s->of ? s->end : x->end;
-        s->of = s->of ? s->of : name_of(x->id);
+        s->of = s->of ? s->of : name_of(x->id) ? name_of(x->id) : "an unknown element";
     } else if (last && (last->end == x->from || s->n == TGI_AV_SUMS))
         last->end = x->end;
     else
         s->bad[s->n++] = (tgi_av_bad){.at = x->from, .end = x->end};
 }
 
+/* Amid a segment that says its length, and of which all is there. Demuxers search for what they know behind it, and may come to
+ * the end. */
+static void note_none(tgi_av_sums *s, int64_t at, int64_t end)
+{
+    if (at >= end || s->of)
+        return;
+    s->of = "no element of it";
+    s->at = at;
+    s->end = end;
+    s->is_none = 1;
+}
+
 static tg_status walk(sums *s, tgi_err *err)
 {
     tgi_mkv_element x;
-    int holds;
-    for (int64_t at = 0; at < s->in->size;) {
-        if (tgi_mkv_element_at(&s->ends, at, &x) != TGI_MKV_ELEMENT ||
-            (at == 0 && x.id != TGI_MKV_EBML))
+    int how;
+    int64_t at = 0, end = s->in->size,
+            whole = 0; /* whole: where a segment ends of which all is there */
+    while (at < end) {
+        const int got = tgi_mkv_element_at(&s->ends, at, &x);
+        if (s->ends.gave_up || (at == 0 && (got != TGI_MKV_ELEMENT || x.id != TGI_MKV_EBML)))
             return TG_OK;
-        const int goes_in = x.id == TGI_MKV_SEGMENT || (x.open && x.id == TGI_MKV_CLUSTER);
-        if (!goes_in && x.end > s->in->size) /* it is cut, which others tell */
+        const int goes_in = got == TGI_MKV_ELEMENT &&
+                            (x.id == TGI_MKV_SEGMENT || (x.open && x.id == TGI_MKV_CLUSTER));
+        if (got != TGI_MKV_ELEMENT || (!goes_in && x.end > end)) {
+            note_none(s->out, at, whole);
             return TG_OK;
-        if (!goes_in && name_of(x.id)) {
-            TGI_TRY(check(s, &x, &holds, err));
-            if (!holds)
+        }
+        if (x.id == TGI_MKV_SEGMENT && !x.open && x.end <= end)
+            end = whole = x.end;
+        if (!goes_in && (name_of(x.id) || is_of_the_top(x.id))) {
+            TGI_TRY(check(s, &x, &how, err));
+            if (how == IS_WRONG || (how == HOLDS && !name_of(x.id)))
                 note_bad(s->out, &x);
         }
         at = goes_in ? x.at : x.end;
@@ -148,6 +175,6 @@ void tgi_av_sums_tell(const tgi_av_sums *s, char *to, size_t cap)
         }
     to[0] = 0;
     if (of)
-        snprintf(to, cap, "checksum of %s, bytes %lld to %lld, is wrong", of, (long long)at,
-                 (long long)end);
+        snprintf(to, cap, "%s%s, bytes %lld to %lld", s->is_none ? "" : "wrong checksum of ",
+                 of, (long long)at, (long long)end);
 }
