@@ -24,9 +24,13 @@ void tgi_film_tell_losses(const tgi_av_info *a, int64_t there, char *to, size_t 
     else if (a->cut)
         snprintf(to, cap, "its file ends amid a frame: it is cut");
     else if (a->damage[0])
-        snprintf(to, cap,
-                 "its container is damaged, and frames may be missing (libavformat: %.60s)",
+        snprintf(to, cap, "its container is damaged, and frames may be missing (%.72s)",
                  a->damage);
+    else if (a->unsound)
+        snprintf(to, cap,
+                 "%lld of its frames lie where a checksum of its file does not hold: they are "
+                 "damaged",
+                 (long long)a->unsound);
     else if (a->skipped)
         snprintf(to, cap, "it begins amid pictures that need earlier ones: %lld frames missing",
                  (long long)a->skipped);
@@ -99,11 +103,10 @@ tg_status tgi_film_check_whole(const tgi_av_info *a, const char *path, int trunc
             "--allow-truncated takes the %lld frames that are there",
             (long long)a->skipped, (long long)a->frames);
     if (a->damage[0] && !a->cut)
-        return tgi_fail(
-            err, TG_E_FORMAT,
-            "its container is damaged, and frames may be missing (libavformat: %s); "
-            "--allow-truncated takes the %lld frames that are there",
-            a->damage, (long long)a->frames);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "its container is damaged, and frames may be missing (%s); "
+                        "--allow-truncated takes the %lld frames that are there",
+                        a->damage, (long long)a->frames);
     return tgi_fail(err, TG_E_FORMAT,
                     "its file ends amid a frame, behind %lld whole ones: it is cut; "
                     "--allow-truncated takes those",

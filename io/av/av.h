@@ -97,7 +97,9 @@ typedef struct tgi_av_info {
     const char *unended;  /* what speaks for a cut, and may be so in a whole file, too; NULL */
     int another;          /* 1: another film stands behind it in its file, which is not read */
     char damage
-        [120]; /* what libavformat said first that it could not make sense of; "": nothing */
+        [128]; /* what libavformat said first that it could not make sense of, or a checksum that does not hold; "": nothing */
+    int64_t
+        unsound; /* frames that lie where a checksum of the file does not hold: they come concealed */
     int64_t declared_frames; /* what the header says; 0: nothing */
     int no_alpha;            /* 1: frames have alpha, which no decoder here gives */
     int64_t cut;    /* packets that the file ends in: not whole; with `truncated` no frames */

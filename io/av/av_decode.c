@@ -239,6 +239,25 @@ static int64_t packet_of(const AVFrame *p)
 #endif
 }
 
+/* The packet's own frame is made up, or another one, and all behind it up to a key frame. */
+static void lack_all(tgi_av_film *f)
+{
+    if (!f->lacking)
+        f->lacks_from = f->sent;
+    f->lacking = 1;
+    f->lacks_last = f->sent;
+}
+
+/* The packet is sent next, and no decoder knows that it lies where a checksum does not hold. */
+static void note_unsound(tgi_av_film *f)
+{
+    if (!tgi_av_sums_at(&f->sums, f->packet->pos))
+        return;
+    lack_one(f);
+    lack_all(f);
+    f->hurt_at = f->sent;
+}
+
 /* Behind each call of the decoder, which works at the packet that was sent last. Where decoding of an H.264 begins the numbers of frames have a
  * gap, and nothing lacks. */
 static void note_lacking(tgi_av_film *f)
@@ -254,12 +273,8 @@ static void note_lacking(tgi_av_film *f)
     all |= hurt || (one && f->kind == TGI_AV_STEM);
     if (hurt)
         f->hurt_at = f->sent;
-    if (!all)
-        return;
-    if (!f->lacking)
-        f->lacks_from = f->sent;
-    f->lacking = 1;
-    f->lacks_last = f->sent;
+    if (all)
+        lack_all(f);
 }
 
 /* The next packet of the film into the decoder. 0: there was none. */
@@ -276,8 +291,10 @@ static tg_status feed(tgi_av_film *f, int *fed, tgi_err *err)
             return TG_OK;
         }
         const int ours = f->packet->stream_index == f->stream && !tgi_av_is_cut_off(f);
-        if (ours)
+        if (ours) {
             prepare_packet(f);
+            note_unsound(f);
+        }
         r = ours ? avcodec_send_packet(f->decoder, f->packet) : 0;
         note_lacking(f);
         if (r < 0)
@@ -320,7 +337,8 @@ static int is_lacking(tgi_av_film *f)
     const AVFrame *p = f->frame;
     if (!f->lacking || is_before(p, f->lacks_from))
         return 0;
-    if (!p->key_frame || (f->hurt_at && packet_of(p) == f->hurt_at))
+    const int key = f->tells_no_keys ? f->sent_key : p->key_frame;
+    if (!key || (f->hurt_at && packet_of(p) == f->hurt_at))
         return 1;
     f->lacking = is_before(p, f->lacks_last);
     f->lacks_from = packet_of(p) + 1;

@@ -50,4 +50,16 @@ void tgi_av_ends_another(tgi_av_ends *e, int64_t at);
 int tgi_av_ends_mkv(tgi_av_ends *e);
 int tgi_av_ends_mpeg(tgi_av_ends *e);
 
+/* An element of a Matroska (EBML). */
+enum { TGI_MKV_EBML = 0x1a45dfa3, TGI_MKV_SEGMENT = 0x18538067, TGI_MKV_CLUSTER = 0x1f43b675 };
+typedef struct tgi_mkv_element {
+    uint32_t id;
+    int64_t from;    /* where it begins; */
+    int64_t at, end; /* of what it holds */
+    int open;        /* it does not say its length */
+} tgi_mkv_element;
+#define TGI_MKV_ELEMENT 2
+/* TGI_MKV_ELEMENT: that of which the head stands at `at` is in *x. */
+int tgi_mkv_element_at(tgi_av_ends *e, int64_t at, tgi_mkv_element *x);
+
 #endif

@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-    EBML = 0x1a45dfa3,
-    SEGMENT = 0x18538067,
-    CLUSTER = 0x1f43b675,
+    EBML = TGI_MKV_EBML,
+    SEGMENT = TGI_MKV_SEGMENT,
+    CLUSTER = TGI_MKV_CLUSTER,
     SEEK_HEAD = 0x114d9b74,
     SEEK = 0x4dbb,
     SEEK_POSITION = 0x53ac,
@@ -28,11 +28,7 @@ enum {
     FILE_DATA = 0x465c
 };
 
-typedef struct element {
-    uint32_t id;
-    int64_t at, end; /* of what it holds */
-    int open;        /* it does not say its length */
-} element;
+typedef tgi_mkv_element element;
 
 typedef struct segment {
     int64_t at, end; /* of what it holds; INT64_MAX: it does not say */
@@ -50,9 +46,9 @@ static int length_of(uint8_t b)
     return n <= 8 ? n : 0;
 }
 
-enum { NO_ELEMENT, HALF_A_HEAD, ELEMENT };
+enum { NO_ELEMENT, HALF_A_HEAD, ELEMENT = TGI_MKV_ELEMENT };
 
-static int element_at(tgi_av_ends *e, int64_t at, element *x)
+int tgi_mkv_element_at(tgi_av_ends *e, int64_t at, element *x)
 {
     const uint8_t *b = tgi_av_ends_at(e, at, 1);
     const int n = b ? length_of(b[0]) : 0;
@@ -76,6 +72,7 @@ static int element_at(tgi_av_ends *e, int64_t at, element *x)
         size = size << 8 | b[n + i];
     size &= most;
     x->open = size == most;
+    x->from = at;
     x->at = at + n + m;
     x->end = x->open ? INT64_MAX : x->at + (int64_t)size;
     return ELEMENT;
@@ -144,8 +141,8 @@ static void note_attached(tgi_av_ends *e, const element *all)
 {
     element x;
     int plain = 0; /* a type was said before, and is no picture's */
-    for (int64_t at = all->at; at < all->end && element_at(e, at, &x) == ELEMENT && !x.open &&
-                               x.end <= all->end && e->n_attached < TGI_AV_ATTACHED;
+    for (int64_t at = all->at; at < all->end && tgi_mkv_element_at(e, at, &x) == ELEMENT &&
+                               !x.open && x.end <= all->end && e->n_attached < TGI_AV_ATTACHED;
          at = x.id == ATTACHED_FILE ? x.at : x.end) {
         if (x.id == ATTACHED_FILE)
             plain = 0;
@@ -175,7 +172,7 @@ static void look_behind(tgi_av_ends *e, int64_t at, const segment *s)
     element x;
     if (at >= e->size)
         return;
-    if (element_at(e, at, &x) == ELEMENT && x.id == EBML)
+    if (tgi_mkv_element_at(e, at, &x) == ELEMENT && x.id == EBML)
         tgi_av_ends_another(e, at);
     else if (s->end == INT64_MAX && is_zeros(e, at)) {
         e->whole = at;
@@ -190,10 +187,10 @@ int tgi_av_ends_mkv(tgi_av_ends *e)
     element x;
     segment s = {.end = INT64_MAX};
     int64_t at = 0;
-    if (element_at(e, 0, &x) != ELEMENT || x.id != EBML)
+    if (tgi_mkv_element_at(e, 0, &x) != ELEMENT || x.id != EBML)
         return 0;
     while (at < e->size && at < s.end) {
-        const int got = element_at(e, at, &x);
+        const int got = tgi_mkv_element_at(e, at, &x);
         const int holds = got == ELEMENT && (x.id == SEGMENT || x.id == CLUSTER);
         const int again = got == ELEMENT && x.id == EBML && at > 0;
         const int odd =

@@ -52,6 +52,10 @@ static tg_status note_packet(tgi_av_film *f, tgi_err *err)
     f->info.cut += tgi_av_input_ends_in(&f->in, p) != 0;
     if (tgi_av_is_cut_off(f))
         return TG_OK;
+    tgi_av_bad *bad = tgi_av_sums_at(&f->sums, p->pos);
+    if (bad)
+        bad->has_frames = 1;
+    f->info.unsound += bad != NULL;
     if (p->pts != AV_NOPTS_VALUE && (f->n_packets == 0 || p->pts >= f->last)) {
         f->last = p->pts;
         f->last_for = p->duration;
@@ -391,9 +395,12 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     for (unsigned i = 0; i < f->in.container->nb_streams; i++)
         f->in.container->streams[i]->discard = AVDISCARD_DEFAULT; /* all are counted */
     f->is_raw_hevc = strcmp(f->in.container->iformat->name, "hevc") == 0;
+    TGI_TRY(tgi_av_sums_look(&f->in, &f->sums, err));
     TGI_TRY(read_packets(f, err));
+    tgi_av_sums_tell(&f->sums, f->info.damage, sizeof f->info.damage);
     if (atomic_load(&f->in.heard.errors) && tgi_av_heard_of(f->in.container->iformat->name))
-        snprintf(f->info.damage, sizeof f->info.damage, "%s", f->in.heard.first);
+        snprintf(f->info.damage, sizeof f->info.damage, "libavformat: %.100s",
+                 f->in.heard.first);
     TGI_TRY(sort_times(f, err));
     take_mean(f);
     TGI_TRY(count_frames(f, err));

@@ -10,6 +10,7 @@
 #include "io/av/av_look.h"
 #include "io/av/av_opaque.h"
 #include "io/av/av_palette.h"
+#include "io/av/av_sums.h"
 
 #include <libavcodec/avcodec.h>
 
@@ -58,6 +59,7 @@ struct tgi_av_film {
     int64_t gap;  /* the decoder yielded none of [gap, have), from the first frame on */
     int whole;    /* it was decoded from the first frame on */
     int64_t refused;
+    tgi_av_sums sums;
     int64_t pictures; /* packets of raw HEVC that have one */
     int is_raw_hevc;
     unsigned beside;

@@ -35,7 +35,7 @@ FOREIGN = {
     r"zlib\.h": {"io/deflate.c", "io/unpack_zlib.c"},
     r"zstd(_errors)?\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},
     r"libav.*/.*": {"io/av/av_bytes.c", "io/av/av_decode.c", "io/av/av_encode.c", "io/av/av_film.c", "io/av/av_film.h", "io/av/av_form.c", "io/av/av_form.h", "io/av/av_frames.c",
-                    "io/av/av_frames.h", "io/av/av_heard.c", "io/av/av_heard.h", "io/av/av_input.c", "io/av/av_input.h", "io/av/av_join.c", "io/av/av_join.h", "io/av/av_join_tracks.c", "io/av/av_look.c", "io/av/av_look.h", "io/av/av_palette.h", "io/av/av_plugin.c", "io/av/av_tell.c"},
+                    "io/av/av_frames.h", "io/av/av_heard.c", "io/av/av_heard.h", "io/av/av_input.c", "io/av/av_input.h", "io/av/av_join.c", "io/av/av_join.h", "io/av/av_join_tracks.c", "io/av/av_look.c", "io/av/av_look.h", "io/av/av_palette.h", "io/av/av_plugin.c", "io/av/av_sums.c", "io/av/av_tell.c"},
     r"nvml\.h": set(),  # opened at run time, declared by us
     r"(cuda|cublas).*": {"kernels/cuda/"},
     r"immintrin\.h": {"kernels/cpu/", "engine/base/sha256.c", "io/predictor.c"},
