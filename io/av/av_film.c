@@ -430,6 +430,8 @@ static tg_status look(tgi_av_film *f, tgi_err *err)
     f->info.decoder_bytes = tgi_av_decoder_bytes(
         f->decoder, &stored, strcmp(in, "mpegts") == 0 || strcmp(in, "h264") == 0,
         tgi_av_frames_each(&f->frames), &f->frames.most);
+    f->info.decoder_bytes =
+        tgi_sat_add(f->info.decoder_bytes, tgi_av_others_bytes(f->in.container, f->stream));
     TGI_TRY(make_room(f, err));
     f->info.index_bytes = index_bytes(f);
     return tgi_av_begin(

@@ -62,12 +62,15 @@ int tgi_av_mp4_has_language(const char *text);
 /* In a MOV that libavformat wrote of `c`, of `size` bytes: languages that it left out. An errno, or 0. */
 int tgi_av_mp4_languages(int fd, int64_t size, const AVFormatContext *c);
 /* av_tell.c. 0: there is no track i. */
+int tgi_av_channels_of(const AVCodecParameters *p);
 int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out);
 int tgi_av_tell_word(const AVFormatContext *c, int track, int i, tgi_av_word *out);
 int tgi_av_tell_chapter(const AVFormatContext *c, int i, tgi_av_chapter *out);
 void tgi_av_tell_light(const AVStream *s, const AVFrame *f, tgi_av_light *out);
 /* TGI_AV_HDR10_PLUS and so on. */
 unsigned tgi_av_tell_beside(const AVStream *s, const AVFrame *f);
+/* av_bytes.c: what libavformat takes to know the tracks beside the film. */
+size_t tgi_av_others_bytes(const AVFormatContext *c, int film);
 /* 1: a track's clock is another at `now` than at `before`, in its ticks: it went back by a second or more, or came to its
  * end too early. */
 int tgi_av_clock_restarts(const AVStream *s, int64_t before, int64_t now);

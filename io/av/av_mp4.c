@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define MOST_DEPTH 10
+#define ASK_EACH 4096 /* looks at the file, whether somebody stops it */
 #define MOST_BOXES (1 << 22)
 #define FEW_SAMPLES ((size_t)1 << 20)  /* that any file may name */
 #define MANY_SAMPLES ((size_t)1 << 25) /* that none may */
@@ -31,6 +32,7 @@ typedef struct mp4 {
     size_t entries, edited; /* of all tracks */
     size_t headers;         /* bytes of what all tracks say of how their samples are stored */
     int boxes;
+    int looks, stopped;
     int has_index; /* a moov that is whole */
     int in_fragments;
     int64_t lacks, size; /* as in tgi_av_input, */
@@ -46,10 +48,17 @@ static uint32_t number(const mp4 *m, int64_t at)
     return tgi_av_box_number(m->in->fd, at);
 }
 
+static int is_stopped(mp4 *m)
+{
+    if (m->looks++ % ASK_EACH == 0)
+        m->stopped |= tgi_av_input_cancelled(m->in);
+    return m->stopped;
+}
+
 /* 0: there is none. */
 static int box_at(mp4 *m, int64_t at, int64_t end, tgi_av_box *b)
 {
-    if (!tgi_av_box_at(m->in->fd, at, end, b))
+    if (is_stopped(m) || !tgi_av_box_at(m->in->fd, at, end, b))
         return 0;
     m->boxes++;
     return m->boxes <= MOST_BOXES;
@@ -76,7 +85,8 @@ static void take_counts(mp4 *m, const tgi_av_box *b)
         take_most(&t->chunks, second);
     if (tgi_av_box_is(b, "elst"))
         take_most(&t->edits, second);
-    for (int64_t i = 0; tgi_av_box_is(b, "stsc") && i < second && b->at + 12 * i + 20 <= b->end;
+    for (int64_t i = 0; tgi_av_box_is(b, "stsc") && i < second &&
+                        b->at + 12 * i + 20 <= b->end && !is_stopped(m);
          i++)
         take_most(&t->in_chunk, number(m, b->at + 12 * i + 12));
     if (tgi_av_box_is(b, "stsd"))
@@ -214,6 +224,8 @@ static tg_status walk(mp4 *m, int64_t end, tgi_err *err)
         }
     }
     count_track(m);
+    if (m->stopped)
+        return tgi_fail(err, TG_E_CANCELLED, "stopped while a film was read");
     return m->boxes <= MOST_BOXES
                ? TG_OK
                : tgi_fail(err, TG_E_UNSUPPORTED, "a film of more than %d boxes", MOST_BOXES);

@@ -33,7 +33,7 @@ static void tell_uses(const AVStream *s, char *to, size_t cap)
     }
 }
 
-static int channels_of(const AVCodecParameters *p)
+int tgi_av_channels_of(const AVCodecParameters *p)
 {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(59, 24, 100)
     return p->ch_layout.nb_channels;
@@ -53,7 +53,7 @@ int tgi_av_tell_track(const AVFormatContext *c, int i, tgi_av_track *out)
     tgi_av_name(out->codec, sizeof out->codec, avcodec_get_name(p->codec_id));
     tell_uses(s, out->uses, sizeof out->uses);
     if (p->codec_type == AVMEDIA_TYPE_AUDIO) {
-        out->channels = channels_of(p);
+        out->channels = tgi_av_channels_of(p);
         out->rate = p->sample_rate;
     }
     return 1;

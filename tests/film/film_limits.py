@@ -7,6 +7,7 @@ A header of two kilobytes can name 2^32 samples in four ways; each is refused be
 by their number, as is what comes to no pictures. Playlists and descriptions of streams are no films, for the plugin either, which
 is asked without the command. With ffmpeg: a decoder gets no more frames than the plan counts, what was made of a damaged frame is
 damaged, and a Matroska that is cut is told so."""
+import json
 import os
 import resource
 import shutil
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from film_help import SANITIZED, TEGULA, WRONG, expect, sample
+from film_help import SANITIZED, TEGULA, WRONG, expect, network, sample
 from seeds import box, ffmpeg  # noqa: E402
 
 RAW, PLUGIN = (os.path.abspath(a) for a in sys.argv[4:6])
@@ -176,6 +177,22 @@ def narrow_films_have_padded_rows():
         expect(code == 0, f"{codec[0]}, {size}: {code}: {err}")
 
 
+def tracks_beside_the_film_are_counted():
+    """libavformat opens a decoder for each: what 31 tracks more take is no more than the plan has for them."""
+    for codec, channels in (("aac", 2), ("aac", 6), ("ac3", 2), ("libopus", 2)):
+        took, lines = [], []
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=1", "-f", "lavfi", "-i",
+                        "sine=duration=1:r=48000", "-c:v", "mpeg4", "-c:a", codec, "-ac", str(channels), "one.mkv"], check=True)
+        for n in (1, 32):
+            subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", "one.mkv", "-map", "0:v", *["-map", "0:a"] * n, "-c", "copy", "tracks.mkv"], check=True)
+            code, out, err, mib = call(TEGULA, "plan", "-m", network(3), "tracks.mkv", "-o", "o.mkv", "--json")
+            expect(code == 0, f"{n} tracks of {codec}: {code}: {err}")
+            plan = json.loads(out.splitlines()[-1])
+            took.append(mib)
+            lines += [line["bytes"] / 2**20 for line in plan["lines"] if line["name"] == "decoder"]
+        expect(took[1] - took[0] <= lines[1] - lines[0] + 1 or SANITIZED, f"{codec}, {channels} channels: {took} MiB of RSS, lines {lines}")
+
+
 # ---- Another file --------------------------------------------------------------------------------------------------------
 
 
@@ -230,6 +247,7 @@ def main():
             large_frames_take_no_memory(ffmpeg(program, folder, "gif"))
             frames_are_those_of_the_plan()
             narrow_films_have_padded_rows()
+            tracks_beside_the_film_are_counted()
             what_is_made_of_damage_is_damaged(ffmpeg(program, folder, "flv"))
         if os.path.exists(webm):
             a_cut_matroska_is_told(webm)
