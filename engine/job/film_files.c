@@ -149,6 +149,11 @@ tg_status tgi_job_film_list(const tg_job *job, const tgi_journal *packets, int f
         st = tgi_journal_read_tile(packets, k, record, sizeof record, &n, err);
         if (st == TG_OK)
             n = tgi_frame_line(f, k, record, line, sizeof line);
+        if (st == TG_OK && !tgi_frame_is_there(f, k, record))
+            st = tgi_fail(err, TG_E_EXISTS,
+                          "%s: %.*s is gone, or of another size than it was written with: the "
+                          "same command writes it again",
+                          job->set.pictures, (int)strcspn(line, " "), line);
         if (st == TG_OK)
             st = tgi_file_pwrite(fd, made, line, n, at, err);
         at += n;

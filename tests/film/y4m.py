@@ -614,6 +614,24 @@ def no_input_is_replaced():
     shutil.rmtree("E")
 
 
+def a_picture_that_goes_is_told():
+    """While others are still written: no run ends in 0 without it, and the same command makes it again."""
+    draw("many.y4m", "444", (320, 180), 300)
+    args = ["run", "-q", "many.y4m", "-o", "gone/%05d.png", "-m", network(3), "--normalize", "none"]
+    os.makedirs("gone")
+    with subprocess.Popen([TEGULA, *args], stderr=subprocess.PIPE) as p:
+        while p.poll() is None and not os.path.exists("gone/00003.png"):
+            time.sleep(0.001)
+        os.unlink("gone/00002.png")
+        early = not os.path.exists("gone/00300.png")
+        _, err = p.communicate(timeout=100)
+    expect(early and p.returncode == 73 and b"00002.png is gone" in err and not os.path.exists("gone/%05d.png.frames"),
+           f"a picture that goes: {early}, {p.returncode}: {err}")
+    code, _, err = run(*args)
+    expect(code == 0 and len(pictures_of("gone")) == 300, f"and the same command: {code}: {err}")
+    shutil.rmtree("gone")
+
+
 def killed_pictures_go_on():
     """At one operation after the other. Pictures that are there stay the files they are; one that is gone is made again."""
     args = ["run", RGB, "-m", network(3), "--normalize", "none"]
@@ -656,6 +674,7 @@ def pipes_and_pictures():
     a_tiff_for_each_frame()
     pictures_that_are_there()
     no_input_is_replaced()
+    a_picture_that_goes_is_told()
     killed_pictures_go_on()
 
 
