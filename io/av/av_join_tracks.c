@@ -65,6 +65,15 @@ static unsigned without_twins(unsigned lost, unsigned kept)
     return lost;
 }
 
+/* Bytes of a text that a message has room for, of whole characters. */
+static int shown(const char *text)
+{
+    int n = (int)strnlen(text, 41);
+    for (n = n > 40 ? 40 : n; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+        n--;
+    return n;
+}
+
 static void name_uses(const tgi_av_joining *w, const AVStream *s)
 {
     const unsigned says = says_uses(w, s), has = (unsigned)s->disposition;
@@ -90,8 +99,9 @@ static void name_language(const tgi_av_joining *w, const AVStream *s)
     if (!e || !tgi_av_joins_mp4(w) || tgi_av_mp4_has_language(e->value))
         return;
     snprintf(text, sizeof text,
-             "that track %d (%s) is in the language \"%.40s\", which %s does not say", s->index,
-             av_get_media_type_string(s->codecpar->codec_type), e->value, w->j->container);
+             "that track %d (%s) is in the language \"%.*s\", which %s does not say", s->index,
+             av_get_media_type_string(s->codecpar->codec_type), shown(e->value), e->value,
+             w->j->container);
     if (w->telling && w->j->dropped)
         w->j->dropped(w->j->user, text);
 }
@@ -105,8 +115,8 @@ static void name_clock(const tgi_av_joining *w, const AVStream *s)
                                                0);
     if (!e || (all && strcmp(e->value, all->value) == 0))
         return;
-    snprintf(text, sizeof text, "that track %d (%s) was made at %.40s", s->index,
-             av_get_media_type_string(s->codecpar->codec_type), e->value);
+    snprintf(text, sizeof text, "that track %d (%s) was made at %.*s", s->index,
+             av_get_media_type_string(s->codecpar->codec_type), shown(e->value), e->value);
     if (w->telling && w->j->dropped)
         w->j->dropped(w->j->user, text);
 }
@@ -394,6 +404,7 @@ static int has_no_code(const tgi_av_joining *w, const AVDictionaryEntry *e)
 static void choose_words(tgi_av_joining *w)
 {
     char text[400] = "";
+    const char *more = "";
     size_t n = 0;
     const AVDictionaryEntry *e = NULL;
     const int mov = strcmp(w->j->container, "mov") == 0;
@@ -403,12 +414,15 @@ static void choose_words(tgi_av_joining *w)
         w->free_words |= strncmp(e->key, "com.", 4) == 0 || (mov && has_no_code(w, e));
     while (!w->free_words &&
            (e = av_dict_get(w->out->metadata, "", e, AV_DICT_IGNORE_SUFFIX)) != NULL)
-        if (has_no_code(w, e) && n < sizeof text)
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", e->key);
+        if (has_no_code(w, e) && n + 50 < sizeof text)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", n ? ", " : "",
+                                  shown(e->key), e->key);
+        else if (has_no_code(w, e))
+            more = ", ...";
     if (n && w->telling && w->j->dropped) {
         char what[480];
-        snprintf(what, sizeof what, "%s has no place for these words about the film: %s",
-                 w->j->container, text);
+        snprintf(what, sizeof what, "%s has no place for these words about the film: %s%s",
+                 w->j->container, text, more);
         w->j->dropped(w->j->user, what);
     }
 }
@@ -417,7 +431,7 @@ static void drop_clock(const tgi_av_joining *w, AVDictionary **words, const char
 {
     char text[200];
     const AVDictionaryEntry *e = av_dict_get(*words, "timecode", NULL, 0);
-    snprintf(text, sizeof text, "the time code (%.40s), %s", e->value, why);
+    snprintf(text, sizeof text, "the time code (%.*s), %s", shown(e->value), e->value, why);
     if (w->telling && w->j->dropped)
         w->j->dropped(w->j->user, text);
     av_dict_set(words, "timecode", NULL, 0);
