@@ -110,7 +110,7 @@ static void put_words(tgi_jw *w, const tgi_source *s, int track, const char *con
         tgi_jw_end(w, '}');
 }
 
-static void put_word(tgi_jw *w, const tgi_source *s, int track, const char *key)
+static void put_word(tgi_jw *w, const char *key, const tgi_source *s, int track)
 {
     tgi_av_word word;
     for (int i = 0; tgi_film_source_word(s, track, i, &word); i++)
@@ -124,8 +124,8 @@ static void put_track(tgi_jw *w, const tgi_source *s, int i, const tgi_av_track 
     tgi_jw_begin(w, NULL, '{');
     tgi_jw_str(w, "kind", t->kind);
     tgi_jw_str(w, "codec", t->codec);
-    for (const char *const *a = apart; *a; a++)
-        put_word(w, s, i, *a);
+    put_word(w, "language", s, i);
+    put_word(w, "title", s, i);
     if (t->width && t->height) {
         tgi_jw_int(w, "width", t->width);
         tgi_jw_int(w, "height", t->height);

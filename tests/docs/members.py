@@ -12,8 +12,9 @@ import sys
 ROOT = os.environ.get("TG_LINT_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = [os.path.join(ROOT, "engine", "verbs", n) for n in ("describe.c", "describe_film.c")]
 PAGE = os.path.join(ROOT, "docs", "reference", "json.md")
-CALL = r"\b(?:tgi_jw_(?:begin|bool|int|uint|num|str)|put_ints|put_list|put_point|put_ports|put_text|put_ratio)\(&?w, (\"\w+\"|[^,;)]+)"
+CALL = r"\b(?:tgi_jw_(?:begin|bool|int|uint|num|str)|put_ints|put_list|put_point|put_ports|put_text|put_ratio|put_word)\(&?w, (\"\w+\"|[^,;)]+)"
 NAMED = {"NULL": (),  # an element of an array
+         "word.key": (),  # what a film's author wrote
          "key": (),  # handed through by put_ints and the like
          "g->plain[i]->name": (),  # an operator of the model
          "axis[i]": ("z", "y", "x"),
@@ -24,7 +25,7 @@ ELSEWHERE = ("whole_image_only", "whole_image_only_operators", "stages", "stage_
 def members(source):
     """(names, problems) of a file in C."""
     names, problems = set(ELSEWHERE), []
-    body = re.sub(r"static void put_(?:ints|list|point|ports|text|ratio)\([^)]*\)", "", source)
+    body = re.sub(r"static void put_(?:ints|list|point|ports|text|ratio|word)\([^)]*\)", "", source)
     for said in re.findall(CALL, body):
         if said.startswith('"'):
             names.add(said.strip('"'))
