@@ -147,13 +147,13 @@ static tg_status check_order(cli *c)
     return TG_OK;
 }
 
-/* Files of one ending each: of a pattern that a shell took apart. */
+/* Files that are there, of one ending each: of a pattern that a shell took apart. */
 static bool are_pictures(const cli *c)
 {
     const char *end = strrchr(c->files[0], '.');
     for (int i = 1; i < c->n_files && end; i++) {
         const char *other = strrchr(c->files[i], '.');
-        if (!other || strcmp(end, other) != 0)
+        if (!other || strcmp(end, other) != 0 || access(c->files[i], F_OK) != 0)
             return false;
     }
     return end != NULL;

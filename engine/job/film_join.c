@@ -245,16 +245,17 @@ static void tell_of_rate(tg_job *job)
     const tgi_film_out *o = &job->film->out;
     const tgi_av_info *i = tgi_film_source_info(job->source);
     if (!tgi_opts_str(job->opts, TGI_OPT_FPS) || !i || !i->has_times || o->endless ||
-        i->end == TGI_AV_NO_TIME)
+        i->end == TGI_AV_NO_TIME || job->map.planes.n || i->frames != o->frames)
         return;
     const double was = (double)(i->end - tgi_film_source_time(job->source, 0)) *
                        (double)i->time_base.num / (double)i->time_base.den,
                  each = (double)o->coding.rate.den / (double)o->coding.rate.num,
                  now = (double)o->frames * each;
     if (was > 0 && fabs(now - was) > fmax(2 * each, 0.01 * was))
-        tgi_job_warn(job, "%s: it takes %.4g s at --fps %s, and %s takes %.4g s%s",
-                     job->set.output, now, tgi_opts_str(job->opts, TGI_OPT_FPS), job->set.input,
-                     was,
+        tgi_job_warn(job, "%s: it takes %.4g s at --fps %s, and %s%s takes %.4g s%s",
+                     job->set.output, now, tgi_opts_str(job->opts, TGI_OPT_FPS),
+                     tgi_film_source_is_part(job->source) ? "that part of " : "",
+                     job->set.input, was,
                      varies(job->source) ? ", as its frames are not all shown as long" : "");
 }
 

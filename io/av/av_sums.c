@@ -1,7 +1,7 @@
 /* av_sums.c - see av_sums.h.
  *
- * The first child of a cluster, or of another element of the top, may be a CRC-32 of all that follows in it; ffmpeg and mkvmerge write
- * such. The walk is flat, as in av_ends_mkv.c, and reads each byte once.
+ * The first child of a cluster, or of another element of the top, may be a CRC-32 of all that follows in it; ffmpeg writes such
+ * (mkvmerge none). The walk is flat, as in av_ends_mkv.c, and reads each byte once.
  * Source: RFC 8794 (EBML), section 11.3.1; RFC 9559 (Matroska), section 6.2. */
 #include "io/av/av_sums.h"
 

@@ -580,12 +580,21 @@ def another_length_is_told():
         ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=2", "-c:v", "mpeg4", "even.mp4")
         code, _, err = run("plan", "-m", network(3), "even.mp4", "-y", "--normalize", "none", "-o", "o.mp4", "--fps", fps)
         expect(code == 0 and ("even.mp4 takes 2 s" in err) == told, f"--fps {fps}: {code}: {err}")
+    err = run("plan", "-m", network(3), "even.mp4", "-y", "--normalize", "none", "-o", "o.mp4", "--fps", "20", "--frames", "5:15")[2]
+    expect("it takes 0.5 s at --fps 20, and that part of even.mp4 takes 1 s" in err, err)
+    err = run("plan", "-m", network(3), "even.mp4", "-y", "--normalize", "none", "-o", "o.mp4", "--fps", "10", "--planes", "2-5")[2]
+    expect("at --fps" not in err, err)
     err = run("plan", "-m", network(3), sample("newtonscradle_vfr.gif"), "-y", "--normalize", "none", "-o", "o.mp4", "--fps", "25")[2]
     expect("takes 0.82 s, as its frames are not all shown as long" in err, err)
 
 
 def ways_out_are_named():
-    """Of a track that the container does not hold, of a codec that nobody writes."""
+    """Of a track that the container does not hold, of a codec that nobody writes, of a pattern that the shell took apart."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=0.3", "way_%d.png")
+    code, _, err = run("run", "-m", network(3), "way_1.png", "way_2.png", "way_3.png", "-o", "o.mp4")
+    expect(code == 64 and "these are 3" in err and "'*.png'" in err, f"{code}: {err}")
+    code, _, err = run("run", "-m", network(3), "way_1.png", "out.png")
+    expect(code == 64 and '"out.png" is one too many' in err, f"{code}: {err}")
     ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=1", "-f", "lavfi", "-i", "sine=r=8000:duration=1", "-c:v", "mjpeg", "-c:a", "libmp3lame",
            "mp3.avi")
     err = run("plan", "-m", network(3), "mp3.avi", "-y", "--normalize", "none", "-o", "o.mp4")[2]
