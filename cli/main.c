@@ -170,8 +170,8 @@ static tg_status check_needs(cli *c)
     if (c->n_files > v->max_files && v->max_files == 1 && are_pictures(c))
         return cli_fail(
             c, TG_E_ARG,
-            "%s takes one file, and these are %d: name their folder, or put the pattern "
-            "in quotes, as '*%s', that the shell leaves it as it is",
+            "%s takes one file, and these are %d: the output is named by -o, and of "
+            "many pictures a pattern in quotes, as '*%s', that the shell leaves it as it is",
             v->name, c->n_files, strrchr(c->files[0], '.'));
     if (c->n_files > v->max_files)
         return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,

@@ -8,6 +8,7 @@
 #include "io/numbered.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The number of the first one: that of the first file that is read, where its name has one; else 1. */
 static int64_t first_number(const tg_job *job)
@@ -135,6 +136,15 @@ tg_status tgi_job_film_begin_files(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+/* Bytes of the name in a line of the list, which may have blanks: four words stand behind it. */
+static int name_in(const char *line)
+{
+    int n = (int)strlen(line);
+    for (int words = 0; n > 0 && words < 4;)
+        words += line[--n] == ' ';
+    return n;
+}
+
 /* The list of the files, out of their records. */
 tg_status tgi_job_film_list(const tg_job *job, const tgi_journal *packets, int fd,
                             const char *made, tgi_err *err)
@@ -153,7 +163,7 @@ tg_status tgi_job_film_list(const tg_job *job, const tgi_journal *packets, int f
             st = tgi_fail(err, TG_E_EXISTS,
                           "%s: %.*s is gone, or of another size than it was written with: the "
                           "same command writes it again",
-                          job->set.pictures, (int)strcspn(line, " "), line);
+                          job->set.pictures, name_in(line), line);
         if (st == TG_OK)
             st = tgi_file_pwrite(fd, made, line, n, at, err);
         at += n;

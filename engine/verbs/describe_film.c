@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static double seconds_of(int64_t ticks, tgi_av_ratio base)
 {
@@ -99,7 +100,7 @@ static void put_words(tgi_jw *w, const tgi_source *s, int track, const char *con
     for (int i = 0; tgi_film_source_word(s, track, i, &word); i++) {
         int is_apart = 0;
         for (const char *const *a = apart; *a; a++)
-            is_apart |= strcmp(word.key, *a) == 0;
+            is_apart |= strcasecmp(word.key, *a) == 0;
         if (is_apart)
             continue;
         if (n++ == 0)
@@ -114,8 +115,10 @@ static void put_word(tgi_jw *w, const char *key, const tgi_source *s, int track)
 {
     tgi_av_word word;
     for (int i = 0; tgi_film_source_word(s, track, i, &word); i++)
-        if (strcmp(word.key, key) == 0)
+        if (strcasecmp(word.key, key) == 0) {
             put_text(w, key, word.text);
+            return;
+        }
 }
 
 static void put_track(tgi_jw *w, const tgi_source *s, int i, const tgi_av_track *t, int is_film)

@@ -78,7 +78,10 @@ static tg_status check(sums *s, const tgi_mkv_element *x, int *how, tgi_err *err
         return TG_OK;
     *how = IS_WRONG;
     const int fits = first.end - first.at == 4 && first.end <= x->end;
-    const uint8_t *b = fits ? tgi_av_ends_at(&s->ends, first.at, 4) : NULL;
+    if (!fits)
+        return TG_OK;
+    *how = NO_SUM; /* where it cannot be read, which ends the walk */
+    const uint8_t *b = tgi_av_ends_at(&s->ends, first.at, 4);
     if (!b)
         return TG_OK;
     const uint32_t said = tgi_load32(b, false);
@@ -93,7 +96,8 @@ static void note_bad(tgi_av_sums *s, const tgi_mkv_element *x)
     if (x->id != TGI_MKV_CLUSTER) {
         s->at = s->of ? s->at : x->from;
         s->end = s->of ? s->end : x->end;
-        s->of = s->of ? s->of : name_of(x->id) ? name_of(x->id) : "an unknown element";
+        s->is_none |= !s->of && !name_of(x->id);
+        s->of = s->of ? s->of : name_of(x->id) ? name_of(x->id) : "an element of no known name";
     } else if (last && (last->end == x->from || s->n == TGI_AV_SUMS))
         last->end = x->end;
     else

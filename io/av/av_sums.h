@@ -16,8 +16,8 @@ typedef struct tgi_av_bad {
 typedef struct tgi_av_sums {
     int n; /* in the order of the file; the last of TGI_AV_SUMS goes on up to the end of the last such cluster */
     tgi_av_bad bad[TGI_AV_SUMS];
-    const char *of;  /* what else has such a checksum, the first: "its tracks"; NULL */
-    int is_none;     /* 1: `of` has none; it is what stands where an element should */
+    const char *of; /* what else has such a checksum, the first: "its tracks"; NULL */
+    int is_none; /* 1: `of` is not told by its checksum; it is what stands where an element should */
     int64_t at, end; /* where that lies */
 } tgi_av_sums;
 
