@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FRONT 4096u
@@ -317,19 +318,35 @@ static int open_to_look(const char *path, front *f)
     return -1;
 }
 
+/* A run may write both places again while they are looked at: what was read holds if its record does before and behind it. */
+#define LOOKS 16
+
+static int look_at(int fd, const char *path, size_t all, void *first, size_t bytes)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    place p;
+    tgi_err none = {0};
+    for (int tries = 0; tries < LOOKS; tries++) {
+        if (tries)
+            nanosleep(&moment, NULL);
+        if (newest(fd, path, all, &p) &&
+            tgi_file_pread(fd, path, first, bytes, place_at(all, p.sequence) + PLACE, &none) ==
+                TG_OK &&
+            record_holds(fd, path, all, &p))
+            return 1;
+    }
+    return 0;
+}
+
 int tgi_stage_log_look(const char *output, uint64_t *job, void *first, size_t bytes)
 {
     char *path = path_of(output);
     front f;
-    place p;
-    tgi_err none = {0};
     const int fd = path ? open_to_look(path, &f) : -1;
     int ok = fd >= 0 && f.bytes >= bytes && f.bytes < SIZE_MAX / 4;
     if (ok && job)
         *job = f.owner.job;
-    ok = ok && newest(fd, path, (size_t)f.bytes, &p) &&
-         tgi_file_pread(fd, path, first, bytes, place_at((size_t)f.bytes, p.sequence) + PLACE,
-                        &none) == TG_OK;
+    ok = ok && look_at(fd, path, (size_t)f.bytes, first, bytes);
     if (fd >= 0)
         close(fd);
     tgi_free(path);

@@ -31,6 +31,8 @@ typedef struct looking {
     int introduced; /* `about` holds */
     int held;       /* a process has the lock */
     int64_t frames; /* of a film, done */
+    tgi_stage_record record;
+    int has_record; /* it is there, of whatever run */
     double written; /* when the journal changed */
 } looking;
 
@@ -220,9 +222,9 @@ static int is_possible(const tgi_stage_record *r)
 /* A record of the run that is at hand; one of an earlier run says nothing about this one. */
 static void tell_stages(const looking *l, tg_output_status *out)
 {
-    tgi_stage_record r;
-    if (!l->introduced || !tgi_stage_log_look(l->output, NULL, &r, sizeof r) ||
-        r.process != l->about.process || r.written < l->about.began || !is_possible(&r))
+    const tgi_stage_record r = l->record;
+    if (!l->introduced || !l->has_record || r.process != l->about.process ||
+        r.written < l->about.began || !is_possible(&r))
         return;
     const int64_t after = tgi_max(0, r.items - r.item - 1);
     const double left = r.left + (double)after * r.item_work;
@@ -257,6 +259,8 @@ static int is_passing(const looking *l)
 static tg_status look_inside(looking *l, tg_output_status *out, tgi_err *err)
 {
     tgi_err why = {0};
+    /* Before the journal: a run that ends removes it, and its journal has all tiles by then. */
+    l->has_record = tgi_stage_log_look(l->output, NULL, &l->record, sizeof l->record);
     const tg_status st = tgi_journal_file_look(&l->file, &l->found, &why);
     l->introduced =
         st == TG_OK && !l->found.format && tgi_journal_file_about(&l->file, &l->about);
