@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS tegula_shared EXPORT tegulaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "tegula*.h")
 install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tegula
-        FILES_MATCHING PATTERN "*.json")
+        FILES_MATCHING PATTERN "*.json" PATTERN "*.onnx")
 # The pages, the README beside them: their links lead to what is installed (cmake/pages.cmake).
 set(pages_dir ${PROJECT_BINARY_DIR}/installed_pages)
 install(CODE "
