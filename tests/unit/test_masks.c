@@ -1,0 +1,830 @@
+/* Masks of a film: pictures, folders, films and boxes of every kind, at other sizes and counts than the frames. */
+#include "io/av/av_open.h"
+#include "io/mask_grow.h"
+#include "io/masks.h"
+#include "tests/unit/mask_kit.h"
+#include "tests/unit/tiff_by_hand.h"
+
+/* ---- Asking ---- */
+
+static tgi_masks_how of(const char *path, int64_t frames)
+{
+    return (tgi_masks_how){.path = path,
+                           .threshold = -1,
+                           .frames = frames,
+                           .whole = frames,
+                           .height = H,
+                           .width = W};
+}
+
+/* Opened and read from end to end, within the bytes that it says. */
+static tgi_masks *opened(const tgi_masks_how *how)
+{
+    tgi_err err = {0};
+    tgi_masks *m = NULL;
+    const size_t n = (size_t)(how->height * how->width), before = tgi_mem_held();
+    size_t most = 0;
+    CHECK_OK(tgi_masks_open(how, &m, &err), err);
+    uint8_t *mask = malloc(n);
+    for (int64_t k = 0; m && k < how->frames; k++) {
+        CHECK_OK(tgi_masks_read(m, k, mask, &err), err);
+        for (size_t i = 0; i < n; i++)
+            if (mask[i] > 1)
+                CHECK_EQ(mask[i], 1);
+        most = tgi_mem_held() - before > most ? tgi_mem_held() - before : most;
+    }
+    free(mask);
+    CHECK(!m || most <= tgi_masks_bytes(m));
+    if (m && most > tgi_masks_bytes(m))
+        fprintf(stderr, "  held %zu, said %zu: %s\n", most, tgi_masks_bytes(m), how->path);
+    return m;
+}
+
+static void frame_is(tgi_masks *m, int64_t k, const char *art, int line)
+{
+    uint8_t want[W * H], got[W * H];
+    tgi_err err = {0};
+    if (!m)
+        return;
+    draw(art, 1, want);
+    CHECK_OK(tgi_masks_read(m, k, got, &err), err);
+    CHECK(memcmp(want, got, sizeof want) == 0);
+    if (memcmp(want, got, sizeof want) == 0)
+        return;
+    fprintf(stderr, "  line %d, frame %lld, expected %s, found ", line, (long long)k, art);
+    for (int i = 0; i < W * H; i++)
+        fprintf(stderr, "%s%c", i && i % W == 0 ? "|" : "", got[i] ? '#' : '.');
+    fprintf(stderr, "\n");
+}
+#define FRAME_IS(m, k, art) frame_is(m, k, art, __LINE__)
+
+/* A note has these words; "": there is none at all. */
+static void notes(const tgi_masks *m, const char *words, int line)
+{
+    int found = 0, n = 0;
+    if (!m)
+        return;
+    for (; tgi_masks_note(m, n); n++)
+        found |= *words && strstr(tgi_masks_note(m, n), words) != NULL;
+    CHECK(*words ? found : n == 0);
+    for (int i = 0; (*words ? !found : n > 0) && i < n; i++)
+        fprintf(stderr, "  line %d, noted: %s\n", line, tgi_masks_note(m, i));
+}
+#define NOTES(m, words) notes(m, words, __LINE__)
+
+static void refused(const tgi_masks_how *how, tg_status want, const char *words)
+{
+    tgi_err err = {0};
+    tgi_masks *m = NULL;
+    CHECK_EQ(tgi_masks_open(how, &m, &err), want);
+    CHECK(m == NULL);
+    CHECK(strstr(err.text, words) != NULL);
+    if (!strstr(err.text, words))
+        fprintf(stderr, "  said: %s\n", err.text);
+    tgi_masks_close(&m);
+}
+
+/* The one picture at `name` as a mask of one frame. */
+static void shows(const char *name, const char *art)
+{
+    const tgi_masks_how how = of(in_folder(name), 1);
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 0, art);
+    tgi_masks_close(&m);
+}
+
+#define DOT "......|..#...|......|......"
+#define CORNER "#.....|......|......|......"
+#define NONE "......|......|......|......"
+#define ALL "######|######|######|######"
+
+/* ---- Boxes ---- */
+
+static void test_boxes_are_read_from_text(void)
+{
+    tgi_err err = {0};
+    tgi_mask_box b = {0};
+    CHECK_OK(tgi_mask_box_parse("410,220,90,160", &b, &err), err);
+    CHECK(b.x == 410 && b.y == 220 && b.width == 90 && b.height == 160);
+    CHECK(b.from == 0 && b.until == INT64_MAX);
+    CHECK_OK(tgi_mask_box_parse("-4,0,9,1@120-480", &b, &err), err);
+    CHECK(b.x == -4 && b.from == 120 && b.until == 481);
+    CHECK_OK(tgi_mask_box_parse("1,2,3,4@7", &b, &err), err);
+    CHECK(b.from == 7 && b.until == 8);
+    CHECK_OK(tgi_mask_box_parse("1,2,3,4@7-", &b, &err), err);
+    CHECK(b.from == 7 && b.until == INT64_MAX);
+    static const char *const wrong[] = {"",
+                                        "1,2,3",
+                                        "1,2,3,4,5",
+                                        "1,2,0,4",
+                                        "1,2,3,-4",
+                                        "a,2,3,4",
+                                        "1 2 3 4",
+                                        "1,2,3,4@",
+                                        "1,2,3,4@x",
+                                        "1,2,3,4@9-3",
+                                        "1,2,3,4@3-x",
+                                        "1,2,3,4@-3",
+                                        "1.5,2,3,4",
+                                        "99999999999999999999,2,3,4",
+                                        "1,2,3,4 "};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CHECK_EQ(tgi_mask_box_parse(wrong[i], &b, &err), TG_E_ARG);
+        CHECK(strstr(err.text, "410,220,90,160@120-480") != NULL);
+        err = (tgi_err){0};
+    }
+}
+
+static void test_boxes_alone_are_cut_and_have_their_frames(void)
+{
+    const tgi_mask_box b[] = {{-2, -2, 3, 3, 0, INT64_MAX}, {4, 3, 2, 1, 11, 13}};
+    tgi_masks_how how = of(NULL, 4);
+    how.box = b;
+    how.n_boxes = 2;
+    how.first = 10;
+    how.whole = 20;
+    tgi_masks *m = opened(&how);
+    NOTES(m, "box -2,-2,3,3: what lies outside of the frames, which are 6 x 4, is left out");
+    FRAME_IS(m, 0, CORNER);
+    FRAME_IS(m, 1, "#.....|......|......|....##");
+    FRAME_IS(m, 2, "#.....|......|......|....##");
+    FRAME_IS(m, 3, CORNER);
+    tgi_held held;
+    CHECK(m && !tgi_masks_is_still(m) && !tgi_masks_held(m, 0, &held));
+    uint8_t mask[W * H];
+    tgi_err err = {0};
+    if (m)
+        CHECK_EQ(tgi_masks_read(m, 10, mask, &err), TG_E_ARG);
+    tgi_masks_close(&m);
+    how.n_boxes = 1;
+    m = opened(&how);
+    CHECK(m && tgi_masks_is_still(m));
+    tgi_masks_close(&m);
+}
+
+static void test_notes_of_boxes_come_to_an_end(void)
+{
+    tgi_mask_box b[20];
+    for (int i = 0; i < 20; i++)
+        b[i] = (tgi_mask_box){-1, 0, 2, 1, 0, INT64_MAX};
+    tgi_masks_how how = of(NULL, 2);
+    how.box = b;
+    how.n_boxes = 20;
+    tgi_masks *m = opened(&how);
+    NOTES(m, "there are more boxes");
+    CHECK(m && tgi_masks_note(m, 4) && !tgi_masks_note(m, 5));
+    tgi_masks_close(&m);
+}
+
+static void test_boxes_that_are_nowhere_are_refused(void)
+{
+    const tgi_mask_box outside = {6, 0, 2, 2, 0, INT64_MAX}, late = {0, 0, 1, 1, 20, 30},
+                       not_read = {0, 0, 1, 1, 3, 6}, all = {0, 0, 9, 9, 0, INT64_MAX};
+    tgi_masks_how how = of(NULL, 4);
+    how.first = 10;
+    how.whole = 20;
+    refused(&how, TG_E_ARG, "nothing is masked: give masks or boxes");
+    how.n_boxes = 1;
+    how.box = &outside;
+    refused(&how, TG_E_ARG, "box 6,0,2,2 lies outside of the frames, which are 6 x 4");
+    how.box = &late;
+    refused(&how, TG_E_ARG, "box 0,0,1,1@20-29: the film has frames 0 to 19");
+    how.box = &not_read;
+    refused(&how, TG_E_ARG, "no box is there in the frames that are read");
+    how.box = &all;
+    refused(&how, TG_E_ARG, "every pixel is masked");
+}
+
+/* ---- Numbers ---- */
+
+static void test_a_picture_is_for_all_frames(void)
+{
+    save_png("dot.png", DOT, 255);
+    tgi_masks_how how = of(in_folder("dot.png"), 5);
+    tgi_masks *m = opened(&how);
+    NOTES(m, "");
+    FRAME_IS(m, 0, DOT);
+    FRAME_IS(m, 4, DOT);
+    tgi_held held;
+    CHECK(m && tgi_masks_is_still(m));
+    CHECK(m && tgi_masks_held(m, 0, &held) && strstr(held.path, "dot.png"));
+    CHECK(m && !tgi_masks_held(m, 1, &held));
+    tgi_masks_close(&m);
+    const tgi_mask_box b = {0, 0, 1, 1, 2, 3}; /* makes it another one in a frame */
+    how.box = &b;
+    how.n_boxes = 1;
+    how.dilation = 1;
+    m = opened(&how);
+    FRAME_IS(m, 1, "..#...|.###..|..#...|......");
+    FRAME_IS(m, 2, "###...|####..|..#...|......");
+    CHECK(m && !tgi_masks_is_still(m));
+    tgi_masks_close(&m);
+}
+
+static void test_anything_but_0_counts_and_a_threshold_is_of_255(void)
+{
+    uint8_t v[W * H] = {0, 1, 127, 128, 255};
+    tgi_err err = {0};
+    CHECK_OK(tgi_png_write(in_folder("grey.png"), v, H, W, 1, W, &err), err);
+    tgi_masks_how how = of(in_folder("grey.png"), 1);
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 0, ".####.|......|......|......");
+    NOTES(m, "grey.png: 5 different numbers: those above 0 are masked, 16.7 % of its pixels; "
+             "--mask-threshold N");
+    tgi_masks_close(&m);
+    how.threshold = 127;
+    m = opened(&how);
+    FRAME_IS(m, 0, "...##.|......|......|......");
+    NOTES(m, "those above 127 are masked");
+    tgi_masks_close(&m);
+    how.invert = 1;
+    m = opened(&how);
+    FRAME_IS(m, 0, "###..#|######|######|######");
+    NOTES(m, "those above 127 are kept");
+    tgi_masks_close(&m);
+    how.invert = 0;
+    how.threshold = 255;
+    refused(&how, TG_E_ARG,
+            "nothing is masked: no number in it is above 255: --mask-threshold");
+}
+
+static void test_more_bits_are_shifted_and_stay_above_0(void)
+{
+    const png_form f = {.w = W, .h = H, .bits = 16, .colour = 0, .idat = 4096};
+    const uint16_t v[W * H] = {0, 1, 32767, 32768, 65535};
+    save_form("deep.png", &f, v, NULL);
+    shows("deep.png", ".####.|......|......|......");
+    tgi_masks_how how = of(in_folder("deep.png"), 1);
+    how.threshold = 127;
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 0, "...##.|......|......|......");
+    tgi_masks_close(&m);
+    const png_form two = {.w = W, .h = H, .bits = 1, .colour = 0, .idat = 4096};
+    const uint16_t bits[W * H] = {0, 1, 0, 1};
+    save_form("bits.png", &two, bits, NULL);
+    shows("bits.png", ".#.#..|......|......|......");
+}
+
+static void test_arrays_of_every_type(void)
+{
+    const float f[W * H] = {0, 1e-6f, 127 / 255.0f, 128 / 255.0f, 1, -1};
+    const double d[W * H] = {0, 1e-300, 0.4, 0.6, 300, -1};
+    const uint16_t h[W * H] = {0,      1,      0x3600,
+                               0x3a00, 0x7c00, 0xbc00}; /* 3/8, 3/4, infinity, -1 */
+    const int8_t i8[W * H] = {0, 1, 63, 64, 127, -1};
+    const int32_t i32[W * H] = {0, 1, 1 << 29, 1 << 30, INT32_MAX, -1};
+    const uint64_t u64[W * H] = {0, 1, 1, UINT64_C(1) << 63, UINT64_MAX, 0};
+    const struct {
+        tg_dtype type;
+        const void *v;
+    } all[] = {{TG_DTYPE_F32, f}, {TG_DTYPE_F64, d},   {TG_DTYPE_F16, h},
+               {TG_DTYPE_I8, i8}, {TG_DTYPE_I32, i32}, {TG_DTYPE_U64, u64}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        save_npy("a.npy", all[i].type, 0, H, W, all[i].v);
+        shows("a.npy", ".####.|......|......|......");
+        tgi_masks_how how = of(in_folder("a.npy"), 1);
+        how.threshold = 127;
+        tgi_masks *m = opened(&how);
+        FRAME_IS(m, 0, "...##.|......|......|......");
+        tgi_masks_close(&m);
+    }
+    float bytes[256]; /* a byte divided by 255 is that byte again */
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (float)i / 255;
+    save_npy("a.npy", TG_DTYPE_F32, 0, 1, 256, bytes);
+    tgi_masks_how how = of(in_folder("a.npy"), 1);
+    how.height = 1;
+    how.width = 256;
+    for (how.threshold = 0; how.threshold < 255; how.threshold++) {
+        uint8_t got[256];
+        tgi_err err = {0};
+        tgi_masks *m = opened(&how);
+        if (m)
+            CHECK_OK(tgi_masks_read(m, 0, got, &err), err);
+        CHECK(m && got[how.threshold] == 0 && got[how.threshold + 1] == 1);
+        tgi_masks_close(&m);
+    }
+    uint8_t b[W * H] = {0, 1};
+    save_npy("b.npy", TG_DTYPE_BOOL, 0, H, W, b);
+    how = of(in_folder("b.npy"), 1);
+    how.threshold = 127;
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 0, ".#....|......|......|......");
+    tgi_masks_close(&m);
+}
+
+static void test_colours_count_by_their_luma(void)
+{
+    uint8_t v[W * H * 3] = {0, 0, 0, 128, 0, 0, 0, 0, 4, 0, 0, 5, 0, 1, 0, 1, 0, 0};
+    tgi_err err = {0};
+    CHECK_OK(tgi_png_write(in_folder("rgb.png"), v, H, W, 3, (size_t)W * 3, &err), err);
+    shows("rgb.png", ".#.##.|......|......|......"); /* 4 of blue is 0.46, rounded 0 */
+}
+
+static void test_palettes(void)
+{
+    const png_form f = {.w = W, .h = H, .bits = 8, .colour = 3, .n_palette = 3, .idat = 4096};
+    const uint8_t palette[3 * 4] = {0, 0, 0, 255, 128, 0, 0, 255, 0, 128, 0, 255};
+    const uint16_t v[W * H] = {0, 1, 2};
+    save_form("davis.png", &f, v, palette);
+    shows("davis.png", ".##...|......|......|......");
+    uint16_t colours[768] = {0}; /* each black: the index counts */
+    const hand_page p = {.w = W,
+                         .h = H,
+                         .bits = 8,
+                         .samples = 1,
+                         .photometric = 3,
+                         .fill = 250, /* 250 to 264, so 0 at the 7th step */
+                         .extra = {{320, 3, 768, colours}},
+                         .n_extra = 1};
+    hand_tiff(in_folder("index.tif"), &p, 1);
+    tgi_masks_how how = of(in_folder("index.tif"), 1);
+    how.invert = 1;
+    tgi_masks *m = opened(&how); /* fill + x + 3 * y is 256 at (3, 1) and (0, 2) */
+    FRAME_IS(m, 0, "......|...#..|#.....|......");
+    tgi_masks_close(&m);
+}
+
+/* A TIFF whose 0 is white: the picture is meant, not its numbers. */
+static void test_white_that_is_0(void)
+{
+    const hand_page p = {.w = W, .h = H, .bits = 8, .samples = 1, .fill = 250};
+    static const uint8_t entry[] = {6, 1, 3, 0, 1, 0, 0, 0, 1};
+    uint8_t bytes[1024];
+    hand_tiff(in_folder("white.tif"), &p, 1);
+    FILE *f = fopen(in_folder("white.tif"), "rb+");
+    const size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+    for (size_t i = 0; i + sizeof entry < n; i++)
+        if (memcmp(bytes + i, entry, sizeof entry) == 0) {
+            fseek(f, (long)i + 8, SEEK_SET);
+            fputc(0, f);
+        }
+    if (f)
+        fclose(f);
+    shows("white.tif", "#####.|##.###|######|######"); /* 255 at (5, 0) and (2, 1) is black */
+}
+
+static void test_alpha_counts_where_colours_say_nothing(void)
+{
+    uint8_t v[W * H * 4] = {0};
+    tgi_err err = {0};
+    v[4 * 8 + 3] = 255;
+    CHECK_OK(tgi_png_write(in_folder("drawn.png"), v, H, W, 4, (size_t)W * 4, &err), err);
+    tgi_masks_how how = of(in_folder("drawn.png"), 1);
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 0, DOT);
+    NOTES(m, "its colours are all the same: alpha is the mask");
+    tgi_masks_close(&m);
+    v[0] = v[1] = v[2] = 255; /* a colour says something */
+    CHECK_OK(tgi_png_write(in_folder("drawn.png"), v, H, W, 4, (size_t)W * 4, &err), err);
+    shows("drawn.png", CORNER);
+    const png_form f = {.w = W, .h = H, .bits = 8, .colour = 4, .idat = 4096};
+    uint16_t grey[W * H * 2];
+    for (int i = 0; i < W * H; i++) {
+        grey[2 * i] = 200;
+        grey[2 * i + 1] = i == 8 ? 255 : 0;
+    }
+    save_form("ga.png", &f, grey, NULL);
+    shows("ga.png", DOT);
+}
+
+/* The first mask that is drawn says that alpha is meant. */
+static void test_alpha_of_a_folder(void)
+{
+    uint8_t v[W * H * 4];
+    tgi_err err = {0};
+    sub_folder("alpha");
+    for (int i = 0; i < W * H * 4; i++)
+        v[i] = i % 4 == 3 ? 0 : 255;
+    CHECK_OK(tgi_png_write(in_folder("alpha/1.png"), v, H, W, 4, (size_t)W * 4, &err), err);
+    v[4 * 8 + 3] = 255;
+    CHECK_OK(tgi_png_write(in_folder("alpha/2.png"), v, H, W, 4, (size_t)W * 4, &err), err);
+    const tgi_masks_how how = of(in_folder("alpha"), 2);
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 0, NONE);
+    FRAME_IS(m, 1, DOT);
+    tgi_masks_close(&m);
+}
+
+/* ---- Frames ---- */
+
+static void test_a_folder_has_a_mask_for_each_frame(void)
+{
+    sub_folder("masks");
+    save_png("masks/m1.png", NONE, 255);
+    save_png("masks/m2.png", DOT, 255);
+    save_png("masks/m10.png", CORNER, 255);
+    tgi_masks_how how = of(in_folder("masks"), 3);
+    tgi_masks *m = opened(&how);
+    NOTES(m, "masks: the numbers of the files have a gap: after 2 comes 10");
+    FRAME_IS(m, 2, CORNER); /* in any order */
+    FRAME_IS(m, 0, NONE);
+    FRAME_IS(m, 1, DOT);
+    tgi_held held;
+    CHECK(m && !tgi_masks_is_still(m));
+    CHECK(m && tgi_masks_held(m, 2, &held) && strstr(held.path, "m10.png"));
+    CHECK(m && !tgi_masks_held(m, 3, &held));
+    tgi_masks_close(&m);
+    char pattern[400];
+    snprintf(pattern, sizeof pattern, "%s/masks/m?.png", folder);
+    how = of(pattern, 2);
+    m = opened(&how);
+    NOTES(m, "");
+    FRAME_IS(m, 1, DOT);
+    tgi_masks_close(&m);
+}
+
+static void test_other_counts(void)
+{
+    static const char *const art[] = {DOT, CORNER, NULL};
+    save_film("two.y4m", art);
+    tgi_masks_how how = of(in_folder("two.y4m"), 5);
+    tgi_masks *m = opened(&how);
+    NOTES(m, "two.y4m: 2 masks for 5 frames: the last one is held for the rest");
+    FRAME_IS(m, 0, DOT);
+    FRAME_IS(m, 1, CORNER);
+    FRAME_IS(m, 4, CORNER);
+    tgi_masks_close(&m);
+    how = of(in_folder("two.y4m"), 1);
+    m = opened(&how);
+    NOTES(m, "two.y4m: 2 masks for 1 frame: those behind mask 0 are not looked at");
+    FRAME_IS(m, 0, DOT);
+    CHECK(m && tgi_masks_is_still(m));
+    tgi_masks_close(&m);
+}
+
+static void test_a_cut_film_takes_the_masks_of_its_frames(void)
+{
+    static const char *const art[] = {NONE, NONE, DOT, CORNER, NULL};
+    save_film("four.y4m", art);
+    tgi_masks_how how = of(in_folder("four.y4m"), 2);
+    how.first = 2;
+    how.whole = 4;
+    tgi_masks *m = opened(&how);
+    NOTES(m, "");
+    FRAME_IS(m, 0, DOT);
+    FRAME_IS(m, 1, CORNER);
+    tgi_masks_close(&m);
+    how.whole = 9; /* so they are of the part, and there are too many */
+    refused(&how, TG_E_ARG, "nothing is masked: no number in any of its masks is above 0");
+    how.frames = 4;
+    m = opened(&how);
+    NOTES(m, "");
+    FRAME_IS(m, 2, DOT);
+    tgi_masks_close(&m);
+    how.frames = 5;
+    m = opened(&how);
+    NOTES(m, "4 masks for 5 frames (the whole film has 9): the last one is held");
+    tgi_masks_close(&m);
+}
+
+static void test_a_film_and_a_folder_of_one_are_for_all_frames(void)
+{
+    static const char *const art[] = {DOT, NULL};
+    save_film("one.y4m", art);
+    sub_folder("one");
+    save_png("one/m.png", DOT, 1);
+    static const char *const names[] = {"one.y4m", "one"};
+    for (int i = 0; i < 2; i++) {
+        const tgi_masks_how how = of(in_folder(names[i]), 4);
+        tgi_masks *m = opened(&how);
+        NOTES(m, "");
+        FRAME_IS(m, 3, DOT);
+        CHECK(m && tgi_masks_is_still(m));
+        tgi_masks_close(&m);
+    }
+}
+
+static void test_pages_of_a_tiff_are_masks(void)
+{
+    const hand_page p[] = {{.w = W, .h = H, .bits = 8, .samples = 1, .fill = 241},
+                           {.w = W, .h = H, .bits = 8, .samples = 1, .fill = 242}};
+    hand_tiff(in_folder("pages.tif"), p, 2);
+    tgi_masks_how how = of(in_folder("pages.tif"), 2);
+    how.threshold = 254;
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 0, "......|......|......|.....#");
+    FRAME_IS(m, 1, "......|......|......|....#.");
+    tgi_masks_close(&m);
+}
+
+static void test_boxes_join_what_the_file_says(void)
+{
+    const tgi_mask_box b = {0, 0, 1, 1, 0, INT64_MAX};
+    save_png("inv.png", "######|##.###|######|######", 255);
+    tgi_masks_how how = of(in_folder("inv.png"), 3);
+    how.invert = 1;
+    how.box = &b;
+    how.n_boxes = 1;
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 2, "#.....|..#...|......|......");
+    CHECK(m && tgi_masks_is_still(m));
+    tgi_masks_close(&m);
+    save_png("none.png", NONE, 255);
+    how = of(in_folder("none.png"), 3);
+    how.box = &b;
+    how.n_boxes = 1;
+    m = opened(&how);
+    FRAME_IS(m, 0, CORNER);
+    NOTES(m, "none.png: nothing is masked in it, boxes alone are");
+    tgi_masks_close(&m);
+}
+
+static void test_masks_of_nothing_and_of_everything_are_refused(void)
+{
+    save_png("none.png", NONE, 255);
+    save_png("all.png", ALL, 255);
+    tgi_masks_how how = of(in_folder("none.png"), 3);
+    refused(&how, TG_E_ARG, "none.png: nothing is masked: no number in it is above 0");
+    how.invert = 1;
+    refused(&how, TG_E_ARG,
+            "every pixel is masked, so nothing is left to fill it from: it may");
+    how.path = in_folder("all.png");
+    refused(&how, TG_E_ARG, "nothing is masked: all of it is above 0");
+    how.invert = 0;
+    refused(&how, TG_E_ARG,
+            "every pixel is masked, so nothing is left to fill it from: "
+            "--mask-threshold 127");
+    save_png("dot.png", DOT, 255);
+    how.path = in_folder("dot.png");
+    how.dilation = 9;
+    refused(&how, TG_E_ARG, "a smaller --mask-dilation leaves some");
+    static const char *const art[] = {NONE, ALL, NULL}; /* one frame may be masked as a whole */
+    save_film("all.y4m", art);
+    how = of(in_folder("all.y4m"), 2);
+    tgi_masks *m = opened(&how);
+    FRAME_IS(m, 1, ALL);
+    tgi_masks_close(&m);
+    static const char *const empty[] = {NONE, NONE, NULL};
+    save_film("none.y4m", empty);
+    how = of(in_folder("none.y4m"), 2);
+    refused(&how, TG_E_ARG, "nothing is masked: no number in any of its masks is above 0");
+}
+
+static void test_what_is_wrong_with_files_names_them(void)
+{
+    tgi_masks_how how = of(in_folder("absent.png"), 2);
+    refused(&how, TG_E_NOT_FOUND, "absent.png");
+    sub_folder("odd");
+    save_png("odd/1.png", DOT, 255);
+    save_png("odd/2.png", DOT, 255);
+    CHECK_EQ(truncate(in_folder("odd/2.png"), 60), 0);
+    how.path = in_folder("odd");
+    tgi_err err = {0};
+    uint8_t mask[W * H];
+    tgi_masks *m = NULL;
+    CHECK_OK(tgi_masks_open(&how, &m, &err), err);
+    if (m)
+        CHECK_OK(tgi_masks_read(m, 0, mask, &err), err);
+    CHECK(m && tgi_masks_read(m, 1, mask, &err) == TG_E_FORMAT);
+    CHECK(strstr(err.text, "odd/2.png") != NULL);
+    err = (tgi_err){0};
+    FRAME_IS(m, 0, DOT); /* what was begun does not count */
+    tgi_masks_close(&m);
+    const uint8_t other[4] = {1};
+    CHECK_OK(tgi_png_write(in_folder("odd/2.png"), other, 2, 2, 1, 2, &err), err);
+    refused(&how, TG_E_FORMAT, "odd/2.png has 2 x 2 pixels");
+    const uint8_t channels[2 * 3 * 4] = {1};
+    const tgi_desc d = {TG_DTYPE_U8, 5, {1, 1, 2, 3, 4}};
+    CHECK_OK(tgi_npy_save(in_folder("c.npy"), &d, channels, &err), err);
+    how.path = in_folder("c.npy");
+    refused(&how, TG_E_UNSUPPORTED, "c.npy: 2 channels in planes of their own (axes TZCYX)");
+}
+
+static int stopped(void)
+{
+    return 1;
+}
+
+static void test_looking_for_the_first_mask_can_be_stopped(void)
+{
+    static const char *const art[] = {NONE, NONE, DOT, NULL};
+    save_film("late.y4m", art);
+    tgi_masks_how how = of(in_folder("late.y4m"), 3);
+    how.open.cancelled = stopped;
+    refused(&how, TG_E_CANCELLED, "stopped");
+}
+
+static void test_requests_for_memory_that_fail(void)
+{
+    save_png("dot.png", DOT, 255);
+    const tgi_mask_box b = {0, 0, 1, 1, 0, 1};
+    tgi_masks_how how = of(in_folder("dot.png"), 3);
+    how.box = &b;
+    how.n_boxes = 1;
+    int ends = 0;
+    for (uint64_t k = 1; k < 100 && !ends; k++) {
+        tgi_err err = {0};
+        tgi_masks *m = NULL;
+        tgi_mem_fail_at(k);
+        const tg_status st = tgi_masks_open(&how, &m, &err);
+        tgi_mem_fail_at(0);
+        ends = st == TG_OK;
+        CHECK(ends || st == TG_E_NOMEM);
+        CHECK(ends == (m != NULL));
+        tgi_masks_close(&m);
+    }
+    CHECK(ends);
+}
+
+/* ---- Sizes ---- */
+
+static void test_other_sizes_are_resized(void)
+{
+    save_png("dot.png", DOT, 255); /* at (2, 1) of 6 x 4 */
+    tgi_masks_how how = of(in_folder("dot.png"), 1);
+    how.height = 8;
+    how.width = 12;
+    tgi_masks *m = opened(&how);
+    uint8_t got[12 * 8];
+    tgi_err err = {0};
+    NOTES(m, "dot.png: masks of 6 x 4 for frames of 12 x 8: resized to the nearest pixel");
+    if (m) {
+        CHECK(strstr(tgi_masks_note(m, 0), "shapes") == NULL);
+        CHECK_OK(tgi_masks_read(m, 0, got, &err), err);
+        for (int i = 0; i < 12 * 8; i++)
+            if (got[i] != (i % 12 / 2 == 2 && i / 12 / 2 == 1))
+                CHECK_EQ(i, -1);
+    }
+    tgi_masks_close(&m);
+    how.height = 4;
+    m = opened(&how);
+    NOTES(m, "their shapes differ by 100 %, so masks are stretched");
+    tgi_masks_close(&m);
+    how.width = 3; /* the nearest of each two is the second one */
+    how.height = 2;
+    refused(&how, TG_E_ARG, "nothing is masked");
+}
+
+/* An array of the goldens; NULL: not there. */
+static uint8_t *golden(const char *name, int64_t *h, int64_t *w)
+{
+    char path[600];
+    tgi_desc d;
+    void *data = NULL;
+    tgi_err err = {0};
+    snprintf(path, sizeof path, "%s/conformance/propainter/ops/%s", TG_SHARED_DATA, name);
+    CHECK_OK(tgi_npy_load(path, 0, &d, &data, &err), err);
+    if (!data)
+        return NULL;
+    CHECK(d.rank == 2 && d.dtype == TG_DTYPE_U8);
+    *h = d.dim[0];
+    *w = d.dim[1];
+    return data;
+}
+
+static void against_golden(const char *mask, int dilation, const char *name)
+{
+    char path[600];
+    int64_t h = 0, w = 0;
+    uint8_t *want = golden(name, &h, &w);
+    snprintf(path, sizeof path, "%s/conformance/propainter/ops/%s", TG_SHARED_DATA, mask);
+    if (!want)
+        return;
+    tgi_masks_how how = of(path, 1);
+    how.height = h;
+    how.width = w;
+    how.dilation = dilation;
+    tgi_masks *m = opened(&how);
+    uint8_t *got = malloc((size_t)(h * w));
+    tgi_err err = {0};
+    int64_t other = 0;
+    if (m)
+        CHECK_OK(tgi_masks_read(m, 0, got, &err), err);
+    for (int64_t i = 0; m && i < h * w; i++)
+        other += got[i] != (want[i] != 0);
+    CHECK_EQ(other, 0);
+    free(got);
+    tgi_free(want);
+    tgi_masks_close(&m);
+}
+
+static void test_goldens_of_propainter(void)
+{
+    if (!tg_has(TG_SHARED_DATA "/conformance/propainter/ops/index.json"))
+        return;
+    against_golden("pil_resize_mask/mask.npy", 0, "pil_resize_mask/nearest_160x128.npy");
+    against_golden("pil_resize_mask/mask.npy", 0, "pil_resize_mask/nearest_232x128.npy");
+    against_golden("pil_resize_mask/mask.npy", 0, "pil_resize_mask/nearest_237x132.npy");
+    against_golden("pil_resize_mask/nearest_232x128.npy", 1, "mask_dilation/it1.npy");
+    against_golden("pil_resize_mask/nearest_232x128.npy", 4, "mask_dilation/it4.npy");
+    against_golden("pil_resize_mask/nearest_232x128.npy", 8, "mask_dilation/it8.npy");
+}
+
+/* Masks that others made. */
+static void test_masks_of_others(void)
+{
+    static const char *const names[] = {"bmx-trees_mask", "running_car_mask_square.png",
+                                        "running_car_mask_logo.png"};
+    for (int i = 0; i < 3; i++) {
+        char path[600];
+        snprintf(path, sizeof path, "%s/data/video/%s", TG_SHARED_DATA, names[i]);
+        if (!tg_has(path))
+            continue;
+        tgi_masks_how how = of(path, 80);
+        how.height = 240;
+        how.width = 432;
+        tgi_masks *m = opened(&how);
+        CHECK(m && tgi_masks_is_still(m) == (i > 0));
+        for (int k = 0; m && tgi_masks_note(m, k); k++)
+            printf("     %s\n", tgi_masks_note(m, k));
+        tgi_masks_close(&m);
+    }
+}
+
+/* What a lossy codec made of a mask is grey around its edges. */
+static void test_a_lossy_film_has_a_threshold(void)
+{
+    const tgi_av_ops *ops;
+    tgi_err err = {0};
+    const char *path = TG_SHARED_DATA "/data/video/carphone_pristine.mp4";
+    if (tgi_av_ops_get(&ops, &err) != TG_OK || !tg_has(path)) {
+        printf("     without films: %s\n", err.text);
+        return;
+    }
+    tgi_masks_how how = of(path, 2);
+    how.open.budget = (size_t)1 << 30;
+    tgi_masks *m = opened(&how);
+    NOTES(m, "numbers above 127 of 255 are masked; --mask-threshold N");
+    tgi_masks_close(&m);
+    how.threshold = 30;
+    m = opened(&how);
+    NOTES(m, "different numbers in mask 0: those above 30 are masked");
+    tgi_masks_close(&m);
+}
+
+/* ---- Growth ---- */
+
+#define MOST_POINTS 5
+
+static int is_near(const int64_t *point, int points, int64_t w, int64_t y, int64_t x, int64_t n)
+{
+    int near = 0;
+    for (int i = 0; i < points; i++)
+        near |= llabs(point[i] / w - y) + llabs(point[i] % w - x) <= n;
+    return near;
+}
+
+static void grow_one(uint64_t *seed, int64_t h, int64_t w, int n, int points)
+{
+    uint8_t *got = calloc((size_t)(h * w), 1);
+    int64_t point[MOST_POINTS], other = 0;
+    for (int i = 0; i < points; i++) {
+        point[i] = tg_rand_in(seed, 0, h * w - 1);
+        got[point[i]] = 255;
+    }
+    tgi_mask_grow(got, h, w, n);
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++)
+            other += got[y * w + x] != is_near(point, points, w, y, x, n);
+    CHECK_EQ(other, 0);
+    free(got);
+}
+
+static void test_growth_is_all_within_the_distance(void)
+{
+    uint64_t seed = 71;
+    printf("     seed %llu\n", (unsigned long long)seed);
+    for (int i = 0; i < 60; i++)
+        grow_one(&seed, tg_rand_in(&seed, 1, 24), tg_rand_in(&seed, 1, 24),
+                 (int)tg_rand_in(&seed, 0, 9), (int)tg_rand_in(&seed, 1, MOST_POINTS));
+    grow_one(&seed, 300, 330, 254, 1);
+    grow_one(&seed, 300, 330, 255, 1);
+    grow_one(&seed, 2, 700, 520, 1);
+    grow_one(&seed, 3, 5, INT32_MAX, 1);
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(folder) != NULL);
+    RUN(test_boxes_are_read_from_text);
+    RUN(test_boxes_alone_are_cut_and_have_their_frames);
+    RUN(test_notes_of_boxes_come_to_an_end);
+    RUN(test_boxes_that_are_nowhere_are_refused);
+    RUN(test_a_picture_is_for_all_frames);
+    RUN(test_anything_but_0_counts_and_a_threshold_is_of_255);
+    RUN(test_more_bits_are_shifted_and_stay_above_0);
+    RUN(test_arrays_of_every_type);
+    RUN(test_colours_count_by_their_luma);
+    RUN(test_palettes);
+    RUN(test_white_that_is_0);
+    RUN(test_alpha_counts_where_colours_say_nothing);
+    RUN(test_alpha_of_a_folder);
+    RUN(test_a_folder_has_a_mask_for_each_frame);
+    RUN(test_other_counts);
+    RUN(test_a_cut_film_takes_the_masks_of_its_frames);
+    RUN(test_a_film_and_a_folder_of_one_are_for_all_frames);
+    RUN(test_pages_of_a_tiff_are_masks);
+    RUN(test_boxes_join_what_the_file_says);
+    RUN(test_masks_of_nothing_and_of_everything_are_refused);
+    RUN(test_what_is_wrong_with_files_names_them);
+    RUN(test_looking_for_the_first_mask_can_be_stopped);
+    RUN(test_requests_for_memory_that_fail);
+    RUN(test_other_sizes_are_resized);
+    RUN(test_goldens_of_propainter);
+    RUN(test_masks_of_others);
+    RUN(test_a_lossy_film_has_a_threshold);
+    RUN(test_growth_is_all_within_the_distance);
+    remove_all(folder);
+    return TEST_END();
+}
