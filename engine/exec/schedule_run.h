@@ -1,0 +1,28 @@
+/* schedule_run.h - runs the steps of a schedule (plan/schedule.h) in memory that the caller gives; allocates
+ * tables when it is opened and nothing afterwards. */
+#ifndef TGI_SCHEDULE_RUN_H
+#define TGI_SCHEDULE_RUN_H
+
+#include "engine/exec/exec.h"
+#include "engine/plan/schedule.h"
+
+typedef struct tgi_schedule_run tgi_schedule_run;
+
+/* `weights`: s->weight_bytes, `block`: s->block_bytes, both 64-byte aligned; all borrowed. Weights are packed here.
+ * `stop` as in tgi_exec_io, or NULL. Returned; tgi_schedule_close. */
+typedef struct tgi_schedule_memory {
+    void *weights, *block;
+    tgi_threads *pool;
+    tg_status (*stop)(void *user, tgi_err *err);
+    void *stop_user;
+} tgi_schedule_memory;
+tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
+                            tgi_schedule_run **out, tgi_err *err);
+void tgi_schedule_close(tgi_schedule_run **r);
+/* Where a buffer lies: to be filled before the step that reads it, to be read after the one that wrote it. */
+void *tgi_schedule_at(const tgi_schedule_run *r, int buffer);
+/* Steps [from, until), in order; `user` goes to steps that are functions. */
+tg_status tgi_schedule_steps(tgi_schedule_run *r, int from, int until, void *user,
+                             tgi_err *err);
+
+#endif

@@ -1,0 +1,90 @@
+/* schedule.h - several networks over several arrays: which step reads and writes which, planned to the
+ * byte before any of them runs.
+ *
+ * A schedule is a list of *steps*. A step runs a network, or a function of the caller's, with *buffers*
+ * bound to its inputs and outputs. What it does depends on no pixel. So each buffer has a first and
+ * a last step, and each network an arena that lives in its steps; the arena packer places them all in one
+ * block. A network may stand in several steps, at several sizes: each size is a net of its own.
+ *
+ * Buffers are dense, [C,H,W] in float32, or bytes of the caller's own form. A buffer `kept` lives from the
+ * first step to the last: it is there before and after a run.
+ *
+ *     tgi_schedule_new(&s, err)
+ *     a = tgi_schedule_buffer(s, "pair", c, h, w)          in any order, then
+ *     n = tgi_schedule_net(s, graph, be, c, h, w, threads)
+ *     tgi_schedule_step(s, &(tgi_sched_step){.net = n, .in = {a}, .out = {b}})
+ *     tgi_schedule_plan(s, err)                            block_bytes and weight_bytes hold then
+ *
+ * Errors are kept until tgi_schedule_plan tells the first. */
+#ifndef TGI_SCHEDULE_H
+#define TGI_SCHEDULE_H
+
+#include "engine/plan/choose.h"
+
+#define TGI_SCHED_PORTS 16
+#define TGI_SCHED_WORK (-1) /* in the place of a net: a function */
+
+typedef struct tgi_sched_buffer {
+    char name[24];
+    int64_t shape[3]; /* C,H,W; of bytes 1,1,bytes */
+    size_t bytes;
+    int kept;
+    int first, last; /* steps; first > last: nobody uses it */
+    size_t offset;   /* in the block, once it is planned */
+} tgi_sched_buffer;
+
+typedef struct tgi_sched_net {
+    const tgi_graph *graph; /* borrowed */
+    tgi_net *net;
+    tgi_stages *stages;
+    tgi_choice choice;
+    size_t weights_at, arena_at; /* in the weights, in the block */
+} tgi_sched_net;
+
+struct tgi_sched_step;
+/* buffer[i]: where the i-th buffer of the schedule lies. */
+typedef tg_status tgi_sched_work(void *user, const struct tgi_sched_step *step,
+                                 void *const *buffer, tgi_err *err);
+
+typedef struct tgi_sched_step {
+    const char *name;     /* static */
+    int net;              /* or TGI_SCHED_WORK: */
+    tgi_sched_work *work; /* called with the user of the run */
+    int number;           /* the caller's own: a level, a frame */
+    int repeat;           /* a network: so many times; 0: once */
+    int in[TGI_SCHED_PORTS], out[TGI_SCHED_PORTS];
+    int n_in, n_out;
+    /* Where it is repeated: input state_in[k] gets what output state_out[k] gave of the time before. The two
+     * buffers have one shape and change places; what came last lies in the output's. */
+    int state_in[2], state_out[2], n_state;
+} tgi_sched_step;
+
+typedef struct tgi_schedule {
+    tgi_sched_buffer *buffer;
+    int n_buffers;
+    tgi_sched_net *net;
+    int n_nets;
+    tgi_sched_step *step;
+    int n_steps;
+    size_t block_bytes;  /* buffers and arenas */
+    size_t weight_bytes; /* of all nets */
+    double flops;        /* of all steps */
+    tg_status st;        /* the first that went wrong, and why */
+    tgi_err err;
+} tgi_schedule;
+
+tg_status tgi_schedule_new(tgi_schedule **out, tgi_err *err);
+void tgi_schedule_free(tgi_schedule **s);
+/* A buffer of float32; of bytes. Its number. */
+int tgi_schedule_buffer(tgi_schedule *s, const char *name, int64_t c, int64_t h, int64_t w);
+int tgi_schedule_bytes(tgi_schedule *s, const char *name, size_t bytes);
+void tgi_schedule_keep(tgi_schedule *s, int buffer);
+/* A network of one input [1,c,h,w], or the one that is there already; `g` outlives the schedule. Its number. */
+int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *be, int64_t c,
+                     int64_t h, int64_t w, int threads);
+/* Copied. */
+void tgi_schedule_step(tgi_schedule *s, const tgi_sched_step *step);
+/* Lifetimes, tilings, offsets. TG_E_ARG: a step binds a buffer of another shape than its network has there. */
+tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err);
+
+#endif
