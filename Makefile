@@ -5,6 +5,7 @@
 #   make test       build and test   make bench     build, measure beside the peers (bench/README.md)
 #   make test-more  what that leaves out and CI runs
 #   make test-sets  the tests on lesser instruction sets; CI runs them, too
+#   make demo-video the same of a film: draw one, remove what moves in it
 #   make install    PREFIX=...       make package   .deb and .tar.gz
 #   make format     clang-format     make lint      layers, headers, clang-tidy, format
 #
@@ -21,7 +22,7 @@ CTEST = ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-label-summ
 OR_SAY = || { scripts/what-failed $(BUILD); exit 1; }
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-more test-sets test-long bench install package format lint tidy deps clean
+.PHONY: build demo demo-video test test-more test-sets test-long bench install package format lint tidy deps clean
 
 deps:
 	@scripts/deps-debian build
@@ -35,6 +36,10 @@ build: deps $(BUILD)/build.ninja
 demo: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target tegula tegula-draw
 	scripts/demo $(BUILD)
+
+demo-video: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target tegula tegula-draw-film
+	scripts/demo-video $(BUILD)
 
 # What everybody should see green before and after a change, in minutes; `test-more` is what it leaves out and
 # CI runs: other instruction sets (label sets), the emulated GPU (cuda), what takes long for what it finds (more),

@@ -9,6 +9,7 @@ import lab
 import onnx_edit
 import estimate
 import film
+import inpaint
 import overlap
 
 STREAM_UNTILED = ("512x512", "1024x1024", "2048x2048")
@@ -456,7 +457,7 @@ def small_films(bench):
 
 
 FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,
-            "estimate": estimated, "pool": pool, "film": films, "film_small": small_films}
+            "estimate": estimated, "pool": pool, "film": films, "film_small": small_films, "inpaint": inpaint.inpaint}
 
 if __name__ == "__main__":
     sys.exit("this is a part of run.py")

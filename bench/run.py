@@ -5,7 +5,7 @@
 Families: ops (kernels against oneDNN), nets (warm networks against ONNX Runtime), process (file to
 file against a tifffile + ONNX Runtime script), stream (row streaming against untiled passes), overlap
 (how busy kernels are while cold files are read and written), pool (the allocations of a run, replayed), film (film
-to film against ffmpeg, Python and ONNX Runtime). Without a family: all, short. bench/README.md says how it is measured and what the columns
+to film against ffmpeg, Python and ONNX Runtime), inpaint (something is removed from films: inpaint.py). Without a family: all, short. bench/README.md says how it is measured and what the columns
 mean. Rows go to bench/results/DATE-MACHINE.jsonl, one JSON object per line."""
 import argparse
 import datetime
@@ -20,7 +20,7 @@ from families import FAMILIES, Bench
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("family", nargs="*", help="ops, nets, process, stream, overlap, estimate, pool, film, film_small (all)")
+    p.add_argument("family", nargs="*", help="ops, nets, process, stream, overlap, estimate, pool, film, film_small, inpaint (all)")
     p.add_argument("--build", default=os.path.join(lab.ROOT, "build-release"), help="folder with the programs")
     p.add_argument("--data", default=os.path.join(lab.ROOT, "..", "shared"), help="folder with data/models")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

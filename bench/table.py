@@ -78,7 +78,7 @@ def against(row):
 
 
 def what(row):
-    return {"process": "TIFF to TIFF, ", "stream": "rows streamed, ", "film": "film to film, ", "film_small": "film to film, "}.get(row["family"], "") + row["case"]
+    return {"process": "TIFF to TIFF, ", "stream": "rows streamed, ", "film": "film to film, ", "film_small": "film to film, ", "inpaint": "inpaint, "}.get(row["family"], "") + row["case"]
 
 
 def ratio(row):

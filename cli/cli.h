@@ -117,6 +117,7 @@ tg_status cli_save_job(cli *c, tg_job *job);
 /* The verbs. */
 tg_status cli_cmd_info(cli *c);
 tg_status cli_cmd_plan(cli *c);
+tg_status cli_cmd_inpaint(cli *c);
 tg_status cli_cmd_run(cli *c);
 tg_status cli_cmd_preview(cli *c);
 tg_status cli_cmd_verify(cli *c);

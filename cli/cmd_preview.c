@@ -24,7 +24,9 @@ tg_status cli_cmd_preview(cli *c)
         fputs("}\n", stdout);
     } else if (!c->quiet) {
         cli_put_clean(stdout, out);
-        printf(": raw, result and difference in %s%s; open with any image viewer\n",
+        printf(": %s in %s%s; open with any image viewer\n",
+               tg_opts_get(c->opts, "preview") ? "frame, mask, motion, what is revealed, result"
+                                               : "raw, result and difference",
                cli_seconds(cli_now() - start, t),
                cli_memory(c->progress.memory, c->progress.budget, m));
     }

@@ -6,20 +6,24 @@
 /* The first component that passes by; the others follow. */
 static int first_of(const tgi_av_form *f, tgi_film_passing what)
 {
-    return what == TGI_FILM_PASSES_BUT_LUMA                ? 1
+    return what == TGI_FILM_PASSES_OUTSIDE                 ? 0
+           : what == TGI_FILM_PASSES_BUT_LUMA              ? 1
            : what == TGI_FILM_PASSES_ALPHA && f->has_alpha ? f->n_components - 1
                                                            : f->n_components;
 }
 
 int tgi_film_bypass_is_there(const tgi_av_form *f, tgi_film_passing what)
 {
-    return (what == TGI_FILM_PASSES_ALPHA || !f->is_rgb) && first_of(f, what) < f->n_components;
+    return (what != TGI_FILM_PASSES_BUT_LUMA || !f->is_rgb) &&
+           first_of(f, what) < f->n_components;
 }
 
 tg_status tgi_film_bypass_seen(const tgi_av_info *i, tgi_film_passing what,
                                tgi_film_pixels *out, tgi_err *err)
 {
     tgi_av_info seen = *i;
+    if (what == TGI_FILM_PASSES_OUTSIDE)
+        return tgi_film_pixels_make(i, out, err);
     seen.form.n_components = first_of(&i->form, what);
     seen.form.has_alpha = 0;
     if (seen.form.n_components == 1 && i->form.n_components > 2 &&
@@ -190,9 +194,84 @@ static int is_same(const tgi_film_bypass *how, int c, int d)
     return same;
 }
 
+/* ---- Beside what is hidden ---------------------------------------------------------------- */
+
+/* 1: some pixel is hidden that row y of component c stands for. */
+static int row_hides(const tgi_film_bypass *how, int c, int64_t y)
+{
+    const tgi_film_pixels *p = &how->to;
+    const int lh = tgi_film_is_chroma(p, c) ? p->form.log2_chroma_h : 0;
+    const int64_t lo = y << lh, hi = (y + 1) << lh < p->height ? (y + 1) << lh : p->height;
+    return memchr(how->hidden + lo * p->width, 1, (size_t)((hi - lo) * p->width)) != NULL;
+}
+
+/* 1: a pixel that sample x of row y of component c stands for is hidden. */
+static int is_hidden(const tgi_film_bypass *how, int c, int64_t y, int64_t x)
+{
+    const tgi_film_pixels *p = &how->to;
+    const int chroma = tgi_film_is_chroma(p, c);
+    const int lw = chroma ? p->form.log2_chroma_w : 0, lh = chroma ? p->form.log2_chroma_h : 0;
+    for (int64_t i = y << lh; i < (y + 1) << lh && i < p->height; i++)
+        for (int64_t j = x << lw; j < (x + 1) << lw && j < p->width; j++)
+            if (how->hidden[i * p->width + j])
+                return 1;
+    return 0;
+}
+
+static void copy_outside(const tgi_film_bypass *how, int c, const uint16_t *from,
+                         const tgi_av_blank *to)
+{
+    const tgi_film_pixels *p = &how->to;
+    const int64_t n = tgi_film_columns(p, c), step = p->form.component[c].step;
+    for (int64_t y = 0; y < tgi_film_rows(p, c); y++, from += n) {
+        uint8_t *at = row_of(p, c, to, y);
+        int64_t begin = 0; /* of a run that is not hidden */
+        const int some = row_hides(how, c, y);
+        for (int64_t x = some ? 0 : n; x <= n; x++) {
+            if (x < n && !is_hidden(how, c, y, x))
+                continue;
+            put_row(&p->form, c, from + begin, x - begin, at + begin * step);
+            begin = x + 1;
+        }
+    }
+}
+
+/* The component of the frame that is written which gets the numbers of c; -1: none does. */
+static int kept_as(const tgi_film_bypass *how, int c)
+{
+    const tgi_av_form *a = &how->from.form, *b = &how->to.form;
+    const int alpha = a->has_alpha && c == a->n_components - 1;
+    const int alike = a->n_components - a->has_alpha == b->n_components - b->has_alpha &&
+                      a->is_rgb == b->is_rgb && (!alpha || b->has_alpha);
+    return alike && is_same(how, c, c) ? c : -1;
+}
+
+int tgi_film_bypass_keeps(const tgi_film_bypass *how)
+{
+    int keeps = 1;
+    for (int c = 0; c < how->from.form.n_components; c++)
+        keeps &= kept_as(how, c) >= 0;
+    return keeps;
+}
+
+static void put_outside(const tgi_film_bypass *how, const uint16_t *from,
+                        const tgi_av_blank *to)
+{
+    for (int c = 0; c < how->from.form.n_components; c++) {
+        const int d = kept_as(how, c);
+        if (d >= 0)
+            copy_outside(how, d, from, to);
+        from += samples_of(&how->from, c);
+    }
+}
+
 void tgi_film_bypass_put(const tgi_film_bypass *how, const void *kept, const tgi_av_blank *to)
 {
     const uint16_t *from = kept;
+    if (how->what == TGI_FILM_PASSES_OUTSIDE) {
+        put_outside(how, kept, to);
+        return;
+    }
     for (int c = first_of(&how->from.form, how->what); c < how->from.form.n_components; c++) {
         const int d = role_of(how, c);
         if (d >= 0 && is_same(how, c, d))

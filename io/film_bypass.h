@@ -1,5 +1,5 @@
 /* film_bypass.h - what of a film's frames passes by a network: chroma and alpha where it sees luma alone, alpha where it
- * sees all else.
+ * sees all else, and, where something is removed, all that a mask does not hide.
  *
  * They are kept as they are stored, each component's numbers in rows without gaps, and become those of the frame
  * that is written: the same numbers where the frame is as large and is stored in the same way, else linear
@@ -13,7 +13,8 @@
 typedef enum tgi_film_passing {
     TGI_FILM_PASSES_NOTHING,
     TGI_FILM_PASSES_ALPHA,
-    TGI_FILM_PASSES_BUT_LUMA
+    TGI_FILM_PASSES_BUT_LUMA,
+    TGI_FILM_PASSES_OUTSIDE /* all of them, where nothing is hidden */
 } tgi_film_passing;
 
 /* From frames of the film that was read to those that are written, both as stored. */
@@ -22,6 +23,9 @@ typedef struct tgi_film_bypass {
     tgi_film_passing what;
     double scale[2],
         origin[2]; /* y, x: luma pixels of `from` for each of `to`; where pixel 0 begins */
+    /* TGI_FILM_PASSES_OUTSIDE: pixels [height][width] as `to` stores them, 1: hidden, 0: not. A sample of chroma is hidden
+     * where a pixel is that it stands for. Components that `to` stores otherwise are left as they are there. */
+    const uint8_t *hidden;
 } tgi_film_bypass;
 
 /* 1: the frames have it, and something beside it. */
@@ -36,6 +40,8 @@ void tgi_film_bypass_take(const tgi_film_pixels *p, tgi_film_passing what,
 /* In place of a frame that cannot be seen: no colour, nothing hidden by it. */
 void tgi_film_bypass_nothing(const tgi_film_pixels *p, tgi_film_passing what, void *kept);
 /* A component that the frame has not is left out; what it has, and the film that was read has not, stays. */
+/* 1: frames that are written get all numbers of the one that is read, where nothing is hidden (TGI_FILM_PASSES_OUTSIDE). */
+int tgi_film_bypass_keeps(const tgi_film_bypass *how);
 void tgi_film_bypass_put(const tgi_film_bypass *how, const void *kept, const tgi_av_blank *to);
 
 #endif

@@ -501,6 +501,15 @@ static tg_status writer_of(tgi_film_out *o, tgi_err *err)
     return is_bare(o) ? TG_OK : tgi_av_ops_get(&o->ops, err);
 }
 
+/* All numbers of the film that is read, where nothing is hidden. */
+static int keeps(const tgi_film_out *o, const tgi_film_frames *of)
+{
+    tgi_err none = {0};
+    tgi_film_bypass how = {.to = o->pixels, .scale = {1, 1}};
+    return tgi_film_pixels_make(of->from, &how.from, &none) == TG_OK &&
+           tgi_film_bypass_keeps(&how);
+}
+
 tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err)
 {
@@ -569,11 +578,13 @@ tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
     o->has_crf = !codecs[codec].alone;
     o->coding.segment = is_bare(o) ? 1 : codecs[codec].alone ? SEGMENT_ALONE : SEGMENT;
     count(o, of, codec);
-    static const char *const passing[] = {[TGI_FILM_PASSES_NOTHING] = "",
-                                          [TGI_FILM_PASSES_ALPHA] = ", alpha past the network",
-                                          [TGI_FILM_PASSES_BUT_LUMA] =
-                                              ", luma alone through the network"};
-    const char *rest = passing[o->passing],
+    static const char *const passing[] = {
+        [TGI_FILM_PASSES_NOTHING] = "",
+        [TGI_FILM_PASSES_ALPHA] = ", alpha past the network",
+        [TGI_FILM_PASSES_BUT_LUMA] = ", luma alone through the network",
+        [TGI_FILM_PASSES_OUTSIDE] = ", as it was outside the mask"};
+    const int converted = o->passing == TGI_FILM_PASSES_OUTSIDE && !keeps(o, of);
+    const char *rest = converted ? ", converted outside the mask, too" : passing[o->passing],
                *fields = o->coding.fields == 1   ? ", interlaced (top rows first)"
                          : o->coding.fields == 2 ? ", interlaced (bottom rows first)"
                                                  : "";

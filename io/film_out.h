@@ -70,7 +70,7 @@ typedef struct tgi_film_frames {
 tg_status tgi_film_out_make(const char *path, const tgi_film_frames *of,
                             const tgi_film_wish *wish, tgi_film_out *out, tgi_err *err);
 
-/* Of a source that is a film, or windows of one (frame_window.h), here and below: what it says of itself, when a frame is
+/* Of a source that is a film, or made of one (tgi_source_ops.inner), here and below: what it says of itself, when a frame is
  * shown (k = frames: when the last is over); else NULL, TGI_AV_NO_TIME. */
 const tgi_av_info *tgi_film_source_info(const tgi_source *s);
 /* What the frames that were read so far have beside their pixels: TGI_AV_HDR10_PLUS and so on; 0: no film. */
@@ -84,7 +84,8 @@ int tgi_film_source_chapter(const tgi_source *s, int i, tgi_av_chapter *out);
 /* What the film does not say and is assumed, in words with ", " between them; "" nothing. */
 const char *tgi_film_source_assumed(const tgi_source *s);
 /* From now on its pixels are without that, which is kept of each frame for `put`; before anything is read.
- * `ahead`: so many frames are read before one is put, at most; more are decoded again. TG_E_UNSUPPORTED: it has none. */
+ * `ahead`: so many frames are read before one is put, at most; more are decoded again; 0: none is read at all.
+ * TG_E_UNSUPPORTED: it has none. */
 tg_status tgi_film_source_split(tgi_source *s, tgi_film_passing what, int ahead, tgi_err *err);
 tgi_film_passing tgi_film_source_passing(const tgi_source *s);
 /* The rest of frame k into a frame that is written. `how`: its `from` and `what` are filled in here. */

@@ -17,7 +17,6 @@
 #include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/film_whole.h"
-#include "io/frame_window.h"
 #include "io/io_formats.h"
 #include "io/raw_frames.h"
 #include "io/y4m.h"
@@ -42,6 +41,7 @@ typedef struct film {
     tgi_film_pixels pixels;
     tgi_film_pixels stored; /* where something passes by: of all that a frame has */
     tgi_film_passing passing;
+    int rest_alone; /* its frames have no pixels: nothing is read, the rest of them alone is put */
     int rest_ahead; /* and frames that are read before the rest of one is put */
     tgi_image_info info;
     tgi_held held;
@@ -73,10 +73,10 @@ typedef struct film {
     void *on_bad_arg;
 } film;
 
-/* `s` if it is one, or windows of one. */
-static film *film_of(const tgi_source *s)
+/* `s` if it is one, or made of one. */
+static film *film_of(const tgi_source *of)
 {
-    const tgi_source *of = tgi_frame_window_of(s);
+    of = tgi_source_inmost(of);
     return of && of->ops == &tgi_film_source_ops ? (film *)(uintptr_t)of : NULL;
 }
 
@@ -204,9 +204,11 @@ static void film_close(tgi_source **base)
 static void size_frames(film *f)
 {
     f->frame_bytes =
-        tgi_align_size((size_t)f->pixels.wide * (size_t)f->pixels.high *
-                           (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype),
-                       2);
+        f->rest_alone
+            ? 0
+            : tgi_align_size((size_t)f->pixels.wide * (size_t)f->pixels.high *
+                                 (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype),
+                             2);
     f->rest_bytes = f->passing ? tgi_film_bypass_bytes(&f->stored, f->passing) : 0;
 }
 
@@ -358,7 +360,7 @@ static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err
         return TG_OK;
     if (f->passing)
         tgi_film_bypass_take(&f->stored, f->passing, &got, to->bytes + f->frame_bytes);
-    for (int64_t y = 0; y < f->pixels.height; y++)
+    for (int64_t y = 0; y < f->pixels.height && !f->rest_alone; y++)
         tgi_film_row(&f->pixels, &got, y, to->bytes, f->room);
     return TG_OK;
 }
@@ -493,8 +495,9 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
     const tgi_image_info *i = &f->info;
     tgi_kept_frame *frame;
     (void)thread;
-    if (plane < -f->first || plane >= f->ops->info(f->film)->frames - f->first || s0 < 0 ||
-        s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
+    if (f->rest_alone || plane < -f->first ||
+        plane >= f->ops->info(f->film)->frames - f->first || s0 < 0 || s1 > i->samples ||
+        y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
         return tgi_fail(err, TG_E_ARG, "a box outside the film: frame %lld, rows %lld:%lld",
                         (long long)plane, (long long)y0, (long long)y1);
     TGI_TRY(hold(f, plane, &frame, err));
@@ -515,11 +518,12 @@ tg_status tgi_film_source_split(tgi_source *s, tgi_film_passing what, int ahead,
                         what == TGI_FILM_PASSES_ALPHA ? "alpha" : "luma and chroma");
     f->stored = f->pixels;
     f->passing = what;
+    f->rest_alone = ahead == 0;
     TGI_TRY(tgi_film_bypass_seen(&f->said, what, &f->pixels, err));
     size_frames(f);
     TGI_TRY(fill_info(f, err));
-    f->rest_ahead = ahead > 1 ? ahead : 1;
-    return keep_frames(f, KEEP + f->rest_ahead, err);
+    f->rest_ahead = ahead;
+    return keep_frames(f, f->rest_alone ? 1 : KEEP + f->rest_ahead, err);
 }
 
 tgi_film_passing tgi_film_source_passing(const tgi_source *s)

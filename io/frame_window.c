@@ -247,6 +247,11 @@ static int windows_held(const tgi_source *s, int64_t i, tgi_held *out)
     return tgi_source_held(windows_of(s)->inner, i, out);
 }
 
+static const tgi_source *windows_inner(const tgi_source *s)
+{
+    return windows_of(s)->inner;
+}
+
 static const tgi_source_ops windows_ops = {.format = "frames",
                                            .fuzzed = TGI_FUZZED,
                                            .info = windows_info,
@@ -256,17 +261,12 @@ static const tgi_source_ops windows_ops = {.format = "frames",
                                            .expect = windows_expect,
                                            .decoded_bytes = windows_decoded,
                                            .file = windows_file,
-                                           .held = windows_held};
+                                           .held = windows_held,
+                                           .inner = windows_inner};
 
 static const windows *windows_of(const tgi_source *s)
 {
     return s && s->ops == &windows_ops ? (const windows *)s : NULL;
-}
-
-const tgi_source *tgi_frame_window_of(const tgi_source *s)
-{
-    const windows *w = windows_of(s);
-    return w ? w->inner : s;
 }
 
 static tg_status check_channels(const windows *w, const tgi_image_info *in, tgi_err *err)

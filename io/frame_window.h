@@ -21,8 +21,6 @@ typedef struct tgi_frame_window {
  * axis of planes with more than one entry beside C. TG_E_ARG: it has none such, or other channels. */
 tg_status tgi_frame_window_open(tgi_source *inner, const tgi_frame_window *how,
                                 tgi_source **out, tgi_err *err);
-/* What the windows are of; `s` itself where it has none. */
-const tgi_source *tgi_frame_window_of(const tgi_source *s);
 /* The plane of that which is the middle of the window that plane k belongs to. */
 int64_t tgi_frame_window_middle(const tgi_source *s, int64_t k);
 

@@ -208,6 +208,8 @@ typedef struct tgi_source_ops {
     /* The i-th file as it was opened; 0 behind the last. `out` has the source's path. NULL: the
      * name is looked up when somebody asks. */
     int (*held)(const tgi_source *s, int64_t i, tgi_held *out);
+    /* What its planes are made of, frame by frame; NULL: it is no source over another one. */
+    const tgi_source *(*inner)(const tgi_source *s);
 } tgi_source_ops;
 
 /* Each tgi_source starts with this, so generic code can call it. */
@@ -221,6 +223,8 @@ struct tgi_source {
 tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err);
 void tgi_source_close(tgi_source **s);
+/* What it is made of in the end; `s` itself where that is nothing else. */
+const tgi_source *tgi_source_inmost(const tgi_source *s);
 /* TG_E_UNSUPPORTED where TEGULA_BLOCK_UNTRUSTED asks that only what was fuzzed at length reads what
  * strangers made, and `what` was not. */
 tg_status tgi_untrusted_check(tgi_fuzzed fuzzed, const char *what, tgi_err *err);

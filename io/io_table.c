@@ -218,6 +218,13 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     return st;
 }
 
+const tgi_source *tgi_source_inmost(const tgi_source *s)
+{
+    while (s && s->ops->inner)
+        s = s->ops->inner(s);
+    return s;
+}
+
 void tgi_source_close(tgi_source **s)
 {
     if (!*s)

@@ -6,6 +6,7 @@
 #include "engine/ends/tensors.h"
 #include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_inpaint.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
@@ -126,7 +127,7 @@ static tg_status choose(tg_job *job, tgi_err *err)
     *b = tgi_plan_first_bytes(job);
     b->rows = window_bytes(job);
     if (job->source)
-        b->decoder = job->source->ops->codec_bytes(job->source);
+        tgi_job_count_source(job, job->source->ops->codec_bytes(job->source));
     if (job->source && tgi_normalize_needs_stats(&job->set.normalize))
         b->statistics = tgi_align_size(TGI_STATS_SCRATCH, 64);
     memcpy(job->plan.fixed, job->set.tile.v, sizeof job->plan.fixed);

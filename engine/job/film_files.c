@@ -1,10 +1,10 @@
 /* film_files.c - a picture for each frame as a job's output: which they are, and the list of them (job_film.h). */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "io/file_ops.h"
-#include "io/frame_window.h"
 #include "io/numbered.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static tg_status take_numbers(tg_job *job, int64_t frames, tgi_err *err)
 {
     static const tgi_opt keys[] = {TGI_OPT_KEY_Z, TGI_OPT_KEY_C, TGI_OPT_KEY_T};
     const char *in = job->set.input;
-    const tgi_source *of = tgi_frame_window_of(job->source);
+    const tgi_source *of = tgi_source_inmost(job->source);
     tgi_numbered n;
     int64_t *numbers, files = 0, next = first_number(job), gaps = 0;
     const char *file;
@@ -124,9 +124,13 @@ tg_status tgi_job_film_begin_files(tg_job *job, tgi_err *err)
     const char *file;
     for (int64_t i = 0; (file = tgi_source_file(job->source, job->set.input, i)); i++)
         TGI_TRY(tgi_frames_spare(f, file, err));
-    static const tgi_opt others[] = {TGI_OPT_MODEL, TGI_OPT_STATS, TGI_OPT_DESCRIPTOR,
-                                     TGI_OPT_LOG,   TGI_OPT_PLOT,  TGI_OPT_TRACE,
-                                     TGI_OPT_CONFIG};
+    static const tgi_opt others[] = {TGI_OPT_MODEL,  TGI_OPT_STATS, TGI_OPT_DESCRIPTOR,
+                                     TGI_OPT_LOG,    TGI_OPT_PLOT,  TGI_OPT_TRACE,
+                                     TGI_OPT_CONFIG, TGI_OPT_MASK,  TGI_OPT_LIVE};
+    const tgi_masks *masks = tgi_inpaint_masks(job->source);
+    tgi_held mask;
+    for (int64_t i = 0; masks && tgi_masks_held(masks, i, &mask); i++)
+        TGI_TRY(tgi_frames_spare(f, mask.path, err));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if ((file = tgi_opts_str(job->opts, others[i])))
             TGI_TRY(tgi_frames_spare(f, file, err));

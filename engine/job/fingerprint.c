@@ -8,8 +8,10 @@
 #include "engine/base/versions.h"
 #include "engine/ends/tensors.h"
 #include "engine/graph/graph.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_film.h"
+#include "engine/job/job_inpaint.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/run_arrays.h"
@@ -134,11 +136,18 @@ static void add_changed(tgi_lines *t, tgi_held_files *files, const void *of)
                       (unsigned long long)h);
 }
 
-tg_status tgi_fingerprint_input(tgi_lines *t, const tgi_source *s, tgi_err *err)
+tg_status tgi_fingerprint_files(tgi_lines *t, const char *key, tgi_held_files *files,
+                                const void *of, tgi_err *err)
 {
     char text[160];
-    TGI_TRY(files_identity(tgi_source_held, s, text, sizeof text, err));
-    tgi_lines_add(t, "input", "%s", text);
+    TGI_TRY(files_identity(files, of, text, sizeof text, err));
+    tgi_lines_add(t, key, "%s", text);
+    return TG_OK;
+}
+
+tg_status tgi_fingerprint_input(tgi_lines *t, const tgi_source *s, tgi_err *err)
+{
+    TGI_TRY(tgi_fingerprint_files(t, "input", tgi_source_held, s, err));
     add_changed(t, tgi_source_held, s);
     return TG_OK;
 }
@@ -180,13 +189,13 @@ void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o)
 
 /* Weights may lie in files beside the model, which are the model as much as it is. The bytes
  * are those that it was opened with, whatever has its name now. */
-static void add_model(tgi_lines *t, const tg_job *job)
+static void add_model(tgi_lines *t, const tgi_graph *g)
 {
     char one[128];
     tgi_lines beside = {0};
     tgi_onnx_part p;
-    tgi_graph_sum(job->graph);
-    for (int i = 0; tgi_graph_part(job->graph, i, &p); i++) {
+    tgi_graph_sum(g);
+    for (int i = 0; tgi_graph_part(g, i, &p); i++) {
         put_identity(&p.was, p.sum, one, sizeof one);
         if (p.location)
             tgi_lines_add(&beside, p.location, "%s;", one);
@@ -303,7 +312,9 @@ static void add_network(tgi_lines *t, const tg_job *job)
     char by[64];
     tgi_lines_add(t, "isa", "%s", tgi_job_computed_by(job, by, sizeof by));
     tgi_lines_add(t, "precision", "%s", tgi_job_precision(job));
-    add_model(t, job);
+    add_model(t, job->graph);
+    if (tgi_inpaint_network(job->source))
+        add_model(t, tgi_inpaint_network(job->source));
     char *net = tgi_net_text(job->plan.net);
     t->lost |= !net;
     if (net)
@@ -326,6 +337,7 @@ static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
     add_scope(t, job);
     add_window(t, job);
     tgi_fingerprint_chosen(t, job->opts);
+    TGI_TRY(tgi_job_inpaint_fingerprint(job, t, err));
     add_output(t, job);
     return TG_OK;
 }

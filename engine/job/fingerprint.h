@@ -25,5 +25,8 @@ void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o);
  * it is the ends, TGI_INPUT_CHANGED says when anything of the files was changed last (tgi_same_input
  * in go_on.h). TG_E_NOT_FOUND, TG_E_FORMAT: a file is gone, or another has its name. */
 tg_status tgi_fingerprint_input(tgi_lines *t, const tgi_source *s, tgi_err *err);
+/* One line of that form for other files. */
+tg_status tgi_fingerprint_files(tgi_lines *t, const char *key, tgi_held_files *files,
+                                const void *of, tgi_err *err);
 
 #endif

@@ -94,6 +94,7 @@ typedef struct tgi_bytes {
     size_t receipt;     /* the buffer that reads the input for its checksum */
     size_t picture;     /* to make a PNG, JPEG or ImageJ stack out of the tiles */
     size_t index;       /* films: places and times of packets */
+    size_t inpaint;     /* what removes something from a film: frames, motions, networks */
     size_t tables;      /* films: of the container that is written, of the journal's packets */
     size_t rows;        /* arrays: buffers between their files and the network */
     size_t carried;     /* what a network hands from frame to frame */

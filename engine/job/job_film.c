@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/ends/tensors.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
@@ -312,7 +313,17 @@ tg_status tgi_job_film_rest(void *user, int64_t k, const tgi_av_blank *to, tgi_e
                         (f->place.up > 0 ? (double)(f->crop + f->place.lead) * by : 0) -
                         (double)(f->place.up > 0 ? f->before : 0);
     }
-    return tgi_film_source_put(job->source, tgi_job_film_plane(job, k), &how, to, err);
+    const int64_t plane = tgi_job_film_plane(job, k);
+    return tgi_inpaint_is(job->source) ? tgi_inpaint_put(job->source, plane, &how, to, err)
+                                       : tgi_film_source_put(job->source, plane, &how, to, err);
+}
+
+static tgi_film_passing passing_of(const tg_job *job)
+{
+    if (tgi_inpaint_is(job->source))
+        return tgi_inpaint_puts(job->source) ? TGI_FILM_PASSES_OUTSIDE
+                                             : TGI_FILM_PASSES_NOTHING;
+    return tgi_film_source_passing(job->source);
 }
 
 static tgi_film_wish wish_of(const tg_job *job)
@@ -371,7 +382,7 @@ tg_status tgi_job_film_make(tg_job *job, tgi_err *err)
     tgi_av_ratio asked;
     TGI_TRY(read_rate(tgi_opts_str(job->opts, TGI_OPT_FPS), &asked, err));
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    const tgi_film_passing passing = tgi_film_source_passing(job->source);
+    const tgi_film_passing passing = passing_of(job);
     const int luma = passing == TGI_FILM_PASSES_BUT_LUMA;
     const int seen = planes_of_frame(job) * (m->out_samples ? (int)m->out_channels : 1);
     const tgi_film_frames frames = {.frames = frames_of(job),

@@ -3,6 +3,7 @@
  * output folder will hold. And its side files that are there already. */
 #include "engine/job/job_gate.h"
 #include "engine/ends/tensors.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/job.h"
 #include "engine/out/gate.h"
 
@@ -42,6 +43,16 @@ static tg_status reads_model(const tgi_gate *g, const tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+/* A folder has many. */
+static tg_status reads_masks(const tgi_gate *g, const tg_job *job, tgi_err *err)
+{
+    const tgi_masks *masks = tgi_inpaint_masks(job->source);
+    tgi_held f;
+    for (int64_t i = 0; masks && g->n_there && tgi_masks_held(masks, i, &f); i++)
+        TGI_TRY(tgi_gate_reads(g, f.path, "a mask", err));
+    return TG_OK;
+}
+
 tg_status tgi_gate_reads_source(const tgi_gate *g, const tgi_source *s, const char *path,
                                 tgi_err *err)
 {
@@ -55,6 +66,7 @@ static tg_status reads(const tgi_gate *g, const tg_job *job, tgi_err *err)
 {
     TGI_TRY(tgi_gate_options_read(g, job->opts, err));
     TGI_TRY(reads_model(g, job, err));
+    TGI_TRY(reads_masks(g, job, err));
     return job->source ? tgi_gate_reads_source(g, job->source, job->set.input, err) : TG_OK;
 }
 

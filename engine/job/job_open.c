@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/ends/tensor_memory.h"
 #include "engine/ends/tensors.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
 #include "engine/job/for_images.h"
@@ -12,6 +13,7 @@
 #include "engine/job/job_device.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_gate.h"
+#include "engine/job/job_inpaint.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/job_standard.h"
@@ -104,10 +106,23 @@ static void pick_output(const tg_opts *o, tgi_settings *s, tg_dtype input)
         s->descriptor.denormalize || (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
 }
 
+static tg_status read_model(const tg_opts *o, tgi_settings *s, tgi_err *err)
+{
+    if (tgi_job_inpaints(o) && tgi_opts_str(o, TGI_OPT_MODEL))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "masks are of tegula inpaint, a model is of tegula run: one of them, also "
+            "in a job file");
+    if (tgi_job_inpaints(o))
+        return tgi_job_inpaint_settings(o, s, err);
+    TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
+    return tgi_descriptor_load(s->model, o, &s->descriptor, err);
+}
+
 static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_settings *s,
                                tgi_err *err)
 {
-    TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
+    TGI_TRY(read_model(o, s, err));
     const int sources = tgi_opts_lent(o, TGI_LENT_SOURCE, 0) != NULL;
     if (tgi_opts_str(o, TGI_OPT_INPUT) || (tgi_opts_n_tensors(o) == 0 && !sources))
         TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
@@ -123,7 +138,6 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
         return tgi_fail(err, TG_E_ARG, "--same-size and --raw-size exclude each other");
     s->overwrite = tgi_opts_flag(o, TGI_OPT_YES);
     s->exact = tgi_opts_flag(o, TGI_OPT_EXACT);
-    TGI_TRY(tgi_descriptor_load(s->model, o, &s->descriptor, err));
     s->labels = s->descriptor.labels || tgi_opts_flag(o, TGI_OPT_LABELS);
     if (s->labels && tgi_opts_pyramid(o) == TGI_PYRAMID_MEAN)
         return tgi_fail(err, TG_E_ARG,
@@ -190,14 +204,22 @@ static tg_status expect_planes(tg_job *job, tgi_source *source, tgi_err *err)
                : TG_OK;
 }
 
+/* Windows of frames, luma alone, or frames without what is removed: what the network gets. */
+static tg_status shape_source(tg_job *job, tgi_err *err)
+{
+    if (tgi_job_inpaints(job->opts))
+        return tgi_job_inpaint_open(job, open_reader, err);
+    TGI_TRY(tgi_job_film_split(job, err));
+    return tgi_job_window_open(job, &job->source, err);
+}
+
 static tg_status open_source(tg_job *job, tgi_err *err)
 {
     if (tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) > 0)
         TGI_TRY(tgi_bad_tiles_new(job->set.output ? job->set.output : "", &job->bad, err));
     const size_t before = tgi_mem_held();
     TGI_TRY(open_reader(job, &job->source, err));
-    TGI_TRY(tgi_job_film_split(job, err));
-    TGI_TRY(tgi_job_window_open(job, &job->source, err));
+    TGI_TRY(shape_source(job, err));
     job->source_bytes = tgi_mem_held() - before;
     TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);
@@ -232,6 +254,8 @@ int tgi_job_spare_source(tg_job *job)
 {
     tgi_source *least = NULL;
     tgi_err ignored = {0};
+    if (tgi_inpaint_is(job->source))
+        return tgi_inpaint_shrink(job->source);
     if (job->spare || !job->source || job->set.window > 1 ||
         tgi_film_source_is_stream(job->source))
         return 0;
@@ -476,6 +500,13 @@ static void warn_of_scale(tg_job *job)
         job->set.input, job->set.normalize_text, n->a * 65535 + n->b);
 }
 
+static tg_status load_graph(tg_job *job, tgi_err *err)
+{
+    TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
+                                job->set.tie, job->set.n_ties, &job->graph, err));
+    return tgi_job_state_append(job, err);
+}
+
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
     tg_dtype asked = TG_DTYPE_NONE;
@@ -488,9 +519,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     warn_of_precision(job);
     if (job->set.scratch)
         TGI_TRY(tgi_job_look_at_scratch(job, err));
-    TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
-                                job->set.tie, job->set.n_ties, &job->graph, err));
-    TGI_TRY(tgi_job_state_append(job, err));
+    if (!tgi_job_inpaints(o))
+        TGI_TRY(load_graph(job, err));
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
                        tgi_opts_lent(job->opts, TGI_LENT_SOURCE, 0) ||
                        (tgi_names_npy(job->set.input) && !tgi_source_is_set(job->set.input));
@@ -518,7 +548,11 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_job_stats_check(job, arrays, err));
     if (arrays)
         TGI_TRY(tgi_norm_scope_check_arrays(job, err));
-    TGI_TRY(tgi_memory_check_names(job->opts, job->graph, err));
+    if (job->graph)
+        TGI_TRY(tgi_memory_check_names(job->opts, job->graph, err));
+    if (arrays && !job->graph)
+        return tgi_fail(err, TG_E_ARG,
+                        "something is removed from films and pictures, no arrays");
     if (arrays) {
         TGI_TRY(tgi_for_images_check(job, err));
         TGI_TRY(tgi_tensors_check(job->opts, job->graph, job->set.input, err));
@@ -529,6 +563,10 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         job->ends = &tgi_pipe_ends;
     TGI_TRY(tgi_job_film_check_stream(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
+    if (tgi_inpaint_is(job->source)) { /* pixels stay what they are */
+        job->set.dtype = job->info->dtype;
+        job->set.normalize_given = 1;
+    }
     warn_of_scale(job);
     const int as_declared = job->graph->in[0].file_dtype == job->info->dtype;
     if (!tgi_dtype_is_float(job->info->dtype) && !job->set.normalize_given && !as_declared) {

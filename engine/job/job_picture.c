@@ -88,7 +88,10 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     if (st == TG_OK && !w->images && l->n_planes != 1) {
         st = tgi_fail(&why, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
                       (long long)l->n_planes);
-        choose = ", choose one with --planes, or with --labels the class where they are scores";
+        choose = l->axes[0] == 'T'
+                     ? ", or a picture for each frame: -o out_%05d with this ending"
+                     : ", choose one with --planes, or with --labels the class where they are "
+                       "scores";
     }
     if (st == TG_OK && !w->images && meta && meta->stored_as >= TGI_STORED_CMYK) {
         st = tgi_fail(&why, TG_E_ARG, "a %s holds light, the samples are %s", w->name,

@@ -12,9 +12,11 @@
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_inpaint.h"
 #include "engine/job/job_open.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/plan_device.h"
@@ -52,9 +54,9 @@ tgi_bytes tgi_plan_first_bytes(tg_job *job)
 static size_t fixed_bytes(const tg_job *job)
 {
     const tgi_bytes *b = &job->plan.bytes;
-    return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
-           b->receipt + b->picture + b->index + b->tables + b->pyramid + b->statistics +
-           b->rows + b->carried + job->plan.ask.beside;
+    return b->process + b->allowance + b->journal + b->decoder + b->inpaint + b->weights +
+           b->scratch + b->receipt + b->picture + b->index + b->tables + b->pyramid +
+           b->statistics + b->rows + b->carried + job->plan.ask.beside;
 }
 
 #define CHECK_BYTES ((size_t)64 << 10)
@@ -364,6 +366,7 @@ void tgi_plan_decoder_line(tg_job *job)
                  tgi_film_source_keeps(job->source));
     if (p->bytes.decoder)
         tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s", text);
+    tgi_job_inpaint_line(job);
 }
 
 void tgi_plan_process_lines(tg_job *job, const char *process)
@@ -564,13 +567,14 @@ tg_status tgi_job_plan(tg_job *job, tgi_plan_ask ask, tgi_err *err)
     TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;
+    TGI_TRY(tgi_inpaint_use(job->source, job->set.backend, err));
     p->scratch.no_room = 0;
     job->program_measured = 0;
     tgi_machine_look_again(&job->machine);
     TGI_TRY(job->ends->begin(job, err));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
     tg_status st = attempt(job, &e);
-    if (st == TG_E_BUDGET && tgi_job_spare_source(job))
+    while (st == TG_E_BUDGET && tgi_job_spare_source(job))
         st = attempt(job, &e);
     if (st == TG_E_BUDGET && job->set.scratch && job->source) {
         p->scratch.no_room = 1;

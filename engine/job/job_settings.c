@@ -9,6 +9,7 @@
 #include "engine/job/ends.h"
 #include "engine/job/for_images.h"
 #include "engine/job/job.h"
+#include "engine/job/job_inpaint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,15 +88,16 @@ static const char *worked_out(const tg_job *job, tgi_opt id, char *buf)
     }
 }
 
-/* Part of the list: of the job, of a run, and no file that the job is about. */
-static int is_listed(tgi_opt id)
+/* Part of the list: of the job, of what it does, and no file that the job is about. */
+static int is_listed(const tg_job *job, tgi_opt id)
 {
+    const char *verb = tgi_job_inpaints(job->opts) ? "inpaint" : "run";
     static const tgi_opt files[] = {TGI_OPT_MODEL, TGI_OPT_INPUT, TGI_OPT_INPUT_TENSOR,
-                                    TGI_OPT_OUTPUT};
+                                    TGI_OPT_OUTPUT, TGI_OPT_MASK};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (id == files[i])
             return 0;
-    return tgi_opt_in_job(id) && strstr(tgi_option_table(NULL)[id].verbs, "run") != NULL;
+    return tgi_opt_in_job(id) && strstr(tgi_option_table(NULL)[id].verbs, verb) != NULL;
 }
 
 static void add(const tg_job *job, struct tgi_job_settings_list *l, tgi_opt id)
@@ -128,7 +130,7 @@ tg_status tgi_job_settings(tg_job *job, const tg_setting **list, size_t *n, tgi_
         return tgi_fail(err, TG_E_NOMEM, "no memory for the settings of a job");
     memset(job->settings, 0, sizeof *job->settings);
     for (int i = 0; i < TGI_OPT_COUNT; i++)
-        if (is_listed((tgi_opt)i))
+        if (is_listed(job, (tgi_opt)i))
             add(job, job->settings, (tgi_opt)i);
     *list = job->settings->at;
     *n = job->settings->n;

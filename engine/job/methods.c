@@ -3,6 +3,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/job/device_kinds.h"
+#include "engine/job/job_inpaint.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -86,12 +87,37 @@ static void say_tiling(paragraph *p, const tg_job *job)
             image(job));
 }
 
+/* Nothing of it is made by a network of the user's. */
+static void say_removal(paragraph *p, const tg_job *job)
+{
+    const char *mask = tgi_opts_str(job->opts, TGI_OPT_MASK),
+               *boxes = tgi_opts_str(job->opts, TGI_OPT_MASK_BOX);
+    say(p, "What %s%s%s%s%s hide was removed from the frames by tegula %s",
+        mask ? "the masks of " : "", mask ? mask : "", mask && boxes ? " and " : "",
+        boxes ? "the boxes " : "", boxes ? boxes : "", TG_VERSION_STRING);
+    if (strcmp(tgi_opts_str(job->opts, TGI_OPT_METHOD), "smooth") == 0)
+        say(p, ": each frame is filled smoothly from around (Laplace's equation).");
+    else
+        say(p,
+            ": hidden pixels come from frames at most %s away, followed along optical flow "
+            "(network %s); what none of them shows is filled smoothly from around.",
+            tgi_opts_str(job->opts, TGI_OPT_REACH), job->set.model);
+}
+
+static void say_processing(paragraph *p, const tg_job *job, int stats_of_file)
+{
+    say_network(p, job);
+    say_normalisation(p, job, stats_of_file);
+    say_tiling(p, job);
+}
+
 char *tgi_job_methods(const tg_job *job, const tg_run_result *res, int stats_of_file)
 {
     paragraph p = {0};
-    say_network(&p, job);
-    say_normalisation(&p, job, stats_of_file);
-    say_tiling(&p, job);
+    if (tgi_job_inpaints(job->opts))
+        say_removal(&p, job);
+    else
+        say_processing(&p, job, stats_of_file);
     if (job->set.labels)
         say(&p, " Each pixel of the result is the number, from 0, of the network's largest "
                 "output channel there.");

@@ -1,6 +1,7 @@
 /* plan_report.c - the plan as the public structs and as JSON. */
 #include "engine/job/plan_report.h"
 #include "engine/base/mem.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
@@ -73,6 +74,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     if (p->choice.staged)
         add_staged(p->choice.staged, out);
     out->flops *= (double)out->items;
+    out->flops += tgi_inpaint_flops(job->source) * (double)out->items;
     out->seconds_estimate = p->seconds;
     out->calibrated = p->calibrated;
     out->lessons = p->lessons;

@@ -8,6 +8,7 @@
 #include "engine/base/mem.h"
 #include "engine/ends/tensors.h"
 #include "engine/exec/exec.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_film.h"
@@ -266,6 +267,27 @@ static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calib
     return l && l->n ? l : NULL;
 }
 
+typedef struct networks {
+    const tgi_speeds *s;
+    const tgi_lessons *lessons;
+    int threads;
+} networks;
+
+static double network_seconds(void *user, const tgi_tiling *t)
+{
+    const networks *n = user;
+    const double seconds = n->lessons ? tgi_lessons_kernels(n->lessons, n->s, t, n->threads)
+                                      : tgi_speed_kernels(n->s, t, n->threads);
+    return seconds > 0 ? seconds : 0;
+}
+
+/* What removes something from the frames, beside the network that hands them on. */
+static double inpaint_seconds(const tg_job *job, const tgi_lessons *l, const tgi_speeds *s)
+{
+    networks n = {.s = s, .lessons = l, .threads = job->set.threads};
+    return tgi_inpaint_seconds(job->source, network_seconds, &n);
+}
+
 void tgi_job_plan_seconds(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
@@ -289,6 +311,8 @@ void tgi_job_plan_seconds(tg_job *job)
     const double said = kernel_seconds(job, NULL, &s, job->set.threads) * items_of(job);
     p->seconds = kernels * items_of(job) +
                  rest_of(job, &s, said) * (l ? tgi_lessons_factor(l, rest_key(job)) : 1);
+    if (tgi_inpaint_is(job->source))
+        p->seconds += inpaint_seconds(job, l, &s);
     p->lessons = l ? l->runs : 0;
 }
 
@@ -308,7 +332,7 @@ static size_t nodes_before(const tg_job *job, int k)
 void tgi_job_learn_begin(tg_job *job)
 {
     tgi_job_learn_drop(job);
-    if (!tgi_lessons_wanted())
+    if (!tgi_lessons_wanted() || tgi_inpaint_is(job->source))
         return;
     job->node_seconds = tgi_calloc(TGI_TAG_PLAN, nodes_before(job, n_passes(job)) + 1,
                                    sizeof *job->node_seconds);

@@ -4,6 +4,7 @@
  * band our code allocates nothing. But a run in stages opens a loader and an executor for each stage
  * and closes them behind it: tables, which the allowance holds; rows and values lie in the reservation. */
 #include "engine/job/run.h"
+#include "engine/inpaint/inpaint.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
@@ -127,9 +128,31 @@ tg_status tgi_run_input_holds(tgi_run *r, tgi_err *err)
 
 /* ---- After ------------------------------------------------------------------------------- */
 
+static void warn_of_hidden(tg_job *job)
+{
+    const int64_t n = tgi_inpaint_all_hidden(job->source);
+    if (n)
+        tgi_job_warn(
+            job,
+            "%lld frame%s hidden wholly: places of the nearest frames that show them are "
+            "taken as they are, others are black",
+            (long long)n, n == 1 ? " is" : "s are");
+}
+
+/* What is removed is as much of the input as the film is. */
+static tg_status masks_hold(const tgi_run *r, tgi_err *err)
+{
+    const tgi_masks *masks = tgi_inpaint_masks(r->job->source);
+    return masks ? tgi_input_unchanged(tgi_masks_held, masks, err) : TG_OK;
+}
+
 static tg_status input_digest(tgi_run *r, tgi_input_digest *d, tgi_err *err)
 {
-    const tg_status st = tgi_input_hash_finish(r->hash, r->check_tick, r, d, err);
+    tg_status st = tgi_input_hash_finish(r->hash, r->check_tick, r, d, err);
+    if (st == TG_OK)
+        st = masks_hold(r, err);
+    if (st == TG_OK)
+        warn_of_hidden(r->job);
     r->input_changed |= st == TG_E_FORMAT;
     if (st == TG_OK && d->trouble[0])
         tgi_job_warn(r->job, "%s: %s", d->file, d->trouble);

@@ -9,6 +9,7 @@
 #include "engine/base/pool.h"
 #include "engine/ends/decoded.h"
 #include "engine/ends/store.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/ends.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
@@ -565,9 +566,16 @@ static tg_status open_ends(tgi_run *all, tgi_err *err)
     return TG_OK;
 }
 
+static void ahead_tick(void *user, double fraction)
+{
+    run *r = user;
+    report(r, "look ahead", fraction, r->all.t_phase);
+}
+
 static tg_status ready(tgi_run *all, tgi_err *err)
 {
     run *r = (run *)all;
+    tgi_inpaint_watch(all->job->source, ahead_tick, r);
     TGI_TRY(open_writer(r, err));
     tgi_trace_report(&r->memory, "open");
     tgi_ctx_log(all->job->ctx, TG_LOG_DEBUG,
@@ -581,6 +589,7 @@ static void stop(tgi_run *all)
 {
     run *r = (run *)all;
     tgi_err ignored = {0};
+    tgi_inpaint_watch(all->job->source, NULL, NULL);
     tgi_source_close(&r->decoded);
     tgi_run_state_close(&r->state);
     tgi_store_close(&r->store);

@@ -8,6 +8,7 @@
 #include "engine/ends/store.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_film.h"
+#include "engine/job/job_inpaint.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
@@ -225,7 +226,7 @@ static tg_status take_grid(tg_job *job, tgi_err *err)
     tgi_mapping_meta(&job->map, job->info, &meta);
     p->bytes = tgi_plan_first_bytes(job);
     p->bytes.journal = is_piped(job) ? 0 : tgi_journal_bytes(tgi_job_stored(job));
-    p->bytes.decoder = decoder;
+    tgi_job_count_source(job, decoder);
     p->bytes.pyramid = tgi_pyramid_bytes(p->layout);
     p->bytes.receipt = TGI_INPUT_HASH_BYTES;
     p->bytes.picture = job->film ? tgi_job_film_bytes(job)
@@ -365,7 +366,7 @@ static void count(tg_job *job)
         job, tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)));
     tgi_job_extra_bytes(job, t, b);
     if (!p->scratch.used) /* booked while that was open */
-        b->decoder = job->source->ops->codec_bytes(job->source);
+        tgi_job_count_source(job, job->source->ops->codec_bytes(job->source));
     b->output_disk = p->layout->file_bytes;
     if (is_piped(job))
         b->output_disk = 0;

@@ -303,6 +303,8 @@ static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
     }
     if ((path = tgi_opts_str(o, TGI_OPT_PICTURE)))
         TGI_TRY(tgi_gate_writes_whole(g, path, "--picture", ".made", "\x89PNG", err));
+    if ((path = tgi_opts_str(o, TGI_OPT_LIVE)))
+        TGI_TRY(tgi_gate_writes_whole(g, path, "--live", ".made", "\x89PNG", err));
     path = tgi_opts_str(o, TGI_OPT_STATS);
     return path && access(path, F_OK) != 0
                ? tgi_gate_writes_whole(g, path, "--stats", ".tmp", "{", err)
@@ -317,7 +319,7 @@ tg_status tgi_gate_options_read(const tgi_gate *g, const tg_opts *o, tgi_err *er
     } read[] = {{TGI_OPT_INPUT, "the input"},           {TGI_OPT_MODEL, "the model"},
                 {TGI_OPT_DESCRIPTOR, "the descriptor"}, {TGI_OPT_CONFIG, "the job file"},
                 {TGI_OPT_STATS, "the statistics"},      {TGI_OPT_MACHINE, "the machine file"},
-                {TGI_OPT_PRESET, "the preset"}};
+                {TGI_OPT_PRESET, "the preset"},         {TGI_OPT_MASK, "the mask"}};
     char name[256], beside_model[4096];
     const char *file, *model = tgi_opts_str(o, TGI_OPT_MODEL);
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)

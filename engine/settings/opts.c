@@ -1,8 +1,8 @@
 /* opts.c - the option table and sets of options (opts.h).
  *
  * Invariant: value[i] is NULL or text that row i's rule accepted, and from[i] is DEFAULT
- * exactly when there is none. Setting replaces; the one exception is input-tensor, which
- * collects. */
+ * exactly when there is none. Setting replaces; the exceptions are input-tensor and mask-box,
+ * which collect. */
 #include "engine/settings/opts.h"
 
 #include "engine/base/input.h"
@@ -43,6 +43,7 @@ typedef enum rule {
     RULE_INTERVAL,
     RULE_PICTURE, /* FILE.svg or FILE.png; nothing: beside the output */
     RULE_DEVICE,
+    RULE_BOXES, /* a box, or some with ";" between; given again they are more */
     RULE_VRAM,  /* RULE_RAM, or a list of sizes */
     RULE_PRESET /* a name or a file, read when it is set */
 } rule;
@@ -196,6 +197,14 @@ static void say_more(tgi_opt id, const char *text, tgi_err *err)
                  " (h264 and hevc have 0 to 51, vp9 and av1 0 to 63, ffv1 and prores none)");
 }
 
+static tg_status check_boxes(const char *text, tgi_err *err)
+{
+    tgi_mask_box box;
+    for (const char *at = text; *at;)
+        TGI_TRY(tgi_boxes_next(&at, &box, err));
+    return TG_OK;
+}
+
 /* Parse `text` by the rule of row `id` and throw the result away. */
 static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
 {
@@ -281,6 +290,8 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
                                  : tgi_ram_parse(text, &u.ram, err);
     case RULE_DEVICE:
         return tgi_device_parse(text, &u.device, err);
+    case RULE_BOXES:
+        return check_boxes(text, err);
     }
     return tgi_fail(err, TG_E_INTERNAL, "option %s has no rule", table[id].name);
 }
@@ -333,12 +344,25 @@ static tg_status no_memory(tgi_opt id, tgi_err *err)
     return tgi_fail(err, TG_E_NOMEM, "no memory for option %s", table[id].name);
 }
 
+/* A copy of a checked value; of boxes behind those that are there from the same place. */
+static char *copy_value(const tg_opts *o, tgi_opt id, const char *value, tgi_from from)
+{
+    const char *before = o->value[id];
+    if (rules[id].rule != RULE_BOXES || !before || o->from[id] != from)
+        return tgi_strdup(TGI_TAG_MISC, value);
+    const size_t n = strlen(before) + strlen(value) + 2;
+    char *both = tgi_malloc(TGI_TAG_MISC, n);
+    if (both)
+        snprintf(both, n, "%s;%s", before, value);
+    return both;
+}
+
 /* Keep a copy of a checked value and of where it is from. */
 static tg_status keep_value(tg_opts *o, tgi_opt id, const char *value, tgi_from from,
                             const char *file, tgi_err *err)
 {
     char *origin = file ? tgi_strdup(TGI_TAG_MISC, file) : NULL;
-    char *copy = file && !origin ? NULL : tgi_strdup(TGI_TAG_MISC, value);
+    char *copy = file && !origin ? NULL : copy_value(o, id, value, from);
     tg_status st = copy ? TG_OK : no_memory(id, err);
     if (st == TG_OK && rules[id].rule == RULE_TENSOR)
         st = add_tensor(o, copy, err);

@@ -16,12 +16,13 @@
 #define TGI_JOB_ "plan run verify preview"
 #define TGI_SET_ "plan run verify preview preset"
 #define TGI_EST_ " estimate"
+#define TGI_CUT_ " inpaint"
 #define TGI_PRECISIONS_ "auto|fp32|fp16|bf16|O1|O2" /* tgi_precision in this order */
 
 TGI_OPT(MODEL, "model", "m", "FILE", NULL, TGI_JOB_ " preset" TGI_EST_, RULE_TEXT, 0, 0, NULL,
         2, "the network, an ONNX file")
-TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL,
-        2,
+TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot" TGI_CUT_, RULE_TEXT, 0,
+        0, NULL, 2,
         "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
         "img_%05d.tif as "
         "one stack; "
@@ -37,8 +38,8 @@ TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset
         0, 0, NULL, 2,
         "one .npy per network input, repeatable; --input NAME=FILE says the same")
 TGI_OPT(
-    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
-    NULL, 2,
+    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset" TGI_CUT_,
+    RULE_TEXT, 0, 0, NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
     ".mkv, .webm, .y4m or .raw (no header) for a film, f_%05d.png (.jpg, .tif) for a picture "
     "of "
@@ -48,7 +49,7 @@ TGI_OPT(
     "plot: "
     ".svg or .png), DIR/ for several network outputs")
 TGI_OPT(
-    RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_, RULE_RAM, 0, 0, NULL, 1,
+    RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_ TGI_CUT_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
 TGI_OPT(TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TGI_SET_, RULE_TILE, 0, 0, NULL,
         1,
@@ -60,21 +61,23 @@ TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RU
         NULL, 2,
         "only this box, as an image of its own (pixels around it are not read); half open, in "
         "pixels; y0:y1,x0:x1 and empty bounds are fine")
-TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy", RULE_PLANES, 0, 0, NULL,
-        2,
+TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_PLANES, 0,
+        0, NULL, 2,
         "only these planes of a stack, numbered from 0 in file order (for a network that takes "
         "channels together, these images of several channels): 0,2,5-9 or 10- (default: "
         "all)")
 TGI_OPT(
-    FRAMES, "frames", NULL, "A:B", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL, 2,
+    FRAMES, "frames", NULL, "A:B", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_TEXT, 0, 0,
+    NULL, 2,
     "only these frames of a film, numbered from 0, B not among them; sound and subtitles of "
     "that time go with them (default: all)")
 TGI_OPT(
-    START, "start", NULL, "TIME", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL, 2,
+    START, "start", NULL, "TIME", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_TEXT, 0, 0, NULL,
+    2,
     "only frames of a film that are shown then or later, from its first frame on: 90, 1:30 or "
     "00:01:30.04")
-TGI_OPT(END, "end", NULL, "TIME", NULL, TGI_JOB_ " preset copy", RULE_TEXT, 0, 0, NULL, 2,
-        "only frames of a film that are shown before then")
+TGI_OPT(END, "end", NULL, "TIME", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_TEXT, 0, 0, NULL,
+        2, "only frames of a film that are shown before then")
 TGI_OPT(WINDOW, "window", NULL, "N", NULL, TGI_SET_, RULE_INT, 1, 64, NULL, 1,
         "the network takes N frames at once, the frame itself and those around it: as many "
         "channels of each behind each other, or as a volume; of N slices that come out the "
@@ -96,6 +99,44 @@ TGI_OPT(
     "float32 that the network's input IN gets with each frame, as it is, of the size that the "
     "network sees; of the input that gets the frame, channels of the frame's size that follow "
     "its own: a mask, a map of noise")
+TGI_OPT(MASK, "mask", NULL, "FILE", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 2,
+        "what is removed: a picture for all frames, a folder or pattern with one for each, or "
+        "a film; what is "
+        "not 0 there is removed")
+TGI_OPT(MASK_BOX, "mask-box", NULL, "x,y,w,h[@A-B]", NULL, "inpaint", RULE_BOXES, 0, 0, NULL, 2,
+        "remove this box, w columns and h rows from column x, row y on, of all frames or of A "
+        "to B, numbered from "
+        "0, both among them; repeatable, and together with --mask")
+TGI_OPT(MASK_THRESHOLD, "mask-threshold", NULL, "N", NULL, "inpaint preset", RULE_INT, 0, 254,
+        NULL, 1,
+        "what is above N of 255 in the mask is removed (default: all that is not 0; of masks "
+        "from films "
+        "that lost something when they were encoded 127)")
+TGI_OPT(MASK_INVERT, "mask-invert", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL,
+        1, "remove what the mask does not show")
+TGI_OPT(MASK_DILATION, "mask-dilation", "mask_dilation", "N", "4", "inpaint preset", RULE_INT,
+        0, 255, NULL, 1, "grow what is removed by N pixels, along rows and columns")
+TGI_OPT(METHOD, "method", NULL, "propagate|smooth", "propagate", "inpaint preset", RULE_CHOICE,
+        0, 0, "propagate|smooth", 1,
+        "propagate: what other frames show behind it, followed along the motion of the "
+        "picture; what none shows, and "
+        "smooth: all of it, is filled smoothly from around")
+TGI_OPT(REACH, "reach", NULL, "N", "40", "inpaint preset", RULE_INT, 1, 200, NULL, 1,
+        "propagate: frames before and after each that are looked at for what lies behind")
+TGI_OPT(COMPOSE, "compose", NULL, "source|official", "source", "inpaint preset", RULE_CHOICE, 0,
+        0, "source|official", 1,
+        "source: a film that is written holds the samples of the one that is read wherever "
+        "nothing is removed; "
+        "official: all of a frame is what it became as RGB")
+TGI_OPT(PREVIEW, "preview", NULL, "TIME", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
+        "write a strip of the frame that is shown then, of pictures of the frame of that "
+        "number: the frame, what is "
+        "removed, how it moves, what other frames show, the result; -o OUT.png")
+TGI_OPT(LIVE, "live", NULL, "FILE.png", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
+        "meanwhile this picture shows the last frame that was made; it is written anew every "
+        "second")
+TGI_OPT(PLAN_ONLY, "plan", NULL, NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
+        "say what it would take, in memory, on disk and in time; no frame is made")
 TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
@@ -141,34 +182,35 @@ TGI_OPT(
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
     "1 and deflate 6")
 TGI_OPT(
-    FORMAT, "format", NULL, "imagej|raw", NULL, "plan run copy preset", RULE_CHOICE, 0, 0,
-    "auto|imagej|raw", 1,
+    FORMAT, "format", NULL, "imagej|raw", NULL, "plan run copy preset" TGI_CUT_, RULE_CHOICE, 0,
+    0, "auto|imagej|raw", 1,
     "imagej: a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, "
     "uint16, "
     "int16 or float32; raw: frames of -o - without a header, as ffmpeg -f rawvideo reads them "
     "(default: what the name says; TIFF is OME-TIFF)")
 TGI_OPT(
     CODEC, "codec", NULL, "h264|hevc|av1|vp9|ffv1|prores|copy-like-input", NULL,
-    "plan run preset", RULE_CHOICE, 0, 0, "auto|h264|hevc|av1|vp9|ffv1|prores|copy-like-input",
-    1,
+    "plan run preset" TGI_CUT_, RULE_CHOICE, 0, 0,
+    "auto|h264|hevc|av1|vp9|ffv1|prores|copy-like-input", 1,
     "how a film is encoded; ffv1 loses nothing, copy-like-input is the one of the film that is "
     "read (default: h264, in a .webm vp9; a .y4m or .raw is not encoded)")
-TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset", RULE_INT, 0, 63, NULL, 1,
+TGI_OPT(CRF, "crf", NULL, "N", NULL, "plan run preset" TGI_CUT_, RULE_INT, 0, 63, NULL, 1,
         "quality of a film's encoder, smaller is better (default: h264 18, hevc 20, vp9 28, "
         "av1 30)")
-TGI_OPT(PRESET_SPEED, "preset-speed", NULL, "ultrafast|...|veryslow", NULL, "plan run preset",
-        RULE_CHOICE, 0, 0,
+TGI_OPT(PRESET_SPEED, "preset-speed", NULL, "ultrafast|...|veryslow", NULL,
+        "plan run preset" TGI_CUT_, RULE_CHOICE, 0, 0,
         "ultrafast|superfast|veryfast|faster|fast|medium|slow|slower|veryslow", 1,
         "how long a film's encoder looks for fewer bytes, as ffmpeg's -preset; of av1 all "
         "faster than "
         "medium are medium (default: medium)")
-TGI_OPT(PIX_FMT, "pix-fmt", NULL, "NAME", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
+TGI_OPT(PIX_FMT, "pix-fmt", NULL, "NAME", NULL, "plan run preset" TGI_CUT_, RULE_TEXT, 0, 0,
+        NULL, 1,
         "how a film's pixels are stored, as ffmpeg spells it: yuv420p (default: as in the film "
         "that "
         "was read, else what the codec has that loses least; without a header as in the raw "
         "frames that were read, else rgb24 or what has its samples)")
 TGI_OPT(
-    FPS, "fps", NULL, "N|N/D", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
+    FPS, "fps", NULL, "N|N/D", NULL, "plan run preset" TGI_CUT_, RULE_TEXT, 0, 0, NULL, 1,
     "frames a second of the film that is written (default: the times of the film that was "
     "read, else "
     "its time increment, else 25); the other tracks of a film that was read do not go with it")
@@ -177,15 +219,16 @@ TGI_OPT(
     "what of a film of colours a network of one channel gets, into a film: luma, and the rest "
     "passes by, resized where the frame is, or each of red, green and blue alone (default: "
     "luma)")
-TGI_OPT(DROP_ALPHA, "drop-alpha", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL,
-        1,
+TGI_OPT(DROP_ALPHA, "drop-alpha", NULL, NULL, NULL, "plan run preset" TGI_CUT_, RULE_SWITCH, 0,
+        0, NULL, 1,
         "leave out the alpha of a film or of its pictures, where the codec has none or it does "
         "not pass by the network")
-TGI_OPT(STRICT, "strict", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,
+TGI_OPT(STRICT, "strict", NULL, NULL, NULL, "plan run preset" TGI_CUT_, RULE_SWITCH, 0, 0, NULL,
+        1,
         "refuse to write a film that has not all that the one that is read has: tracks, times, "
         "light levels (default: a warning)")
-TGI_OPT(INTERLACED, "interlaced", NULL, "refuse|as-is", NULL, TGI_SET_, RULE_CHOICE, 0, 0,
-        "refuse|as-is", 1,
+TGI_OPT(INTERLACED, "interlaced", NULL, "refuse|as-is", NULL, TGI_SET_ TGI_CUT_, RULE_CHOICE, 0,
+        0, "refuse|as-is", 1,
         "a film whose frames have the rows of two moments: as-is takes them for one (default: "
         "refuse)")
 TGI_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy preset", RULE_CHOICE, 0,
@@ -236,31 +279,34 @@ TGI_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run verify preset" TGI_ES
         "budget of the GPU's memory, driver and libraries included: 4GiB, or 80% of what is "
         "free (default: what is free less a margin); estimate: memory of each GPU, 16GiB or "
         "16GiB,24GiB")
-TGI_OPT(THREADS, "threads", NULL, "N", "auto", TGI_SET_ " copy" TGI_EST_, RULE_THREADS, 1, 1024,
-        NULL, 1, "compute threads; auto is one per processor this process may use")
-TGI_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TGI_SET_, RULE_CHOICE, 0, 0,
-        "auto|portable|avx2|avx512", 1,
+TGI_OPT(THREADS, "threads", NULL, "N", "auto", TGI_SET_ " copy" TGI_EST_ TGI_CUT_, RULE_THREADS,
+        1, 1024, NULL, 1, "compute threads; auto is one per processor this process may use")
+TGI_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TGI_SET_ TGI_CUT_, RULE_CHOICE,
+        0, 0, "auto|portable|avx2|avx512", 1,
         "instruction set; results of different sets differ in the last bits")
 TGI_OPT(IO, "io", NULL, "auto|map|read", "auto", TGI_SET_ " copy", RULE_CHOICE, 0, 0,
         "auto|map|read", 1,
         "has no effect: inputs are always read, never mapped; accepted because older job files "
         "have it")
-TGI_OPT(ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill|keep", "stop", "plan run copy preset",
-        RULE_CHOICE, 0, 0, "stop|fill|keep", 1,
+TGI_OPT(ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill|keep", "stop",
+        "plan run copy preset" TGI_CUT_, RULE_CHOICE, 0, 0, "stop|fill|keep", 1,
         "what to do with a strip or tile of the input, or a frame of a film, that cannot be "
         "decoded; "
         "fill: it counts as zeros, OUT.errors.json lists it, and the exit code of the finished "
         "output is 65; keep: the same, but frames of a film are taken as their decoder made "
         "them up")
-TGI_OPT(ALLOW_TRUNCATED, "allow-truncated", NULL, NULL, NULL, TGI_SET_ " copy", RULE_SWITCH, 0,
-        0, NULL, 1,
+TGI_OPT(ALLOW_TRUNCATED, "allow-truncated", NULL, NULL, NULL, TGI_SET_ " copy" TGI_CUT_,
+        RULE_SWITCH, 0, 0, NULL, 1,
         "take the frames that are there of a film that is cut, with a warning (default: exit "
         "code 65 where there are fewer than its video stream declares)")
 TGI_OPT(
-    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preview preset", RULE_TEXT, 0, 0, NULL, 1,
-    "folder for temporary files of two kinds: an input whose large compressed blocks would be "
+    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preview preset" TGI_CUT_, RULE_TEXT, 0, 0,
+    NULL, 1,
+    "folder for temporary files of three kinds: an input whose large compressed blocks would "
+    "be "
     "decoded again and again is decoded once into it; values that a network in stages keeps "
-    "between them may lie in it instead of in memory (default: none)")
+    "between them may lie in it instead of in memory; frames that inpaint keeps (default: "
+    "none)")
 TGI_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
         "centre of the crop; y,x is fine (default: the densest place)")
 TGI_OPT(TIME, "time", NULL, "TIME", NULL, "preview", RULE_TEXT, 0, 0, NULL, 2,
@@ -318,21 +364,21 @@ TGI_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE
         "gpu: share of a GPU's roofline that is reached, an assumption")
 TGI_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
         "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
-TGI_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
+TGI_OPT(LOG, "log", NULL, "FILE", NULL, "run verify" TGI_CUT_, RULE_TEXT, 0, 0, NULL, 0,
         "write the memory in use over time as CSV (docs/reference/tracker.md); a run that goes "
         "on appends")
 TGI_OPT(
-    LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", NULL, "run verify", RULE_INTERVAL, 0, 0,
-    NULL, 0,
+    LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", NULL, "run verify" TGI_CUT_, RULE_INTERVAL,
+    0, 0, NULL, 0,
     "time between the lines of --log, such as 500ms or 2s, or 10u: a line every ten updates "
     "(default: 100ms)")
-TGI_OPT(PLOT, "plot", NULL, "[=FILE]", NULL, "run verify", RULE_PICTURE, 0, 0, NULL, 0,
+TGI_OPT(PLOT, "plot", NULL, "[=FILE]", NULL, "run verify" TGI_CUT_, RULE_PICTURE, 0, 0, NULL, 0,
         "at the end draw the memory in use as FILE.svg or FILE.png (alone: OUT.memory.svg); "
         "without --log its numbers go to OUT.memory.csv")
 TGI_OPT(THEME, "theme", NULL, "auto|light|dark", "auto", "plot", RULE_CHOICE, 0, 0,
         "auto|light|dark", 0,
         "colours of the picture; auto: as whoever looks at an SVG prefers, light for a PNG")
-TGI_OPT(TRACE, "trace", NULL, "FILE", NULL, TGI_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
+TGI_OPT(TRACE, "trace", NULL, "FILE", NULL, TGI_JOB_ " copy" TGI_CUT_, RULE_TEXT, 0, 0, NULL, 0,
         "write every allocation, with its begin, end, size, tag and place in the source, as "
         "JSON")
 TGI_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
@@ -348,8 +394,8 @@ TGI_OPT(
     ROOT, "root", NULL, "DIR", NULL, "mem doctor", RULE_TEXT, 0, 0, NULL, 0,
     "read /proc and /sys below this folder, such as /host where a container sees the machine "
     "(default: /)")
-TGI_OPT(CONFIG, "config", NULL, "FILE", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 0,
-        "read options from this job file; the command line wins")
+TGI_OPT(CONFIG, "config", NULL, "FILE", NULL, TGI_SET_ " copy" TGI_CUT_, RULE_TEXT, 0, 0, NULL,
+        0, "read options from this job file; the command line wins")
 TGI_OPT(
     MACHINE, "machine", NULL, "FILE", NULL, "plan preset" TGI_EST_, RULE_TEXT, 0, 0, NULL, 0,
     "answer for another machine: FILE is what tegula mem --json printed there (default: this "
@@ -370,19 +416,20 @@ TGI_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
         "also show the plans that were rejected, and why, stages, and settings left at their "
         "defaults; where no plan fits, what was tried")
 TGI_OPT(
-    YES, "yes", "y", NULL, NULL, "plan run verify preview copy preset plot", RULE_SWITCH, 0, 0,
-    NULL, 0,
+    YES, "yes", "y", NULL, NULL, "plan run verify preview copy preset plot" TGI_CUT_,
+    RULE_SWITCH, 0, 0, NULL, 0,
     "overwrite an output that is finished, or that another job left unfinished, a preset, and "
     "what --log, --plot, --trace or --save name")
 TGI_OPT(JSON, "json", NULL, NULL, NULL,
-        TGI_SET_ " copy info calibrate version mem doctor plot status" TGI_EST_, RULE_SWITCH, 0,
-        0, NULL, 0, "results as one JSON object per line on stdout")
+        TGI_SET_ " copy info calibrate version mem doctor plot status" TGI_EST_ TGI_CUT_,
+        RULE_SWITCH, 0, 0, NULL, 0, "results as one JSON object per line on stdout")
 TGI_OPT(QUIET, "quiet", "q", NULL, NULL,
-        TGI_SET_ " copy info calibrate mem plot status" TGI_EST_, RULE_SWITCH, 0, 0, NULL, 0,
-        "no progress and no closing line; warnings and errors stay")
-TGI_OPT(VERBOSE, "verbose", "v", NULL, NULL, TGI_JOB_ " copy info plot" TGI_EST_, RULE_SWITCH,
-        0, 0, NULL, 0, "say what is being done; twice: everything")
+        TGI_SET_ " copy info calibrate mem plot status" TGI_EST_ TGI_CUT_, RULE_SWITCH, 0, 0,
+        NULL, 0, "no progress and no closing line; warnings and errors stay")
+TGI_OPT(VERBOSE, "verbose", "v", NULL, NULL, TGI_JOB_ " copy info plot" TGI_EST_ TGI_CUT_,
+        RULE_SWITCH, 0, 0, NULL, 0, "say what is being done; twice: everything")
 
 #undef TGI_JOB_
 #undef TGI_SET_
 #undef TGI_EST_
+#undef TGI_CUT_

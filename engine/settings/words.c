@@ -207,3 +207,17 @@ const char *tgi_codec_called(const char *text)
             return names[i].codec;
     return NULL;
 }
+
+tg_status tgi_boxes_next(const char **at, tgi_mask_box *out, tgi_err *err)
+{
+    char one[96];
+    const size_t n = strcspn(*at, ";");
+    if (n >= sizeof one)
+        return tgi_fail(err, TG_E_ARG, "\"%.40s...\" is no box, as 410,220,90,160@120-480",
+                        *at);
+    snprintf(one, sizeof one, "%.*s", (int)n, *at);
+    TGI_TRY(tgi_mask_box_parse(one, out, err));
+    *at += n;
+    *at += **at == ';';
+    return TG_OK;
+}

@@ -5,6 +5,7 @@
 #define TGI_WORDS_H
 
 #include "engine/base/status.h"
+#include "io/masks.h"
 
 /* "HxW" or "HxWxC", pixels and channels; v[2] is 0 when there is no C. */
 tg_status tgi_dims_parse(const char *text, int64_t v[3], tgi_err *err);
@@ -28,6 +29,9 @@ double tgi_price_of(const char *list, const char *name);
 int tgi_same_name(const char *a, size_t n, const char *b);
 /* A name in that form, cut to cap. */
 void tgi_plain_name(const char *a, size_t n, char *out, size_t cap);
+
+/* The next of a list of boxes "x,y,w,h@A-B;..."; *at moves behind it. */
+tg_status tgi_boxes_next(const char **at, tgi_mask_box *out, tgi_err *err);
 
 /* A value of --codec for what ffmpeg, and makers of encoders, call it ("libx265", "h264_nvenc"); NULL: it is none
  * that is known. */

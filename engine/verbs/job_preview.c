@@ -17,6 +17,7 @@
 #include "engine/base/mem.h"
 #include "engine/ends/decoded.h"
 #include "engine/ends/input_hash.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
@@ -29,6 +30,7 @@
 #include "engine/job/plan_scratch.h"
 #include "engine/job/stats_file.h"
 #include "engine/memory/monitor.h"
+#include "engine/verbs/inpaint_preview.h"
 #include "engine/verbs/preview_inside.h"
 #include "engine/verbs/preview_picture.h"
 #include "io/png.h"
@@ -507,6 +509,8 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);
+    if (tgi_inpaint_is(job->source))
+        return tgi_inpaint_preview(job, err);
     if (tgi_job_hands_on(job))
         tgi_job_warn(job,
                      "--state: each frame is shown as a first one, with zeros handed to it");

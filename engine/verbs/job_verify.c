@@ -14,6 +14,7 @@
 #include "engine/ends/tensor_memory.h"
 #include "engine/ends/tensors.h"
 #include "engine/exec/dense.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
@@ -522,6 +523,9 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     verify *v;
     uint64_t peak = 0;
     const size_t size = out->size;
+    if (tgi_inpaint_is(job->source))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "verify compares networks, and here something is removed from a film");
     tgi_job_learn_drop(job); /* of a run that failed */
     TGI_TRY(tgi_job_sides_look(job, err));
     TGI_TRY(make(&v, job, err));

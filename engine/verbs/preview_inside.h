@@ -72,6 +72,9 @@ int64_t tgi_preview_slice_of(const tgi_preview *v, int64_t z);
 
 /* The one place that --at names. */
 tg_status tgi_preview_place_given(tgi_preview *v, const int64_t at[3], tgi_err *err);
+/* The frame of the source, a film, that is shown then; `option` says so in words. TG_E_ARG. */
+tg_status tgi_preview_frame_at(const tg_job *job, const char *option, const char *text,
+                               int64_t *out, tgi_err *err);
 /* The item, and the slice of it, that the frame shown at a time becomes. */
 tg_status tgi_preview_frame_given(tgi_preview *v, const char *text, tgi_err *err);
 /* The places whose pixels vary most; rows go through v->staging. */

@@ -95,38 +95,39 @@ tg_status tgi_preview_place_given(tgi_preview *v, const int64_t at[3], tgi_err *
 }
 
 /* The same of a film whose frames have no times: each comes when its number says, at the header's rate. */
-static tg_status frame_by_number(const tgi_av_info *film, int64_t first, const char *text,
-                                 double seconds, int64_t *out, tgi_err *err)
+static tg_status frame_by_number(const tgi_av_info *film, int64_t first, const char *option,
+                                 const char *text, double seconds, int64_t *out, tgi_err *err)
 {
     const double rate = film->rate.num ? (double)film->rate.num / (double)film->rate.den : 0,
                  k = floor((seconds + 0.0005) * rate) - (double)first;
     if (!film->rate.num)
         return tgi_fail(err, TG_E_ARG,
-                        "--time: its frames have no times, and the film no rate; --frames A:B "
-                        "chooses by numbers");
+                        "%s: its frames have no times, and the film no rate; --frames A:B "
+                        "chooses by numbers",
+                        option);
     if (k < 0 || k >= (double)film->frames)
         return tgi_fail(err, TG_E_ARG,
-                        "--time %s: no frame is shown then: they are from %.3f s to %.3f s",
+                        "%s %s: no frame is shown then: they are from %.3f s to %.3f s", option,
                         text, (double)first / rate, (double)(first + film->frames) / rate);
     *out = (int64_t)k;
     return TG_OK;
 }
 
-/* The frame of the source that is shown `seconds` after the film's first one. A part of the film counts as all of it
- * does. */
-static tg_status frame_at(const tg_job *job, const char *text, int64_t *out, tgi_err *err)
+/* A part of the film counts as all of it does. */
+tg_status tgi_preview_frame_at(const tg_job *job, const char *option, const char *text,
+                               int64_t *out, tgi_err *err)
 {
     const tgi_source *s = job->source;
     const tgi_av_info *film = tgi_film_source_info(s);
     const double seconds = tgi_film_seconds(text);
     if (!film)
-        return tgi_fail(err, TG_E_ARG, "--time is for films: give --at z,y,x");
+        return tgi_fail(err, TG_E_ARG, "%s is for films: give --at z,y,x", option);
     if (seconds < 0)
         return tgi_fail(err, TG_E_ARG,
-                        "--time %s: a time from the first frame on, as 90, 1:30 or 00:01:30.04",
-                        text);
+                        "%s %s: a time from the first frame on, as 90, 1:30 or 00:01:30.04",
+                        option, text);
     if (!film->has_times || !film->time_base.num)
-        return frame_by_number(film, tgi_film_source_first(s), text, seconds, out, err);
+        return frame_by_number(film, tgi_film_source_first(s), option, text, seconds, out, err);
     const double second = (double)film->time_base.den / (double)film->time_base.num;
     const int64_t begin = tgi_film_source_time(s, -tgi_film_source_first(s));
     const double at = (double)begin + (seconds + 0.0005) * second; /* players round */
@@ -140,7 +141,7 @@ static tg_status frame_at(const tg_job *job, const char *text, int64_t *out, tgi
     }
     if (lo == 0 || (double)film->end <= (double)begin + seconds * second)
         return tgi_fail(err, TG_E_ARG,
-                        "--time %s: no frame is shown then: they are from %.3f s to %.3f s",
+                        "%s %s: no frame is shown then: they are from %.3f s to %.3f s", option,
                         text, (double)(tgi_film_source_time(s, 0) - begin) / second,
                         (double)(film->end - begin) / second);
     *out = lo - 1;
@@ -153,7 +154,7 @@ tg_status tgi_preview_frame_given(tgi_preview *v, const char *text, tgi_err *err
     const int64_t depth = m->out_extent[0];
     const int64_t each = m->loops_samples ? m->loop[m->n_loop - 1].size : 1;
     int64_t frame = -1;
-    TGI_TRY(frame_at(v->job, text, &frame, err));
+    TGI_TRY(tgi_preview_frame_at(v->job, "--time", text, &frame, err));
     for (int64_t k = 0; k < m->n_items / each * depth; k++)
         if (tgi_job_film_plane(v->job, k) == frame) {
             v->item = k / depth * each;

@@ -14,6 +14,7 @@
 #include "engine/base/cancel.h"
 #include "engine/job/copy.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_inpaint.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
@@ -265,25 +266,43 @@ static int less_of_the_image(const asking *a, int step, tg_remedy *r)
     return 1;
 }
 
+/* Half as far, again and again. */
+static int shorter_reach(const asking *a, int step, tg_remedy *r)
+{
+    const int64_t n = tgi_opts_int(a->opts, TGI_OPT_REACH, 40) >> (step + 1);
+    return n >= 2 && set(r, "reach", "%lld", (long long)n);
+}
+
+/* Jobs that a change is for. */
+enum { OF_IMAGES = 1, OF_FILMS = 2, OF_ALL = 3 }; /* OF_FILMS: something is removed from one */
+
 static const struct {
     change step;
     const char *loses;
     int only_time; /* may be joined with others of the sort */
+    int of;
 } kinds[] = {
-    {free_tile, "nothing", 1},
-    {scratch_on_disk, "disk space while it runs", 0},
-    {fewer_threads, "time", 1},
-    {no_compression, "disk space: a larger file", 0},
-    {bfloat16, "accuracy: some 3e-3 relative", 0},
-    {no_pyramid, "the smaller levels of the output", 0},
-    {less_of_the_image, NULL, 0},
+    {free_tile, "nothing", 1, OF_IMAGES},
+    {scratch_on_disk, "disk space while it runs", 0, OF_ALL},
+    {fewer_threads, "time", 1, OF_ALL},
+    {no_compression, "disk space: a larger file", 0, OF_IMAGES},
+    {bfloat16, "accuracy: some 3e-3 relative", 0, OF_IMAGES},
+    {no_pyramid, "the smaller levels of the output", 0, OF_IMAGES},
+    {shorter_reach, "what frames farther away would show", 0, OF_FILMS},
+    {less_of_the_image, NULL, 0, OF_IMAGES},
 };
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
+#define LAST_OF_FILMS (N_KINDS - 2)
+
+static int is_for(const asking *a, size_t k)
+{
+    return kinds[k].of & (tgi_job_inpaints(a->opts) ? OF_FILMS : OF_IMAGES);
+}
 
 /* The mildest step of one kind that fits, on top of `base`. */
 static int try_kind(asking *a, size_t k, const tg_remedy *base)
 {
-    for (int step = 0; !time_is_up(a); step++) {
+    for (int step = 0; is_for(a, k) && !time_is_up(a); step++) {
         tg_remedy r = *base;
         if (!r.loses[0] && kinds[k].loses)
             snprintf(r.loses, sizeof r.loses, "%s", kinds[k].loses);
@@ -353,11 +372,14 @@ static void try_together(asking *a)
 {
     tg_remedy all = {.loses = "time"};
     for (size_t k = 0; k < N_KINDS; k++)
-        for (int step = 0; kinds[k].only_time && kinds[k].step(a, step, &all); step++)
+        for (int step = 0; is_for(a, k) && kinds[k].only_time && kinds[k].step(a, step, &all);
+             step++)
             ;
+    if (tgi_job_inpaints(a->opts) && scratch_on_disk(a, 0, &all))
+        snprintf(all.loses, sizeof all.loses, "%s", kinds[LAST_OF_FILMS].loses);
     if (!all.n_options || keep_if_it_fits(a, &all))
         return;
-    (void)try_kind(a, N_KINDS - 1, &all);
+    (void)try_kind(a, tgi_job_inpaints(a->opts) ? LAST_OF_FILMS : N_KINDS - 1, &all);
 }
 
 static void find_remedies(asking *a)

@@ -233,7 +233,7 @@ tg_status tg_job_settings(tg_job *job, const tg_setting **list, size_t *n)
     for (size_t i = 0; i < rows && *n < 127; i++) {
         const char *value = tg_opts_get(job->opts, t[i].name);
         const char *origin = tg_opts_origin(job->opts, t[i].name);
-        if (!value || !tgi_opt_in_preset((tgi_opt)i))
+        if (!value || !tgi_opt_in_preset((tgi_opt)i) || !strstr(t[i].verbs, "run"))
             continue;
         if (strcmp(t[i].name, "threads") == 0 && strcmp(value, "auto") == 0)
             value = "2", origin = "worked out";

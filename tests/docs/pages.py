@@ -23,7 +23,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIP = 77
-PROGRESS = re.compile(r"(statistics|run|check|verify|copy|finish) \d+ %")
+PROGRESS = re.compile(r"(statistics|look ahead|run|check|verify|copy|finish) \d+ %")
 NUMBER = r"\d+(?:\.\d+)?"
 HELD = ((rf"{NUMBER} (?:B|KiB|MiB|GiB|TiB)", NUMBER + r" (?:B|KiB|MiB|GiB|TiB)"),
         (rf"{NUMBER} (?:ms|s|min|h)(?: \d+ (?:s|min))?", NUMBER + r" (?:ms|s|min|h)(?: \d+ (?:s|min))?"),
@@ -141,6 +141,7 @@ def prepare(scratch, tegula, draw, library):
     os.makedirs(tools)
     link(tegula, os.path.join(tools, "tegula"))
     link(draw, os.path.join(tools, "tegula-draw"))
+    link(draw + "-film", os.path.join(tools, "tegula-draw-film"))
     link(os.path.join(ROOT, "tests", "docs", "sparse.py"), os.path.join(tools, "sparse-tiff"))
     work = os.path.join(scratch, "work")
     os.makedirs(work)

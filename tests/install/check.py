@@ -83,6 +83,16 @@ def found_plugin(prefix):
     print(rows[0])
 
 
+def found_network(moved):
+    """The network of motions is found from where the command lies, too."""
+    film = os.path.join(moved, "film.y4m")
+    with open(film, "wb") as f:
+        f.write(b"YUV4MPEG2 W64 H48 F25:1 C444\n")
+        for k in range(4):
+            f.write(b"FRAME\n" + bytes((3 * x + 5 * y + k) % 200 + 20 for y in range(48) for x in range(64)) + b"\x80" * (2 * 64 * 48))
+    run(os.path.join(moved, "bin", "tegula"), "inpaint", "-q", film, "--mask-box", "20,20,9,9", "-o", os.path.join(moved, "out.y4m"))
+
+
 def found_films(prefix):
     """The plugin for films lies among what is installed, and the installed command reads with that one."""
     os.environ.pop("TEGULA_AV_PLUGIN", None)
@@ -122,6 +132,7 @@ def main():
     os.rename(prefix, moved)
     run(os.path.join(moved, "bin", "tegula"), "estimate", "batch", "--params", "110M", "--gpu", "T4")
     run(os.path.join(moved, "bin", "tegula"), "preset", "show", "small-memory")
+    found_network(moved)
     if os.path.isfile(os.path.join(build, "lib", "tegula", "libtegula_cuda.so")):
         found_plugin(moved)
     if os.path.isfile(os.path.join(build, "lib", "tegula", "libtegula_av.so")):

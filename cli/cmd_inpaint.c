@@ -1,0 +1,39 @@
+/* cmd_inpaint.c - tegula inpaint: a run, its plan, or a strip of one frame, of a job that removes something from a film. */
+#include "cli.h"
+
+#include <string.h>
+
+static tg_status check(cli *c)
+{
+    if (!tg_opts_get(c->opts, "mask") && !tg_opts_get(c->opts, "mask-box"))
+        return cli_fail(c, TG_E_ARG,
+                        "what is to be removed is missing: --mask FILE, or --mask-box x,y,w,h");
+    if (cli_flag(c, "plan") && tg_opts_get(c->opts, "preview"))
+        return cli_fail(c, TG_E_ARG, "--plan makes no frame, and --preview one");
+    if (!cli_flag(c, "plan") && !tg_opts_get(c->opts, "output"))
+        return cli_fail(c, TG_E_ARG, "the output (-o %s) is missing",
+                        tg_opts_get(c->opts, "preview") ? "OUT.png" : "OUT.mp4");
+    return TG_OK;
+}
+
+/* Nobody asked for a method: which one it is. */
+static void say_method(const cli *c)
+{
+    const char *origin = tg_opts_origin(c->opts, "method");
+    if (!c->quiet && !c->json && !cli_flag(c, "plan") &&
+        (!origin || strcmp(origin, "default") == 0))
+        fputs("method: propagate, built in: what other frames show; it invents nothing "
+              "(--method)\n",
+              stderr);
+}
+
+tg_status cli_cmd_inpaint(cli *c)
+{
+    const tg_status st = check(c);
+    if (st != TG_OK)
+        return st;
+    say_method(c);
+    return cli_flag(c, "plan")               ? cli_cmd_plan(c)
+           : tg_opts_get(c->opts, "preview") ? cli_cmd_preview(c)
+                                             : cli_cmd_run(c);
+}

@@ -1,0 +1,519 @@
+/* inpaint.c - see inpaint.h. */
+#include "engine/inpaint/inpaint.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/cancel.h"
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "io/film_out.h"
+#include "io/png.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NO_FRAME INT64_MIN
+#define RECENT 8 /* frames that are made and not yet written, usually */
+
+typedef struct inpaint {
+    tgi_source base;
+    tgi_source *inner;
+    tgi_inpaint_how how;
+    const tgi_image_info *info; /* the inner one's */
+    int64_t first;              /* the film's own number of frame 0 */
+    tgi_propagate *method;
+    pthread_mutex_t lock;
+    int64_t made; /* the frame that `now` is; NO_FRAME */
+    atomic_llong all_hidden;
+    tgi_propagated now;
+    struct {
+        double at;      /* when the last picture was written */
+        uint8_t *bytes; /* of 8 bits, where the frames have more */
+        int failed;     /* it cannot be written: nobody tries again */
+    } live;
+    struct {
+        void (*fn)(void *user, double fraction);
+        void *user;
+        pthread_t thread;
+    } watch;
+    struct { /* for tgi_inpaint_put, another thread's: masks are read by one at a time */
+        pthread_mutex_t lock;
+        uint8_t *hidden, *stored; /* upright; as the film stores it */
+        uint8_t *bits;      /* RECENT: of the frames that were made last, a bit for a pixel */
+        int64_t of[RECENT]; /* their numbers; NO_FRAME */
+    } put;
+} inpaint;
+
+static inpaint *inpaint_of(const tgi_source *s);
+
+static size_t plane(const inpaint *p)
+{
+    return (size_t)(p->info->height * p->info->width);
+}
+
+static size_t pixel_bytes(const inpaint *p)
+{
+    return (size_t)p->info->samples * tgi_dtype_size(p->info->dtype);
+}
+
+/* ---- What the method asks for ------------------------------------------------------------- */
+
+static tg_status read_mask(inpaint *p, int64_t k, uint8_t *hidden, tgi_err *err)
+{
+    pthread_mutex_lock(&p->put.lock);
+    const tg_status st = tgi_masks_read(p->how.masks, k, hidden, err);
+    pthread_mutex_unlock(&p->put.lock);
+    return st;
+}
+
+static tg_status read_frame(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
+{
+    inpaint *p = user;
+    TGI_TRY(tgi_check_cancel(err));
+    TGI_TRY(tgi_source_read(p->inner, 0, k, 0, p->info->samples, 0, p->info->height, 0,
+                            p->info->width, pixels, (size_t)p->info->width * pixel_bytes(p),
+                            TGI_INTERLEAVED, err));
+    return read_mask(p, k, hidden, err);
+}
+
+static tg_status check_stop(void *user, tgi_err *err)
+{
+    (void)user;
+    return tgi_check_cancel(err);
+}
+
+static void tick(void *user, double fraction)
+{
+    const inpaint *p = user;
+    if (p->watch.fn && pthread_equal(pthread_self(), p->watch.thread))
+        p->watch.fn(p->watch.user, fraction);
+}
+
+void tgi_inpaint_watch(tgi_source *s, void (*fn)(void *user, double fraction), void *user)
+{
+    inpaint *p = inpaint_of(s);
+    if (!p)
+        return;
+    p->watch.user = user;
+    p->watch.thread = pthread_self();
+    p->watch.fn = fn;
+}
+
+/* ---- Masks of frames that are written soon ------------------------------------------------ */
+
+static size_t bits_bytes(const inpaint *p)
+{
+    return (plane(p) + 7) / 8;
+}
+
+static uint8_t *bits_of(const inpaint *p, int64_t k)
+{
+    return p->put.bits + (size_t)(((k % RECENT) + RECENT) % RECENT) * bits_bytes(p);
+}
+
+static void remember_mask(inpaint *p, int64_t k)
+{
+    pthread_mutex_lock(&p->put.lock);
+    uint8_t *bits = bits_of(p, k);
+    memset(bits, 0, bits_bytes(p));
+    for (size_t i = 0; i < plane(p); i++)
+        bits[i / 8] |= (uint8_t)((p->now.hidden[i] != 0) << i % 8);
+    p->put.of[((k % RECENT) + RECENT) % RECENT] = k;
+    pthread_mutex_unlock(&p->put.lock);
+}
+
+/* Of a film of masks an earlier frame would be looked for from a key frame on. */
+static tg_status recall_mask(inpaint *p, int64_t k, tgi_err *err)
+{
+    tg_status st = TG_OK;
+    pthread_mutex_lock(&p->put.lock);
+    const uint8_t *bits = bits_of(p, k);
+    if (p->put.of[((k % RECENT) + RECENT) % RECENT] != k)
+        st = tgi_masks_read(p->how.masks, k, p->put.hidden, err);
+    else
+        for (size_t i = 0; i < plane(p); i++)
+            p->put.hidden[i] = bits[i / 8] >> i % 8 & 1;
+    pthread_mutex_unlock(&p->put.lock);
+    return st;
+}
+
+/* ---- The last frame ----------------------------------------------------------------------- */
+
+#define EVERY 1.0                   /* seconds */
+#define PNG_BYTES ((size_t)2 << 20) /* that its writer allocates, at most */
+
+static size_t live_bytes(const inpaint *p)
+{
+    return p->info->dtype == TG_DTYPE_U16 ? plane(p) * (size_t)p->info->samples : 0;
+}
+
+/* What it cannot write is no matter of the film. */
+static void show_last(inpaint *p)
+{
+    const int n = p->info->samples;
+    const uint16_t *wide = p->now.pixels;
+    tgi_err none = {0};
+    if (!p->how.live || p->live.failed || tgi_seconds() - p->live.at < EVERY)
+        return;
+    for (size_t i = 0; i < live_bytes(p); i++)
+        p->live.bytes[i] = (uint8_t)(wide[i] / 257);
+    p->live.failed = tgi_png_write(p->how.live, live_bytes(p) ? p->live.bytes : p->now.pixels,
+                                   p->info->height, p->info->width, n,
+                                   (size_t)p->info->width * (size_t)n, &none) != TG_OK;
+    p->live.at = tgi_seconds();
+}
+
+/* ---- As a source ------------------------------------------------------------------------- */
+
+/* Frame k is made. Under the lock. */
+static tg_status make(inpaint *p, int64_t k, tgi_err *err)
+{
+    if (!p->method)
+        return tgi_fail(err, TG_E_INTERNAL, "what is removed was not planned");
+    if (p->made == k)
+        return TG_OK;
+    p->made = NO_FRAME;
+    TGI_TRY(tgi_propagate_make(p->method, k, &p->now, err));
+    p->made = k;
+    atomic_fetch_add(&p->all_hidden, p->now.all_hidden);
+    remember_mask(p, k);
+    show_last(p);
+    return TG_OK;
+}
+
+/* Columns [x0,x1) of samples [s0,s1) of a row. */
+static void pick_row(const inpaint *p, const char *row, int s0, int s1, int64_t x0, int64_t x1,
+                     char *dst, size_t sample_pitch)
+{
+    const size_t size = tgi_dtype_size(p->info->dtype), all = pixel_bytes(p);
+    const size_t n = (size_t)(s1 - s0),
+                 step = sample_pitch == TGI_INTERLEAVED ? n * size : size;
+    if (step == all) {
+        memcpy(dst, row + (size_t)x0 * all, (size_t)(x1 - x0) * all);
+        return;
+    }
+    for (size_t k = 0; k < n; k++) {
+        const char *from = row + (size_t)x0 * all + ((size_t)s0 + k) * size;
+        char *at = dst + k * (sample_pitch == TGI_INTERLEAVED ? size : sample_pitch);
+        for (int64_t x = x0; x < x1; x++, from += all, at += step)
+            memcpy(at, from, size);
+    }
+}
+
+static tg_status inpaint_read(tgi_source *base, int thread, int64_t k, int s0, int s1,
+                              int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
+                              size_t row_pitch, size_t sample_pitch, tgi_err *err)
+{
+    inpaint *p = inpaint_of(base);
+    (void)thread;
+    pthread_mutex_lock(&p->lock);
+    const tg_status st = make(p, k, err);
+    const char *pixels = st == TG_OK ? p->now.pixels : NULL;
+    for (int64_t y = y0; pixels && y < y1; y++)
+        pick_row(p, pixels + (size_t)(y * p->info->width) * pixel_bytes(p), s0, s1, x0, x1,
+                 (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+static const tgi_image_info *inpaint_info(const tgi_source *s)
+{
+    return inpaint_of(s)->info;
+}
+
+static void inpaint_close(tgi_source **base)
+{
+    inpaint *p = (inpaint *)*base;
+    if (!p)
+        return;
+    tgi_propagate_free(&p->method);
+    tgi_masks_close(&p->how.masks);
+    tgi_graph_free(&p->how.network);
+    if (p->how.behind)
+        tgi_source_close(&p->how.behind);
+    if (p->inner)
+        tgi_source_close(&p->inner);
+    tgi_free(p->put.hidden);
+    tgi_free(p->live.bytes);
+    pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->put.lock);
+    tgi_free(p);
+    *base = NULL;
+}
+
+/* Page tables of what is populated are measured as ours. */
+size_t tgi_inpaint_bytes(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    if (!p)
+        return 0;
+    const size_t method = p->method ? tgi_propagate_bytes(p->method) : 0;
+    return tgi_sat_add(tgi_sat_add(method, method / 512 + ((size_t)64 << 10)),
+                       tgi_masks_bytes(p->how.masks) + 2 * plane(p) + RECENT * bits_bytes(p) +
+                           (p->how.live ? live_bytes(p) + PNG_BYTES : 0));
+}
+
+static size_t inpaint_codec_bytes(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    const tgi_source *behind = p->how.behind;
+    const size_t films = tgi_sat_add(p->inner->ops->codec_bytes(p->inner),
+                                     behind ? behind->ops->codec_bytes(behind) : 0);
+    return tgi_sat_add(tgi_sat_add(films, sizeof *p), tgi_inpaint_bytes(s));
+}
+
+static uint64_t inpaint_decoded(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p->inner->ops->decoded_bytes ? p->inner->ops->decoded_bytes(p->inner) : 0;
+}
+
+static const char *inpaint_file(const tgi_source *s, int64_t i)
+{
+    const inpaint *p = inpaint_of(s);
+    return tgi_source_file(p->inner, p->inner->path, i);
+}
+
+static int inpaint_held(const tgi_source *s, int64_t i, tgi_held *out)
+{
+    return tgi_source_held(inpaint_of(s)->inner, i, out);
+}
+
+static const tgi_source *inpaint_inner(const tgi_source *s)
+{
+    return inpaint_of(s)->inner;
+}
+
+static const tgi_source_ops inpaint_ops = {.format = "inpainted",
+                                           .fuzzed = TGI_FUZZED,
+                                           .info = inpaint_info,
+                                           .read = inpaint_read,
+                                           .close = inpaint_close,
+                                           .codec_bytes = inpaint_codec_bytes,
+                                           .decoded_bytes = inpaint_decoded,
+                                           .file = inpaint_file,
+                                           .held = inpaint_held,
+                                           .inner = inpaint_inner};
+
+static inpaint *inpaint_of(const tgi_source *s)
+{
+    return s && s->ops == &inpaint_ops ? (inpaint *)(uintptr_t)s : NULL;
+}
+
+/* ---- Open -------------------------------------------------------------------------------- */
+
+static tg_status check_frames(const tgi_image_info *i, tgi_err *err)
+{
+    int axes = 0;
+    for (int k = 0; k < i->n_axes; k++)
+        if (!strchr("YXS", i->axes[k]) && i->shape[k] > 1)
+            axes += i->axes[k] == 'C' ? 2 : 1;
+    if (axes > 1 || i->samples > 4)
+        return tgi_fail(err, TG_E_ARG,
+                        "the input (axes %s) is no row of frames, grey or RGB: something is "
+                        "removed from films, and from pictures that follow each other",
+                        i->axes);
+    if (i->meta.stored_as != TGI_STORED_LIGHT)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the pixels are stored as %s, whose numbers cannot be mixed: convert "
+                        "them to grey or RGB first",
+                        tgi_stored_name(i->meta.stored_as));
+    if (i->dtype != TG_DTYPE_U8 && i->dtype != TG_DTYPE_U16)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the input has pixels of %s; frames have uint8 or uint16",
+                        tgi_dtype_name(i->dtype));
+    return TG_OK;
+}
+
+static tg_status plan_method(inpaint *p, tgi_err *err)
+{
+    int64_t lo = 0, hi = p->info->n_planes;
+    tgi_film_source_around(p->inner, &lo, &hi);
+    if (!tgi_masks_is_whole(p->how.masks)) {
+        lo = 0;
+        hi = p->info->n_planes;
+    }
+    const tgi_propagate_how how = {.height = p->info->height,
+                                   .width = p->info->width,
+                                   .samples = p->info->samples,
+                                   .dtype = p->info->dtype,
+                                   .lo = lo,
+                                   .hi = hi,
+                                   .reach = p->how.reach,
+                                   .threads = p->how.threads,
+                                   .network = p->how.network,
+                                   .be = p->how.be,
+                                   .scratch = p->how.scratch,
+                                   .user = p,
+                                   .frame = read_frame,
+                                   .tick = tick,
+                                   .stop = check_stop};
+    return tgi_propagate_new(&how, &p->method, err);
+}
+
+static tg_status open_parts(inpaint *p, tgi_err *err)
+{
+    TGI_TRY(check_frames(p->info, err));
+    TGI_TRY(plan_method(p, err));
+    p->put.hidden = tgi_malloc(TGI_TAG_IO, 2 * plane(p) + RECENT * bits_bytes(p));
+    p->live.bytes = p->how.live ? tgi_malloc(TGI_TAG_IO, live_bytes(p) + 1) : NULL;
+    if (!p->put.hidden || (p->how.live && !p->live.bytes))
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a mask");
+    p->put.stored = p->put.hidden + plane(p);
+    p->put.bits = p->put.stored + plane(p);
+    for (int i = 0; i < RECENT; i++)
+        p->put.of[i] = NO_FRAME;
+    return TG_OK;
+}
+
+tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_source **out,
+                           tgi_err *err)
+{
+    inpaint *p = tgi_calloc(TGI_TAG_IO, 1, sizeof *p);
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for what is removed");
+    *p = (inpaint){.base.ops = &inpaint_ops,
+                   .inner = inner,
+                   .how = *how,
+                   .info = inner->ops->info(inner),
+                   .made = NO_FRAME};
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->put.lock, NULL);
+    tgi_source *made = &p->base;
+    const tg_status st = open_parts(p, err);
+    if (st == TG_OK) {
+        *out = made;
+        return TG_OK;
+    }
+    p->inner = p->how.behind = NULL; /* they stay the caller's */
+    p->how.masks = NULL;
+    p->how.network = NULL;
+    inpaint_close(&made);
+    return st;
+}
+
+tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, tgi_err *err)
+{
+    inpaint *p = inpaint_of(s);
+    if (!p || (p->method && p->how.be == be))
+        return TG_OK;
+    pthread_mutex_lock(&p->lock);
+    p->how.be = be;
+    p->made = NO_FRAME;
+    tgi_propagate_free(&p->method);
+    const tg_status st = plan_method(p, err);
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+/* ---- What it says of itself --------------------------------------------------------------- */
+
+const tgi_graph *tgi_inpaint_network(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p ? p->how.network : NULL;
+}
+
+int tgi_inpaint_is(const tgi_source *s)
+{
+    return inpaint_of(s) != NULL;
+}
+
+uint64_t tgi_inpaint_disk(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && p->method ? tgi_propagate_disk(p->method) : 0;
+}
+
+double tgi_inpaint_flops(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && p->method ? tgi_propagate_flops(p->method) : 0;
+}
+
+double tgi_inpaint_seconds(const tgi_source *s, double (*of)(void *user, const tgi_tiling *t),
+                           void *user)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && p->method ? tgi_propagate_seconds(p->method, 0, p->info->n_planes, of, user)
+                          : 0;
+}
+
+int64_t tgi_inpaint_all_hidden(const tgi_source *s)
+{
+    inpaint *p = inpaint_of(s);
+    return p ? (int64_t)atomic_load(&p->all_hidden) : 0;
+}
+
+int tgi_inpaint_shrink(tgi_source *s)
+{
+    inpaint *p = inpaint_of(s);
+    return p && p->method && tgi_propagate_shrink(p->method);
+}
+
+const tgi_masks *tgi_inpaint_masks(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p ? p->how.masks : NULL;
+}
+
+void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap)
+{
+    const inpaint *p = inpaint_of(s);
+    *buf = 0;
+    if (!p)
+        return;
+    if (!p->how.network)
+        snprintf(buf, cap, "a frame, its mask, what is filled");
+    else
+        snprintf(buf, cap, "%lld frames, %lld of them in memory, their motions, networks",
+                 (long long)tgi_propagate_span(p->method),
+                 (long long)tgi_propagate_in_memory(p->method));
+}
+
+/* ---- Composing ---------------------------------------------------------------------------- */
+
+/* What is hidden, as the film stores its frames. */
+static const uint8_t *as_stored(const inpaint *p, const tgi_film_pixels *f)
+{
+    if (!f->rotation && !f->flipped)
+        return p->put.hidden;
+    for (int64_t y = 0; y < f->height; y++) {
+        int64_t step;
+        const int64_t at = tgi_film_upright(f, y, &step);
+        for (int64_t x = 0; x < f->width; x++)
+            p->put.stored[y * f->width + x] = p->put.hidden[at + x * step];
+    }
+    return p->put.stored;
+}
+
+int tgi_inpaint_puts(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && p->how.behind;
+}
+
+tg_status tgi_inpaint_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
+                          const tgi_av_blank *to, tgi_err *err)
+{
+    inpaint *p = inpaint_of(s);
+    TGI_TRY(recall_mask(p, k, err));
+    how->hidden = as_stored(p, &how->to);
+    return tgi_film_source_put(p->how.behind, k, how, to, err);
+}
+
+tg_status tgi_inpaint_look(tgi_source *s, int64_t k, tgi_propagated *out, tgi_motion *motion,
+                           tgi_err *err)
+{
+    inpaint *p = inpaint_of(s);
+    pthread_mutex_lock(&p->lock);
+    const tg_status st = make(p, k, err);
+    if (st == TG_OK) {
+        *out = p->now;
+        if (!tgi_propagate_motion(p->method, k, motion))
+            *motion = (tgi_motion){0};
+    }
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}

@@ -1,0 +1,65 @@
+/* inpaint.h - a film without what masks hide, as a source over the film: the same frames, of the same form, and in each
+ * of them what is hidden comes from a method (propagate.h).
+ *
+ * So the rest of a job, which reads a film and writes one, is as it is for any network: order, segments, times, other
+ * tracks, journal. Its network hands on what it gets.
+ *
+ * A film that is written holds the samples of the film that was read wherever nothing is hidden: not what its
+ * pixels became as RGB and back. They are read once more for that, by a source of their own, frame by frame as
+ * they are written (tgi_inpaint_put). */
+#ifndef TGI_INPAINT_H
+#define TGI_INPAINT_H
+
+#include "engine/inpaint/propagate.h"
+#include "io/film_bypass.h"
+#include "io/image.h"
+#include "io/masks.h"
+
+typedef struct tgi_inpaint_how {
+    tgi_masks *masks;   /* owned on TG_OK */
+    tgi_graph *network; /* of motions, owned on TG_OK; NULL: each frame is filled by itself */
+    tgi_source
+        *behind; /* the same film, split by TGI_FILM_PASSES_OUTSIDE, owned on TG_OK; or NULL */
+    int reach, threads;
+    const tgi_kernel_set *be;
+    const char *scratch; /* borrowed */
+    const char *
+        live; /* a PNG that shows the last frame that was made, anew every second; or NULL; borrowed */
+} tgi_inpaint_how;
+
+/* `inner` is owned on TG_OK. TG_E_ARG: its planes are no frames. */
+tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_source **out,
+                           tgi_err *err);
+/* 1: the source is such a one. Of any other the functions below answer nothing. */
+int tgi_inpaint_is(const tgi_source *s);
+/* Memory and scratch of the method, a part of the source's codec_bytes. */
+size_t tgi_inpaint_bytes(const tgi_source *s);
+uint64_t tgi_inpaint_disk(const tgi_source *s);
+/* Operations of a frame. */
+double tgi_inpaint_flops(const tgi_source *s);
+/* Seconds of all frames, those around a part too, where `of` says those of a network's pass. */
+double tgi_inpaint_seconds(const tgi_source *s, double (*of)(void *user, const tgi_tiling *t),
+                           void *user);
+/* "81 frames, 20 of them in memory, ..." */
+void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap);
+/* Take less memory: 1 if it can. Before the first frame is read. */
+int tgi_inpaint_shrink(tgi_source *s);
+const tgi_masks *tgi_inpaint_masks(const tgi_source *s);
+/* The network of motions; NULL: there is none. */
+const tgi_graph *tgi_inpaint_network(const tgi_source *s);
+/* Compute with these kernels: another plan than before, if they are others. What was made is forgotten then. */
+tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, tgi_err *err);
+/* 1: it has samples for tgi_inpaint_put. */
+int tgi_inpaint_puts(const tgi_source *s);
+/* Frames that were made, and that were hidden wholly. */
+int64_t tgi_inpaint_all_hidden(const tgi_source *s);
+/* Tell `fn`, on this thread alone, how far the frames are that the next one needs. */
+void tgi_inpaint_watch(tgi_source *s, void (*fn)(void *user, double fraction), void *user);
+/* Samples of frame k where nothing is hidden, into a frame that is written. */
+tg_status tgi_inpaint_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
+                          const tgi_av_blank *to, tgi_err *err);
+/* Frame k, and what of it is known, until the next one is made; for previews. */
+tg_status tgi_inpaint_look(tgi_source *s, int64_t k, tgi_propagated *out, tgi_motion *motion,
+                           tgi_err *err);
+
+#endif

@@ -1,0 +1,239 @@
+/* job_inpaint.c - see job_inpaint.h. */
+#include "engine/job/job_inpaint.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/inpaint/inpaint.h"
+#include "engine/job/fingerprint.h"
+#include "engine/job/job_film.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/plan_report.h"
+#include "engine/out/gate.h"
+#include "engine/settings/config.h"
+#include "engine/settings/words.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NETWORK "networks/flow.onnx"
+#define MOST_BOXES 64
+
+enum { PROPAGATE, SMOOTH }; /* of --method */
+
+int tgi_job_inpaints(const tg_opts *o)
+{
+    return tgi_opts_given(o, TGI_OPT_MASK) || tgi_opts_given(o, TGI_OPT_MASK_BOX);
+}
+
+static int method_of(const tg_opts *o)
+{
+    return (int)tgi_opts_choice(o, TGI_OPT_METHOD);
+}
+
+tg_status tgi_job_inpaint_settings(const tg_opts *o, tgi_settings *s, tgi_err *err)
+{
+    char path[4096] = "none";
+    if (method_of(o) == PROPAGATE)
+        TGI_TRY(tgi_config_path(NETWORK, path, sizeof path, err));
+    s->model = tgi_strdup(TGI_TAG_MISC, path);
+    return s->model ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+}
+
+/* ---- Open -------------------------------------------------------------------------------- */
+
+/* What it hands on is what it gets: no number of a frame is below 0. */
+static tg_status make_graph(int64_t channels, tgi_graph **out, tgi_err *err)
+{
+    const int64_t dims[4] = {1, channels, -1, -1};
+    tgi_graph *g = NULL;
+    tgi_node *node;
+    int in = -1, made = -1;
+    tg_status st = tgi_graph_new(&g, err);
+    if (st == TG_OK)
+        st = tgi_graph_add_value(g, "frame", &in, err);
+    if (st == TG_OK)
+        st = tgi_graph_add_value(g, "result", &made, err);
+    if (st == TG_OK)
+        st = tgi_graph_add_input(g, in, 4, dims, err);
+    if (st == TG_OK)
+        st = tgi_graph_add_node(g, "Relu", "hand on", 1, &in, 1, &made, &node, err);
+    if (st == TG_OK)
+        st = tgi_graph_add_output(g, made, err);
+    if (st == TG_OK)
+        st = tgi_graph_finish(g, 0, err);
+    if (st != TG_OK)
+        tgi_graph_free(&g);
+    *out = g;
+    return st;
+}
+
+static tg_status read_boxes(const tg_opts *o, tgi_mask_box box[MOST_BOXES], int *n,
+                            tgi_err *err)
+{
+    const char *text = tgi_opts_str(o, TGI_OPT_MASK_BOX);
+    for (*n = 0; text && *text; (*n)++) {
+        if (*n == MOST_BOXES)
+            return tgi_fail(err, TG_E_ARG, "--mask-box: %d boxes at most", MOST_BOXES);
+        TGI_TRY(tgi_boxes_next(&text, &box[*n], err));
+    }
+    return TG_OK;
+}
+
+static tg_status open_masks(tg_job *job, const tgi_image_info *i, tgi_masks **out, tgi_err *err)
+{
+    tgi_mask_box box[MOST_BOXES];
+    const size_t budget = tgi_machine_budget(&job->machine, job->opts, NULL);
+    int n;
+    int64_t lo = 0, hi = i->n_planes;
+    TGI_TRY(read_boxes(job->opts, box, &n, err));
+    tgi_film_source_around(job->source, &lo, &hi);
+    const tgi_masks_how how = {
+        .path = tgi_opts_str(job->opts, TGI_OPT_MASK),
+        .box = box,
+        .n_boxes = n,
+        .threshold = (int)tgi_opts_int(job->opts, TGI_OPT_MASK_THRESHOLD, -1),
+        .invert = tgi_opts_flag(job->opts, TGI_OPT_MASK_INVERT),
+        .dilation = (int)tgi_opts_int(job->opts, TGI_OPT_MASK_DILATION, 4),
+        .frames = i->n_planes,
+        .first = tgi_film_source_first(job->source),
+        .whole = hi - lo,
+        .height = i->height,
+        .width = i->width,
+        .open = {.threads = 1,
+                 .decode_budget = tgi_decode_budget(budget),
+                 .budget = budget,
+                 .decoders = 1,
+                 .spare = job->spare,
+                 .cancelled = tgi_cancel_signal,
+                 .truncated = tgi_opts_flag(job->opts, TGI_OPT_ALLOW_TRUNCATED)}};
+    return tgi_masks_open(&how, out, err);
+}
+
+/* A source of samples as they are stored, if a film is made of a film that has them. */
+static tg_status open_behind(tg_job *job,
+                             tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
+                             tgi_source **out, tgi_err *err)
+{
+    const tgi_av_info *from = tgi_film_source_info(job->source);
+    if (!from || !tgi_job_wants_film(job) || job->set.pictures ||
+        tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1)
+        return TG_OK;
+    if ((from->rotation || from->flipped) && !tgi_film_says_turns(job->set.output)) {
+        tgi_job_warn(job,
+                     "%s: its frames are turned for viewing, which only .mp4 and .mov say: all "
+                     "samples of %s are those of the turned picture",
+                     job->set.input, job->set.output);
+        return TG_OK;
+    }
+    TGI_TRY(again(job, out, err));
+    return tgi_film_source_split(*out, TGI_FILM_PASSES_OUTSIDE, 0, err);
+}
+
+static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
+                            tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
+                            tgi_err *err)
+{
+    const tgi_image_info *i = job->source->ops->info(job->source);
+    if (method_of(job->opts) == PROPAGATE)
+        TGI_TRY(tgi_graph_load_onnx(job->set.model, 0, &how->network, err));
+    TGI_TRY(open_masks(job, i, &how->masks, err));
+    TGI_TRY(open_behind(job, again, &how->behind, err));
+    TGI_TRY(make_graph(i->samples, &job->graph, err));
+    return tgi_inpaint_open(job->source, how, &job->source, err);
+}
+
+/* Where the last frame is shown: what cannot be written is told before hours are spent. */
+static tg_status check_live(const tg_job *job, tgi_err *err)
+{
+    char folder[4096];
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_LIVE);
+    const size_t n = path ? strlen(path) : 0;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (!path)
+        return TG_OK;
+    if (n < 5 || strcmp(path + n - 4, ".png") != 0)
+        return tgi_fail(err, TG_E_ARG, "--live %s: it is a PNG: --live last.png", path);
+    if (access(path, F_OK) == 0 && !job->set.overwrite &&
+        !tgi_gate_interrupted(job->set.output))
+        return tgi_fail(err, TG_E_EXISTS, "--live %s: exists already; -y replaces it", path);
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    return access(folder, W_OK | X_OK) == 0
+               ? TG_OK
+               : tgi_fail(err, TG_E_IO, "--live %s: %s: %s", path, folder, strerror(errno));
+}
+
+tg_status tgi_job_inpaint_open(tg_job *job,
+                               tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
+                               tgi_err *err)
+{
+    TGI_TRY(check_live(job, err));
+    if (tgi_film_source_is_stream(job->source))
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: its frames come once, through a pipe, and later ones show what is "
+                        "behind what is removed: write it to a file first",
+                        job->set.input);
+    tgi_inpaint_how how = {.reach = (int)tgi_opts_int(job->opts, TGI_OPT_REACH, 40),
+                           .threads = job->set.threads,
+                           .be = job->set.backend,
+                           .scratch = job->set.scratch,
+                           .live = tgi_opts_str(job->opts, TGI_OPT_LIVE)};
+    const tg_status st = open_parts(job, &how, again, err);
+    if (st != TG_OK) {
+        tgi_masks_close(&how.masks);
+        tgi_graph_free(&how.network);
+        if (how.behind)
+            tgi_source_close(&how.behind);
+        return st;
+    }
+    const char *note;
+    for (int i = 0; (note = tgi_masks_note(how.masks, i)); i++)
+        tgi_job_warn(job, "%s", note);
+    return TG_OK;
+}
+
+/* ---- Fingerprint ------------------------------------------------------------------------- */
+
+tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *err)
+{
+    static const tgi_opt all[] = {
+        TGI_OPT_MASK_BOX, TGI_OPT_MASK_THRESHOLD, TGI_OPT_MASK_INVERT, TGI_OPT_MASK_DILATION,
+        TGI_OPT_METHOD,   TGI_OPT_REACH,          TGI_OPT_COMPOSE};
+    const tgi_masks *masks = tgi_inpaint_masks(job->source);
+    tgi_held any;
+    if (!masks)
+        return TG_OK;
+    if (tgi_masks_held(masks, 0, &any))
+        TGI_TRY(tgi_fingerprint_files(t, "mask", tgi_masks_held, masks, err));
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const char *value = tgi_opts_str(job->opts, all[i]);
+        tgi_lines_add(t, tgi_option_table(NULL)[all[i]].name, "%s", value ? value : "");
+    }
+    return TG_OK;
+}
+
+/* ---- Plan -------------------------------------------------------------------------------- */
+
+void tgi_job_count_source(tg_job *job, size_t all)
+{
+    tgi_bytes *b = &job->plan.bytes;
+    b->inpaint = tgi_inpaint_bytes(job->source);
+    b->decoder = all - b->inpaint;
+}
+
+void tgi_job_inpaint_line(tg_job *job)
+{
+    char text[128];
+    if (!job->plan.bytes.inpaint)
+        return;
+    tgi_inpaint_text(job->source, text, sizeof text);
+    tgi_job_add_line(&job->plan, "inpaint", job->plan.bytes.inpaint, TG_PLAN_MEMORY, 0, "%s",
+                     text);
+    if (tgi_inpaint_disk(job->source))
+        tgi_job_add_line(&job->plan, "frames", tgi_inpaint_disk(job->source), TG_PLAN_DISK,
+                         job->scratch_place.free_bytes, "%s",
+                         "pixels and motions in --scratch");
+}
