@@ -10,6 +10,7 @@
 #include "engine/base/arith.h"
 #include "engine/device/current.h"
 #include "engine/device/measured.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
@@ -87,7 +88,10 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
                         tgi_opts_str(job->opts, TGI_OPT_VRAM));
     tgi_opts_device(job->opts, &want);
     const int by_name = want.kind == TGI_DEVICE_OF_PLUGIN;
-    if (want.kind == TGI_DEVICE_CPU ||
+    if (tgi_inpaint_is(job->source) && by_name)
+        return tgi_fail(err, TG_E_DEVICE,
+                        "something is removed from films by the processor alone: no --device cuda");
+    if (want.kind == TGI_DEVICE_CPU || tgi_inpaint_is(job->source) ||
         (!job->machine.here && !by_name)) /* the plan is for another machine */
         return refuse_or_stay(job, TG_OK, NULL, err);
     if (!job->machine.here) {
