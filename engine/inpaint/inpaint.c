@@ -26,7 +26,9 @@ typedef struct inpaint {
     pthread_mutex_t lock;
     int64_t made; /* the frame that `now` is; NO_FRAME */
     atomic_llong all_hidden;
-    tgi_propagated now;
+    tgi_propagated now;    /* of the method's size */
+    const void *picture;   /* what is read, of the film's size */
+    const uint8_t *hidden; /* the film's mask */
     struct {
         double at;      /* when the last picture was written */
         uint8_t *bytes; /* of 8 bits, where the frames have more */
@@ -67,14 +69,27 @@ static tg_status read_mask(inpaint *p, int64_t k, uint8_t *hidden, tgi_err *err)
     return st;
 }
 
-static tg_status read_frame(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
+/* A frame of the film's size, and what it hides. */
+static tg_status read_film(inpaint *p, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
 {
-    inpaint *p = user;
-    TGI_TRY(tgi_check_cancel(err));
     TGI_TRY(tgi_source_read(p->inner, 0, k, 0, p->info->samples, 0, p->info->height, 0,
                             p->info->width, pixels, (size_t)p->info->width * pixel_bytes(p),
                             TGI_INTERLEAVED, err));
     return read_mask(p, k, hidden, err);
+}
+
+static tg_status read_frame(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
+{
+    inpaint *p = user;
+    void *large;
+    uint8_t *large_hidden;
+    TGI_TRY(tgi_check_cancel(err));
+    if (!p->how.at_size)
+        return read_film(p, k, pixels, hidden, err);
+    tgi_at_size_room(p->how.at_size, &large, &large_hidden);
+    TGI_TRY(read_film(p, k, large, large_hidden, err));
+    tgi_at_size_smaller(p->how.at_size, pixels, hidden);
+    return TG_OK;
 }
 
 static tg_status check_stop(void *user, tgi_err *err)
@@ -118,7 +133,7 @@ static void remember_mask(inpaint *p, int64_t k)
     uint8_t *bits = bits_of(p, k);
     memset(bits, 0, bits_bytes(p));
     for (size_t i = 0; i < plane(p); i++)
-        bits[i / 8] |= (uint8_t)((p->now.hidden[i] != 0) << i % 8);
+        bits[i / 8] |= (uint8_t)((p->hidden[i] != 0) << i % 8);
     p->put.of[((k % RECENT) + RECENT) % RECENT] = k;
     pthread_mutex_unlock(&p->put.lock);
 }
@@ -152,15 +167,15 @@ static size_t live_bytes(const inpaint *p)
 static void show_last(inpaint *p)
 {
     const int n = p->info->samples;
-    const uint16_t *wide = p->now.pixels;
+    const uint16_t *wide = p->picture;
     tgi_err none = {0};
     if (!p->how.live || p->live.failed || tgi_seconds() - p->live.at < EVERY)
         return;
     for (size_t i = 0; i < live_bytes(p); i++)
         p->live.bytes[i] = (uint8_t)(wide[i] / 257);
-    p->live.failed = tgi_png_write(p->how.live, live_bytes(p) ? p->live.bytes : p->now.pixels,
-                                   p->info->height, p->info->width, n,
-                                   (size_t)p->info->width * (size_t)n, &none) != TG_OK;
+    p->live.failed =
+        tgi_png_write(p->how.live, live_bytes(p) ? p->live.bytes : p->picture, p->info->height,
+                      p->info->width, n, (size_t)p->info->width * (size_t)n, &none) != TG_OK;
     p->live.at = tgi_seconds();
 }
 
@@ -175,6 +190,10 @@ static tg_status make(inpaint *p, int64_t k, tgi_err *err)
         return TG_OK;
     p->made = NO_FRAME;
     TGI_TRY(tgi_propagate_make(p->method, k, &p->now, err));
+    p->picture = p->now.pixels;
+    p->hidden = p->now.hidden;
+    if (p->how.at_size)
+        TGI_TRY(tgi_at_size_compose(p->how.at_size, k, &p->now, &p->picture, &p->hidden, err));
     p->made = k;
     atomic_fetch_add(&p->all_hidden, p->now.all_hidden);
     remember_mask(p, k);
@@ -209,7 +228,7 @@ static tg_status inpaint_read(tgi_source *base, int thread, int64_t k, int s0, i
     (void)thread;
     pthread_mutex_lock(&p->lock);
     const tg_status st = make(p, k, err);
-    const char *pixels = st == TG_OK ? p->now.pixels : NULL;
+    const char *pixels = st == TG_OK ? p->picture : NULL;
     for (int64_t y = y0; pixels && y < y1; y++)
         pick_row(p, pixels + (size_t)(y * p->info->width) * pixel_bytes(p), s0, s1, x0, x1,
                  (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
@@ -230,6 +249,7 @@ static void inpaint_close(tgi_source **base)
     tgi_propagate_free(&p->method);
     tgi_masks_close(&p->how.masks);
     tgi_graph_free(&p->how.network);
+    tgi_at_size_free(&p->how.at_size);
     if (p->how.behind)
         tgi_source_close(&p->how.behind);
     if (p->inner)
@@ -251,6 +271,7 @@ size_t tgi_inpaint_bytes(const tgi_source *s)
     const size_t method = p->method ? tgi_propagate_bytes(p->method) : 0;
     return tgi_sat_add(tgi_sat_add(method, method / 512 + ((size_t)64 << 10)),
                        tgi_masks_bytes(p->how.masks) + 2 * plane(p) + RECENT * bits_bytes(p) +
+                           (p->how.at_size ? tgi_at_size_bytes(p->how.at_size) : 0) +
                            (p->how.live ? live_bytes(p) + PNG_BYTES : 0));
 }
 
@@ -334,8 +355,8 @@ static tg_status plan_method(inpaint *p, tgi_err *err)
         lo = 0;
         hi = p->info->n_planes;
     }
-    const tgi_propagate_how how = {.height = p->info->height,
-                                   .width = p->info->width,
+    const tgi_propagate_how how = {.height = p->how.height,
+                                   .width = p->how.width,
                                    .samples = p->info->samples,
                                    .dtype = p->info->dtype,
                                    .lo = lo,
@@ -388,6 +409,7 @@ tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_so
     }
     p->inner = p->how.behind = NULL; /* they stay the caller's */
     p->how.masks = NULL;
+    p->how.at_size = NULL;
     p->how.network = NULL;
     inpaint_close(&made);
     return st;

@@ -10,21 +10,23 @@
 #ifndef TGI_INPAINT_H
 #define TGI_INPAINT_H
 
-#include "engine/inpaint/propagate.h"
+#include "engine/inpaint/at_size.h"
 #include "io/film_bypass.h"
 #include "io/image.h"
 #include "io/masks.h"
 
 typedef struct tgi_inpaint_how {
-    tgi_masks *masks;   /* owned on TG_OK */
-    tgi_graph *network; /* of motions, owned on TG_OK; NULL: each frame is filled by itself */
-    tgi_source
-        *behind; /* the same film, split by TGI_FILM_PASSES_OUTSIDE, owned on TG_OK; or NULL */
+    /* Owned on TG_OK: */
+    tgi_masks *masks;
+    tgi_graph *network;   /* of motions; NULL: each frame is filled by itself */
+    tgi_at_size *at_size; /* NULL: the method works at the film's size */
+    tgi_source *behind;   /* the same film, split by TGI_FILM_PASSES_OUTSIDE; or NULL */
+
+    int64_t height, width; /* of the method's frames */
     int reach, threads;
     const tgi_kernel_set *be;
-    const char *scratch; /* borrowed */
-    const char *
-        live; /* a PNG that shows the last frame that was made, anew every second; or NULL; borrowed */
+    /* Borrowed, or NULL: a folder; a PNG that shows the last frame that was made, anew every second. */
+    const char *scratch, *live;
 } tgi_inpaint_how;
 
 /* `inner` is owned on TG_OK. TG_E_ARG: its planes are no frames. */

@@ -637,7 +637,9 @@ tg_status tgi_propagate_make(tgi_propagate *p, int64_t k, tgi_propagated *out, t
     if (all_hidden && !memchr(p->left, 0, plane(p)))
         TGI_TRY(take_nearest(p, k, err));
     fill(p);
-    *out = (tgi_propagated){.pixels = p->picture,
+    *out = (tgi_propagated){.height = p->how.height,
+                            .width = p->how.width,
+                            .pixels = p->picture,
                             .hidden = p->hidden[0],
                             .left = p->left,
                             .source = source,

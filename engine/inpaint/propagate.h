@@ -60,6 +60,7 @@ double tgi_propagate_seconds(const tgi_propagate *p, int64_t from, int64_t until
 
 /* What is known of a frame, valid until the next call. */
 typedef struct tgi_propagated {
+    int64_t height, width;
     const void *pixels;    /* the result, [height][width][samples] */
     const uint8_t *hidden; /* [height][width] */
     const uint8_t *left;   /* of these, what no frame shows: 1 */

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,6 +83,29 @@ static tg_status read_boxes(const tg_opts *o, tgi_mask_box box[MOST_BOXES], int 
     return TG_OK;
 }
 
+/* The size of the method's frames: as ProPainter's script reads these options, but no side is rounded. */
+static tg_status pick_size(const tg_opts *o, const tgi_image_info *i, int64_t *h, int64_t *w,
+                           tgi_err *err)
+{
+    const char *text = tgi_opts_str(o, TGI_OPT_RESIZE_RATIO);
+    char *end = NULL;
+    const double ratio = text ? strtod(text, &end) : 1;
+    *h = tgi_opts_int(o, TGI_OPT_HEIGHT, i->height);
+    *w = tgi_opts_int(o, TGI_OPT_WIDTH, i->width);
+    if (tgi_opts_given(o, TGI_OPT_HEIGHT) != tgi_opts_given(o, TGI_OPT_WIDTH))
+        return tgi_fail(err, TG_E_ARG, "--width and --height are given together");
+    if (text && (end == text || *end || !(ratio > 0 && ratio <= 4)))
+        return tgi_fail(err, TG_E_ARG, "--resize-ratio %s: a factor of both sides, as 0.5",
+                        text);
+    *h = (int64_t)(ratio * (double)*h);
+    *w = (int64_t)(ratio * (double)*w);
+    if (*h < 2 || *w < 2 || *h > 16384 || *w > 16384)
+        return tgi_fail(err, TG_E_ARG,
+                        "frames of %lld x %lld: sides of 2 to 16384 are possible",
+                        (long long)*w, (long long)*h);
+    return TG_OK;
+}
+
 static tg_status open_masks(tg_job *job, const tgi_image_info *i, tgi_masks **out, tgi_err *err)
 {
     tgi_mask_box box[MOST_BOXES];
@@ -132,6 +156,30 @@ static tg_status open_behind(tg_job *job,
     return tgi_film_source_split(*out, TGI_FILM_PASSES_OUTSIDE, 0, err);
 }
 
+/* The film and its masks once more, where the method works at another size. */
+static tg_status open_at_size(tg_job *job, const tgi_image_info *i, tgi_inpaint_how *how,
+                              tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
+                              tgi_err *err)
+{
+    tgi_at_size_how at = {.whole = tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1};
+    TGI_TRY(pick_size(job->opts, i, &how->height, &how->width, err));
+    at.height = how->height;
+    at.width = how->width;
+    if (at.height == i->height && at.width == i->width)
+        return TG_OK;
+    tg_status st = again(job, &at.beside, err);
+    if (st == TG_OK)
+        st = open_masks(job, i, &at.masks, err);
+    if (st == TG_OK)
+        st = tgi_at_size_new(i, &at, &how->at_size, err);
+    if (st != TG_OK) {
+        tgi_masks_close(&at.masks);
+        if (at.beside)
+            tgi_source_close(&at.beside);
+    }
+    return st;
+}
+
 static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
                             tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
                             tgi_err *err)
@@ -140,6 +188,7 @@ static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
     if (method_of(job->opts) == PROPAGATE)
         TGI_TRY(tgi_graph_load_onnx(job->set.model, 0, &how->network, err));
     TGI_TRY(open_masks(job, i, &how->masks, err));
+    TGI_TRY(open_at_size(job, i, how, again, err));
     TGI_TRY(open_behind(job, again, &how->behind, err));
     TGI_TRY(make_graph(i->samples, &job->graph, err));
     return tgi_inpaint_open(job->source, how, &job->source, err);
@@ -185,6 +234,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
     if (st != TG_OK) {
         tgi_masks_close(&how.masks);
         tgi_graph_free(&how.network);
+        tgi_at_size_free(&how.at_size);
         if (how.behind)
             tgi_source_close(&how.behind);
         return st;
@@ -200,8 +250,9 @@ tg_status tgi_job_inpaint_open(tg_job *job,
 tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *err)
 {
     static const tgi_opt all[] = {
-        TGI_OPT_MASK_BOX, TGI_OPT_MASK_THRESHOLD, TGI_OPT_MASK_INVERT, TGI_OPT_MASK_DILATION,
-        TGI_OPT_METHOD,   TGI_OPT_REACH,          TGI_OPT_COMPOSE};
+        TGI_OPT_WIDTH,          TGI_OPT_HEIGHT,      TGI_OPT_RESIZE_RATIO,  TGI_OPT_MASK_BOX,
+        TGI_OPT_MASK_THRESHOLD, TGI_OPT_MASK_INVERT, TGI_OPT_MASK_DILATION, TGI_OPT_METHOD,
+        TGI_OPT_REACH,          TGI_OPT_COMPOSE};
     const tgi_masks *masks = tgi_inpaint_masks(job->source);
     tgi_held any;
     if (!masks)

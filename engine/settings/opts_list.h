@@ -123,6 +123,14 @@ TGI_OPT(METHOD, "method", NULL, "propagate|smooth", "propagate", "inpaint preset
         "smooth: all of it, is filled smoothly from around")
 TGI_OPT(REACH, "reach", NULL, "N", "40", "inpaint preset", RULE_INT, 1, 200, NULL, 1,
         "propagate: frames before and after each that are looked at for what lies behind")
+TGI_OPT(WIDTH, "width", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384, NULL, 1,
+        "with --height: the method works on frames of that size; what it makes is enlarged and "
+        "pasted into the film's "
+        "(default: the film's)")
+TGI_OPT(HEIGHT, "height", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384, NULL, 1,
+        "see --width")
+TGI_OPT(RESIZE_RATIO, "resize-ratio", "resize_ratio", "R", NULL, "inpaint preset", RULE_TEXT, 0,
+        0, NULL, 1, "the same by a factor of both sides, such as 0.5, for less memory and time")
 TGI_OPT(COMPOSE, "compose", NULL, "source|official", "source", "inpaint preset", RULE_CHOICE, 0,
         0, "source|official", 1,
         "source: a film that is written holds the samples of the one that is read wherever "

@@ -34,7 +34,7 @@ typedef struct strip {
 static void colour_of(const strip *s, const void *pixels, int64_t y, int64_t x, float rgb[3])
 {
     const int n = s->info->samples, wide = s->info->dtype == TG_DTYPE_U16;
-    const size_t at = (size_t)(y * s->info->width + x) * (size_t)n;
+    const size_t at = (size_t)(y * s->now.width + x) * (size_t)n;
     for (int c = 0; c < 3; c++) {
         const size_t i = at + (size_t)(n >= 3 ? c : 0);
         rgb[c] = wide ? (float)((const uint16_t *)pixels)[i] / 257.0f
@@ -71,7 +71,7 @@ static void colour_of_motion(const strip *s, int64_t y, int64_t x, float rgb[3])
 static void paint(const strip *s, int panel, int64_t y, int64_t x, float rgb[3])
 {
     static const float green[3] = {0, 255, 0}, dark[3] = {64, 0, 64};
-    const size_t at = (size_t)(y * s->info->width + x);
+    const size_t at = (size_t)(y * s->now.width + x);
     if (panel == 2) {
         colour_of_motion(s, y, x, rgb);
         return;
@@ -90,8 +90,8 @@ static void paint_panel(const strip *s, int panel)
             float sum[3] = {0, 0, 0}, rgb[3];
             const int64_t n = s->by * s->by;
             for (int64_t i = 0; i < n; i++) {
-                paint(s, panel, tgi_min(y * s->by + i / s->by, s->info->height - 1),
-                      tgi_min(x * s->by + i % s->by, s->info->width - 1), rgb);
+                paint(s, panel, tgi_min(y * s->by + i / s->by, s->now.height - 1),
+                      tgi_min(x * s->by + i % s->by, s->now.width - 1), rgb);
                 for (int c = 0; c < 3; c++)
                     sum[c] += rgb[c];
             }
@@ -103,9 +103,9 @@ static void paint_panel(const strip *s, int panel)
 
 static void lay_out(strip *s)
 {
-    s->by = (tgi_max(s->info->width, s->info->height) + WIDEST - 1) / WIDEST;
-    s->high = tgi_max(1, s->info->height / s->by);
-    s->wide = tgi_max(1, s->info->width / s->by);
+    s->by = (tgi_max(s->now.width, s->now.height) + WIDEST - 1) / WIDEST;
+    s->high = tgi_max(1, s->now.height / s->by);
+    s->wide = tgi_max(1, s->now.width / s->by);
     s->across = PANELS * s->wide + (PANELS - 1) * GAP;
     s->fastest = 1;
     for (int64_t i = 0; s->motion.at && i < s->motion.height * s->motion.width; i++)

@@ -273,6 +273,12 @@ static int shorter_reach(const asking *a, int step, tg_remedy *r)
     return n >= 2 && set(r, "reach", "%lld", (long long)n);
 }
 
+static int smaller_frames(const asking *a, int step, tg_remedy *r)
+{
+    return step == 0 && !tgi_opts_given(a->opts, TGI_OPT_RESIZE_RATIO) &&
+           set(r, "resize-ratio", "0.5");
+}
+
 /* Jobs that a change is for. */
 enum { OF_IMAGES = 1, OF_FILMS = 2, OF_ALL = 3 }; /* OF_FILMS: something is removed from one */
 
@@ -288,6 +294,7 @@ static const struct {
     {no_compression, "disk space: a larger file", 0, OF_IMAGES},
     {bfloat16, "accuracy: some 3e-3 relative", 0, OF_IMAGES},
     {no_pyramid, "the smaller levels of the output", 0, OF_IMAGES},
+    {smaller_frames, "detail of what is filled in", 0, OF_FILMS},
     {shorter_reach, "what frames farther away would show", 0, OF_FILMS},
     {less_of_the_image, NULL, 0, OF_IMAGES},
 };

@@ -95,6 +95,29 @@ def samples_outside_the_mask():
     outside_is_the_same("yuv420p.mkv", [(90, 70, 6, 10)], grown=9)
 
 
+def another_size_is_pasted():
+    """The method works on smaller frames: outside the mask samples are the film's all the same, a part is what the whole has, and the
+    plan holds. All of the frame is what came back, where it is asked for so."""
+    for form in ("yuv420p", "yuv444p10le"):
+        outside_is_the_same(form + ".mkv", [(31, 21, 13, 17)], "--resize-ratio", "0.5", "--reach", "3")
+    film = sample("carphone_pristine.mp4")
+    words = ("--mask-box", "60,50,30,30", "--reach", "4", "--width", "120", "--height", "98", *FFV1)
+    text, _ = inpaint(film, "size.mkv", *words, "--frames", "0:12", "--json")
+    done = [e for e in map(json.loads, text.splitlines()) if e["event"] == "done"][0]
+    expect(done["measured_peak_bytes"] <= done["predicted_peak_bytes"], f"another size: peak: {done}")
+    inpaint(film, "size_part.mkv", *words, "--frames", "5:8")
+    inpaint(film, "own_size.mkv", *words[:4], *FFV1, "--frames", "0:12")
+    whole, part, own = (pixels(p, "yuv420p") for p in ("size.mkv", "size_part.mkv", "own_size.mkv"))
+    n = len(whole) // 12
+    expect(part == whole[5 * n:8 * n], "another size: a part has other frames than the whole")
+    expect(whole != own, "another size: nothing is other than at the film's own")
+    inpaint(film, "official_size.mkv", *words, "--frames", "0:12", "--compose", "official")
+    official, was = pixels("official_size.mkv", "yuv420p"), pixels(film, "yuv420p")[:12 * n]
+    expect(sum(a != b for a, b in zip(official, was)) > len(was) // 2, "--compose official of another size: most samples are the film's")
+    code, _, err = run("inpaint", film, "-o", "no.mkv", "--mask-box", "60,50,30,30", "--width", "120")
+    expect(code == 64 and "--height" in err, f"--width alone: {code}: {err}")
+
+
 def the_official_way_converts_all():
     """--compose official: all of a frame went to RGB and back; under the mask it is what --compose source has."""
     film = made("official.mkv", "yuv420p")
@@ -322,7 +345,7 @@ def tests(_rows):
         stopped_runs_go_on()
         a_full_scratch_disk()
         return
-    for test in (samples_outside_the_mask, the_official_way_converts_all, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
+    for test in (samples_outside_the_mask, the_official_way_converts_all, another_size_is_pasted, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
                  a_part_is_what_the_whole_has, budgets_hold, the_rest_of_the_film_is_kept, pictures_come_out_and_go_in):
         test()
 

@@ -1,0 +1,160 @@
+/* at_size.c - see at_size.h. */
+#include "engine/inpaint/at_size.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/inpaint/resize.h"
+
+#include <string.h>
+
+struct tgi_at_size {
+    const tgi_image_info *film; /* borrowed */
+    tgi_at_size_how how;
+    tgi_resize *smaller, *larger;
+    void *read, *made,
+        *own; /* frames of the film's size: on their way in, made larger, the film's own */
+    uint8_t *read_hidden, *hidden;
+};
+
+static size_t plane(const tgi_at_size *a)
+{
+    return (size_t)a->film->height * (size_t)a->film->width;
+}
+
+static size_t frame_bytes(const tgi_at_size *a)
+{
+    return tgi_sat_mul(plane(a), (size_t)a->film->samples * tgi_dtype_size(a->film->dtype));
+}
+
+static tg_status take_memory(tgi_at_size *a, tgi_err *err)
+{
+    const tgi_image_info *f = a->film;
+    TGI_TRY(tgi_resize_new(TGI_RESIZE_PILLOW_BICUBIC, f->height, f->width, a->how.height,
+                           a->how.width, f->samples, &a->smaller, err));
+    TGI_TRY(tgi_resize_new(TGI_RESIZE_CV_LINEAR, a->how.height, a->how.width, f->height,
+                           f->width, f->samples, &a->larger, err));
+    a->read = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
+    a->made = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
+    a->own = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
+    a->read_hidden = tgi_malloc(TGI_TAG_IO, plane(a));
+    a->hidden = tgi_malloc(TGI_TAG_IO, plane(a));
+    return a->read && a->made && a->own && a->read_hidden && a->hidden
+               ? TG_OK
+               : tgi_fail(err, TG_E_NOMEM, "no memory for frames of the film's size");
+}
+
+tg_status tgi_at_size_new(const tgi_image_info *film, const tgi_at_size_how *how,
+                          tgi_at_size **out, tgi_err *err)
+{
+    tgi_at_size *a = tgi_calloc(TGI_TAG_IO, 1, sizeof *a);
+    if (!a)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for frames of the film's size");
+    a->film = film;
+    a->how = *how;
+    const tg_status st = take_memory(a, err);
+    if (st != TG_OK) {
+        a->how.beside = NULL; /* they stay the caller's */
+        a->how.masks = NULL;
+        tgi_at_size_free(&a);
+    }
+    *out = a;
+    return st;
+}
+
+void tgi_at_size_free(tgi_at_size **ap)
+{
+    tgi_at_size *a = *ap;
+    if (!a)
+        return;
+    tgi_resize_free(&a->smaller);
+    tgi_resize_free(&a->larger);
+    tgi_masks_close(&a->how.masks);
+    if (a->how.beside)
+        tgi_source_close(&a->how.beside);
+    tgi_free(a->read);
+    tgi_free(a->made);
+    tgi_free(a->own);
+    tgi_free(a->read_hidden);
+    tgi_free(a->hidden);
+    tgi_free(a);
+    *ap = NULL;
+}
+
+size_t tgi_at_size_bytes(const tgi_at_size *a)
+{
+    const tgi_source *s = a->how.beside;
+    const size_t frames = tgi_sat_add(tgi_sat_mul(3, frame_bytes(a)), 2 * plane(a));
+    return tgi_sat_add(tgi_sat_add(frames, s->ops->codec_bytes(s)),
+                       tgi_masks_bytes(a->how.masks) + tgi_resize_bytes(a->smaller) +
+                           tgi_resize_bytes(a->larger) + sizeof *a);
+}
+
+static void resize(const tgi_at_size *a, tgi_resize *r, const void *from, void *to)
+{
+    if (a->film->dtype == TG_DTYPE_U16)
+        tgi_resize_run16(r, from, to);
+    else
+        tgi_resize_run(r, from, to);
+}
+
+void tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden)
+{
+    *pixels = a->read;
+    *hidden = a->read_hidden;
+}
+
+/* Of n pixels those that pixel i of m lies in, and one beside them on each side. */
+static void reach_of(int64_t i, int64_t n, int64_t m, int64_t *lo, int64_t *hi)
+{
+    *lo = tgi_max(0, i * m / n - 1);
+    *hi = tgi_min(m, ((i + 1) * m + n - 1) / n + 1);
+}
+
+static void shrink_mask(const tgi_at_size *a, uint8_t *hidden)
+{
+    const int64_t h = a->film->height, w = a->film->width;
+    memset(hidden, 0, (size_t)(a->how.height * a->how.width));
+    for (int64_t y = 0; y < h; y++) {
+        const uint8_t *row = a->read_hidden + y * w, *end = row + w;
+        int64_t y0, y1, x0, x1;
+        reach_of(y, h, a->how.height, &y0, &y1);
+        for (const uint8_t *at = row; at < end && (at = memchr(at, 1, (size_t)(end - at)));
+             at++) {
+            reach_of(at - row, w, a->how.width, &x0, &x1);
+            for (int64_t i = y0; i < y1; i++)
+                memset(hidden + i * a->how.width + x0, 1, (size_t)(x1 - x0));
+        }
+    }
+}
+
+void tgi_at_size_smaller(tgi_at_size *a, void *pixels, uint8_t *hidden)
+{
+    resize(a, a->smaller, a->read, pixels);
+    shrink_mask(a, hidden);
+}
+
+/* The film's own pixels, where nothing is hidden. */
+static void paste(const tgi_at_size *a)
+{
+    const size_t n = plane(a), each = frame_bytes(a) / n;
+    for (size_t i = 0; i < n; i++)
+        if (!a->hidden[i])
+            memcpy((char *)a->made + i * each, (const char *)a->own + i * each, each);
+}
+
+tg_status tgi_at_size_compose(tgi_at_size *a, int64_t k, const tgi_propagated *made,
+                              const void **pixels, const uint8_t **hidden, tgi_err *err)
+{
+    const tgi_image_info *f = a->film;
+    const size_t row = frame_bytes(a) / (size_t)f->height;
+    TGI_TRY(tgi_masks_read(a->how.masks, k, a->hidden, err));
+    resize(a, a->larger, made->pixels, a->made);
+    if (!a->how.whole) {
+        TGI_TRY(tgi_source_read(a->how.beside, 0, k, 0, f->samples, 0, f->height, 0, f->width,
+                                a->own, row, TGI_INTERLEAVED, err));
+        paste(a);
+    }
+    *pixels = a->made;
+    *hidden = a->hidden;
+    return TG_OK;
+}
