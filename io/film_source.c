@@ -465,28 +465,6 @@ static tg_status hold(film *f, int64_t k, tgi_kept_frame **out, tgi_err *err)
 
 /* ---- Pixels ------------------------------------------------------------------------------ */
 
-/* Columns [x0,x1) of samples [s0,s1) of a row of the frame. */
-static void pick_row(const film *f, const char *row, int s0, int s1, int64_t x0, int64_t x1,
-                     char *dst, size_t sample_pitch)
-{
-    const size_t size = tgi_dtype_size(f->pixels.dtype), all = (size_t)f->pixels.samples * size;
-    const size_t n = (size_t)(s1 - s0), to = sample_pitch == TGI_INTERLEAVED ? n * size : size;
-    if (to == all) { /* side by side as they are wanted */
-        memcpy(dst, row + (size_t)x0 * all, (size_t)(x1 - x0) * all);
-        return;
-    }
-    for (size_t k = 0; k < n; k++) {
-        const char *from = row + (size_t)x0 * all + ((size_t)s0 + k) * size;
-        char *at = dst + k * (sample_pitch == TGI_INTERLEAVED ? size : sample_pitch);
-        if (size == 1)
-            for (int64_t x = x0; x < x1; x++, from += all, at += to)
-                *at = *from;
-        else
-            for (int64_t x = x0; x < x1; x++, from += all, at += to)
-                memcpy(at, from, sizeof(uint16_t)); /* a film has nothing else */
-    }
-}
-
 static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
                            int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                            size_t row_pitch, size_t sample_pitch, tgi_err *err)
@@ -504,8 +482,8 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
     look_ahead(f, plane);
     const size_t row = (size_t)i->width * (size_t)i->samples * tgi_dtype_size(i->dtype);
     for (int64_t y = y0; y < y1; y++)
-        pick_row(f, frame->bytes + (size_t)y * row, s0, s1, x0, x1,
-                 (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
+        tgi_pick_row(i->dtype, i->samples, frame->bytes + (size_t)y * row, s0, s1, x0, x1,
+                     (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
     tgi_film_kept_let_go(&f->kept, frame);
     return TG_OK;
 }

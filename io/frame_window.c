@@ -230,23 +230,6 @@ static tg_status windows_expect(tgi_source *s, int64_t planes, int64_t stride, t
                : TG_OK;
 }
 
-static uint64_t windows_decoded(const tgi_source *s)
-{
-    const windows *w = windows_of(s);
-    return w->inner->ops->decoded_bytes ? w->inner->ops->decoded_bytes(w->inner) : 0;
-}
-
-static const char *windows_file(const tgi_source *s, int64_t i)
-{
-    const windows *w = windows_of(s);
-    return tgi_source_file(w->inner, w->inner->path, i);
-}
-
-static int windows_held(const tgi_source *s, int64_t i, tgi_held *out)
-{
-    return tgi_source_held(windows_of(s)->inner, i, out);
-}
-
 static const tgi_source *windows_inner(const tgi_source *s)
 {
     return windows_of(s)->inner;
@@ -259,9 +242,9 @@ static const tgi_source_ops windows_ops = {.format = "frames",
                                            .close = windows_close,
                                            .codec_bytes = windows_bytes,
                                            .expect = windows_expect,
-                                           .decoded_bytes = windows_decoded,
-                                           .file = windows_file,
-                                           .held = windows_held,
+                                           .decoded_bytes = tgi_inner_decoded,
+                                           .file = tgi_inner_file,
+                                           .held = tgi_inner_held,
                                            .inner = windows_inner};
 
 static const windows *windows_of(const tgi_source *s)

@@ -223,6 +223,13 @@ struct tgi_source {
 tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err);
 void tgi_source_close(tgi_source **s);
+/* Of a source over another one: what that one answers, for the tables of such sources. */
+uint64_t tgi_inner_decoded(const tgi_source *s);
+const char *tgi_inner_file(const tgi_source *s, int64_t i);
+int tgi_inner_held(const tgi_source *s, int64_t i, tgi_held *out);
+/* Columns [x0,x1) of samples [s0,s1) of a row of pixels with `samples` side by side, as `read` hands them out. */
+void tgi_pick_row(tg_dtype dtype, int samples, const void *row, int s0, int s1, int64_t x0,
+                  int64_t x1, void *dst, size_t sample_pitch);
 /* What it is made of in the end; `s` itself where that is nothing else. */
 const tgi_source *tgi_source_inmost(const tgi_source *s);
 /* TG_E_UNSUPPORTED where TEGULA_BLOCK_UNTRUSTED asks that only what was fuzzed at length reads what

@@ -218,6 +218,45 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
     return st;
 }
 
+uint64_t tgi_inner_decoded(const tgi_source *s)
+{
+    const tgi_source *in = s->ops->inner(s);
+    return in->ops->decoded_bytes ? in->ops->decoded_bytes(in) : 0;
+}
+
+const char *tgi_inner_file(const tgi_source *s, int64_t i)
+{
+    const tgi_source *in = s->ops->inner(s);
+    return tgi_source_file(in, in->path, i);
+}
+
+int tgi_inner_held(const tgi_source *s, int64_t i, tgi_held *out)
+{
+    return tgi_source_held(s->ops->inner(s), i, out);
+}
+
+void tgi_pick_row(tg_dtype dtype, int samples, const void *row, int s0, int s1, int64_t x0,
+                  int64_t x1, void *dst, size_t sample_pitch)
+{
+    const size_t size = tgi_dtype_size(dtype), all = (size_t)samples * size;
+    const size_t n = (size_t)(s1 - s0), to = sample_pitch == TGI_INTERLEAVED ? n * size : size;
+    const char *first = (const char *)row + (size_t)x0 * all;
+    if (to == all) { /* side by side as they are wanted */
+        memcpy(dst, first, (size_t)(x1 - x0) * all);
+        return;
+    }
+    for (size_t k = 0; k < n; k++) {
+        const char *from = first + ((size_t)s0 + k) * size;
+        char *at = (char *)dst + k * (sample_pitch == TGI_INTERLEAVED ? size : sample_pitch);
+        if (size == 1)
+            for (int64_t x = x0; x < x1; x++, from += all, at += to)
+                *at = *from;
+        else
+            for (int64_t x = x0; x < x1; x++, from += all, at += to)
+                memcpy(at, from, sizeof(uint16_t)); /* frames have nothing else */
+    }
+}
+
 const tgi_source *tgi_source_inmost(const tgi_source *s)
 {
     while (s && s->ops->inner)

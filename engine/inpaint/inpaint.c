@@ -21,7 +21,6 @@ typedef struct inpaint {
     tgi_source *inner;
     tgi_inpaint_how how;
     const tgi_image_info *info; /* the inner one's */
-    int64_t first;              /* the film's own number of frame 0 */
     tgi_propagate *method;
     pthread_mutex_t lock;
     int64_t made; /* the frame that `now` is; NO_FRAME */
@@ -201,25 +200,6 @@ static tg_status make(inpaint *p, int64_t k, tgi_err *err)
     return TG_OK;
 }
 
-/* Columns [x0,x1) of samples [s0,s1) of a row. */
-static void pick_row(const inpaint *p, const char *row, int s0, int s1, int64_t x0, int64_t x1,
-                     char *dst, size_t sample_pitch)
-{
-    const size_t size = tgi_dtype_size(p->info->dtype), all = pixel_bytes(p);
-    const size_t n = (size_t)(s1 - s0),
-                 step = sample_pitch == TGI_INTERLEAVED ? n * size : size;
-    if (step == all) {
-        memcpy(dst, row + (size_t)x0 * all, (size_t)(x1 - x0) * all);
-        return;
-    }
-    for (size_t k = 0; k < n; k++) {
-        const char *from = row + (size_t)x0 * all + ((size_t)s0 + k) * size;
-        char *at = dst + k * (sample_pitch == TGI_INTERLEAVED ? size : sample_pitch);
-        for (int64_t x = x0; x < x1; x++, from += all, at += step)
-            memcpy(at, from, size);
-    }
-}
-
 static tg_status inpaint_read(tgi_source *base, int thread, int64_t k, int s0, int s1,
                               int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                               size_t row_pitch, size_t sample_pitch, tgi_err *err)
@@ -230,8 +210,9 @@ static tg_status inpaint_read(tgi_source *base, int thread, int64_t k, int s0, i
     const tg_status st = make(p, k, err);
     const char *pixels = st == TG_OK ? p->picture : NULL;
     for (int64_t y = y0; pixels && y < y1; y++)
-        pick_row(p, pixels + (size_t)(y * p->info->width) * pixel_bytes(p), s0, s1, x0, x1,
-                 (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
+        tgi_pick_row(p->info->dtype, p->info->samples,
+                     pixels + (size_t)(y * p->info->width) * pixel_bytes(p), s0, s1, x0, x1,
+                     (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
     pthread_mutex_unlock(&p->lock);
     return st;
 }
@@ -284,23 +265,6 @@ static size_t inpaint_codec_bytes(const tgi_source *s)
     return tgi_sat_add(tgi_sat_add(films, sizeof *p), tgi_inpaint_bytes(s));
 }
 
-static uint64_t inpaint_decoded(const tgi_source *s)
-{
-    const inpaint *p = inpaint_of(s);
-    return p->inner->ops->decoded_bytes ? p->inner->ops->decoded_bytes(p->inner) : 0;
-}
-
-static const char *inpaint_file(const tgi_source *s, int64_t i)
-{
-    const inpaint *p = inpaint_of(s);
-    return tgi_source_file(p->inner, p->inner->path, i);
-}
-
-static int inpaint_held(const tgi_source *s, int64_t i, tgi_held *out)
-{
-    return tgi_source_held(inpaint_of(s)->inner, i, out);
-}
-
 static const tgi_source *inpaint_inner(const tgi_source *s)
 {
     return inpaint_of(s)->inner;
@@ -312,9 +276,9 @@ static const tgi_source_ops inpaint_ops = {.format = "inpainted",
                                            .read = inpaint_read,
                                            .close = inpaint_close,
                                            .codec_bytes = inpaint_codec_bytes,
-                                           .decoded_bytes = inpaint_decoded,
-                                           .file = inpaint_file,
-                                           .held = inpaint_held,
+                                           .decoded_bytes = tgi_inner_decoded,
+                                           .file = tgi_inner_file,
+                                           .held = tgi_inner_held,
                                            .inner = inpaint_inner};
 
 static inpaint *inpaint_of(const tgi_source *s)
