@@ -10,6 +10,7 @@ import json
 import os
 import random
 import struct
+import subprocess
 import sys
 import zlib
 
@@ -130,6 +131,12 @@ def the_official_way_converts_all():
     expect(sum(x != y for x, y in zip(was, b)) > 2 * sum(x != y for x, y in zip(was, a)), "--compose official: most samples are those of the film")
 
 
+def upright(path):
+    """The first frame, as it is seen."""
+    return subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-map", "0:V:0", "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-"],
+                          capture_output=True, check=True).stdout
+
+
 def turned_films_are_kept_turned():
     """The mask is of what is seen; an .mp4 says that its frames are turned."""
     film = sample("rot90.mov")
@@ -137,6 +144,14 @@ def turned_films_are_kept_turned():
     turn = [d.get("rotation") for f in (film, "turned.mp4")
             for d in probe(f, "-select_streams", "V:0", "-show_streams")["streams"][0].get("side_data_list", []) if "rotation" in d]
     expect(len(turn) == 2 and turn[0] == turn[1], f"turned: {turn} {text}")
+    for name in ("rot90.mov", "rot180.mov", "rot270.mov"):
+        inpaint(sample(name), "turned.mov", "--mask-box", "4,10,16,12", "--frames", "0:1", *FFV1, *SMOOTH)
+        s = probe(sample(name), "-select_streams", "V:0", "-show_streams")["streams"][0]
+        w, h = (s["height"], s["width"]) if "180" not in name else (s["width"], s["height"])  # as it is seen
+        a, b = (upright(f)[:w * h] for f in (sample(name), "turned.mov"))
+        other = [(i % w, i // w) for i in range(w * h) if a[i] != b[i]]
+        far = [max(max(4 - x, x - 19, 0) + max(10 - y, y - 21, 0) for x, y in other)] if other else []
+        expect(far and far[0] <= 4, f"{name}: {len(other)} samples are others, up to {far} pixels from the box")
 
 
 # ---- Masks ---------------------------------------------------------------------------------------------------------------
@@ -147,7 +162,7 @@ def same_frames(a, b):
 
 
 def masks_of_every_form():
-    """A box, a picture, a folder, a film: the same frames."""
+    """A box, a picture, a folder, a film: the same frames. Of masks that go along each is of its own frame."""
     film = made("forms.mkv", "yuv444p")
     rows = [[255 * (20 <= x < 36 and 30 <= y < 42) for x in range(96)] for y in range(80)]
     png("mask.png", 96, 80, rows)
@@ -162,6 +177,16 @@ def masks_of_every_form():
                         ("inverse.png", ("--mask-invert",))):
         inpaint(film, "form.mkv", "--mask", mask, *words, *FFV1, *SMOOTH)
         expect(same_frames("form.mkv", "box.mkv"), f"--mask {mask}: other frames than by the box")
+    os.makedirs("going", exist_ok=True)
+    for k in range(5):
+        png(f"going/{k:03d}.png", 96, 80, [[255 * (10 + 9 * k <= x < 26 + 9 * k and 30 <= y < 42) for x in range(96)] for y in range(80)])
+    ffmpeg("-i", "going/%03d.png", "-c:v", "ffv1", "-pix_fmt", "gray", "going.mkv")
+    boxes = [w for k in range(5) for w in ("--mask-box", f"{10 + 9 * k},30,16,12@{k}")]
+    inpaint(film, "goes.mkv", *boxes, *FFV1, *SMOOTH)
+    for mask in ("going", "going.mkv"):
+        inpaint(film, "form.mkv", "--mask", mask, *FFV1, *SMOOTH)
+        expect(same_frames("form.mkv", "goes.mkv"), f"--mask {mask}: other frames than by boxes that go along")
+    expect(not same_frames("goes.mkv", "box.mkv"), "boxes that go along and one that stays are alike")
     grey = [[90 * (10 <= x < 50 and 20 <= y < 60) + 110 * (20 <= x < 36 and 30 <= y < 42) for x in range(96)] for y in range(80)]
     png("grey.png", 96, 80, grey)
     _, err = inpaint(film, "form.mkv", "--mask", "grey.png", *FFV1, *SMOOTH)
