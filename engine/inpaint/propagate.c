@@ -18,10 +18,10 @@ enum { PIXELS, BITS, MOTIONS, KINDS };
 #define FEWEST 4 /* slots of pixels, where the others lie in the scratch file */
 #define NO_FRAME INT64_MIN
 #define ROWS 8 /* of a frame that one job of a parallel loop takes */
-#define READING                                                                                \
-    20e-9 /* seconds of a pixel that is read, and whose motion is looked for, beside the network */
-#define BESIDE 40e-9 /* of one that is made */
-#define AGREE 0.06f  /* of white: colours of both sides that differ by more are not mixed */
+/* Seconds of a pixel beside the network: of a frame that is read, of one that is made. */
+#define READING 20e-9
+#define BESIDE 40e-9
+#define AGREE 0.06f /* of white: colours of both sides that differ by more are not mixed */
 
 struct tgi_propagate {
     tgi_propagate_how how;
