@@ -3,7 +3,6 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
-#include "engine/inpaint/resize.h"
 
 #include <string.h>
 
@@ -31,8 +30,8 @@ static tg_status take_memory(tgi_at_size *a, tgi_err *err)
     const tgi_image_info *f = a->film;
     TGI_TRY(tgi_resize_new(TGI_RESIZE_PILLOW_BICUBIC, f->height, f->width, a->how.height,
                            a->how.width, f->samples, &a->smaller, err));
-    TGI_TRY(tgi_resize_new(TGI_RESIZE_CV_LINEAR, a->how.height, a->how.width, f->height,
-                           f->width, f->samples, &a->larger, err));
+    TGI_TRY(tgi_resize_new(a->how.larger, a->how.height, a->how.width, f->height, f->width,
+                           f->samples, &a->larger, err));
     a->read = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
     a->made = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
     a->own = tgi_malloc(TGI_TAG_IO, frame_bytes(a));

@@ -9,6 +9,7 @@
 #define TGI_AT_SIZE_H
 
 #include "engine/inpaint/propagate.h"
+#include "engine/inpaint/resize.h"
 #include "io/image.h"
 #include "io/masks.h"
 
@@ -17,6 +18,7 @@ typedef struct tgi_at_size_how {
     tgi_source *beside;    /* the film once more, owned on TG_OK */
     tgi_masks *masks;      /* and its masks, owned on TG_OK */
     int whole;             /* 1: the result is all of the frame */
+    tgi_resize_how larger; /* how it is made as large as the film */
 } tgi_at_size_how;
 
 typedef struct tgi_at_size tgi_at_size;

@@ -162,6 +162,8 @@ static tg_status open_at_size(tg_job *job, const tgi_image_info *i, tgi_inpaint_
                               tgi_err *err)
 {
     tgi_at_size_how at = {.whole = tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1};
+    /* The published script: frames as pictures are cubic, its film's are linear. */
+    at.larger = at.whole && job->set.pictures ? TGI_RESIZE_CV_CUBIC : TGI_RESIZE_CV_LINEAR;
     TGI_TRY(pick_size(job->opts, i, &how->height, &how->width, err));
     at.height = how->height;
     at.width = how->width;

@@ -119,6 +119,17 @@ def another_size_is_pasted():
     expect(code == 64 and "--height" in err, f"--width alone: {code}: {err}")
 
 
+def official_pictures_are_cubic():
+    """Beside an edge a cubic one goes beyond what a linear one, which is for films, can reach."""
+    ffmpeg("-f", "lavfi", "-i", "color=0x3c3c3c:size=96x64", "-f", "lavfi", "-i", "color=0xc8c8c8:size=48x64", "-filter_complex", "[0][1]overlay=48:0,format=rgb24",
+           "-frames:v", "2", "edge_%d.png")
+    words = ("--mask-box", "4,4,8,8", "--resize-ratio", "0.5", "--compose", "official", *SMOOTH)
+    inpaint("edge_%d.png", "cubic_%d.png", *words)
+    inpaint("edge_%d.png", "linear.mkv", *words, "--codec", "ffv1", "--pix-fmt", "bgr0")
+    cubic, linear = max(pixels("cubic_1.png", "rgb24")), max(pixels("linear.mkv", "rgb24"))
+    expect(cubic > linear > 200, f"--compose official: at most {cubic} in pictures, {linear} in a film")
+
+
 def the_official_way_converts_all():
     """--compose official: all of a frame went to RGB and back; under the mask it is what --compose source has."""
     film = made("official.mkv", "yuv420p")
@@ -370,7 +381,7 @@ def tests(_rows):
         stopped_runs_go_on()
         a_full_scratch_disk()
         return
-    for test in (samples_outside_the_mask, the_official_way_converts_all, another_size_is_pasted, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
+    for test in (samples_outside_the_mask, the_official_way_converts_all, another_size_is_pasted, official_pictures_are_cubic, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
                  a_part_is_what_the_whole_has, budgets_hold, the_rest_of_the_film_is_kept, pictures_come_out_and_go_in):
         test()
 
