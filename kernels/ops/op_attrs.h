@@ -106,6 +106,28 @@ typedef struct attention_attrs {
     float scale; /* of products of queries with keys */
 } attention_attrs;
 
+/* CorrelationLookup. */
+typedef struct lookup_attrs {
+    int64_t radius;
+} lookup_attrs;
+
+/* ConvexUpsample. */
+typedef struct convex_attrs {
+    int64_t scale;
+} convex_attrs;
+
+/* FoldBias. */
+typedef struct fold_attrs {
+    int64_t kernel, stride, pad, mean;
+} fold_attrs;
+
+/* WindowAttention. */
+typedef struct window_attrs {
+    int64_t frames, heads, window_h, window_w;
+    int64_t first; /* frame with keys of masked windows; every other one behind it */
+    float scale;   /* of products of queries with keys */
+} window_attrs;
+
 typedef struct instance_norm_attrs {
     float epsilon;
 } instance_norm_attrs;

@@ -238,6 +238,30 @@ tg_status tgi_want_image(const tgi_op_ctx *ctx, int i, tgi_err *err)
     return TG_OK;
 }
 
+tg_status tgi_want_frame(const tgi_op_ctx *ctx, int i, tgi_err *err)
+{
+    if (!tgi_given(ctx, i))
+        return tgi_fail(err, TG_E_FORMAT, "input %d is missing", i);
+    const tgi_desc *d = &ctx->src[i];
+    if (d->rank != 4 || d->dim[0] != 1) {
+        char text[128];
+        return tgi_fail(err, TG_E_UNSUPPORTED, "input %d is %s: done here for [1,C,H,W]", i,
+                        tgi_desc_text(d, text, sizeof text));
+    }
+    return TG_OK;
+}
+
+tg_status tgi_want_shape(const tgi_op_ctx *ctx, int i, const char *what, const tgi_desc *want,
+                         tgi_err *err)
+{
+    char is[128], expected[128];
+    if (tgi_desc_same_shape(&ctx->src[i], want))
+        return TG_OK;
+    return tgi_fail(err, TG_E_FORMAT, "%s (input %d) of shape %s, expected %s", what, i,
+                    tgi_desc_text(&ctx->src[i], is, sizeof is),
+                    tgi_desc_text(want, expected, sizeof expected));
+}
+
 int tgi_slide_whole(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide)
 {
     *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));

@@ -66,6 +66,11 @@ tg_status tgi_infer_same(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err);
 tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err);
 /* Fails unless input i is [N,C,W], [N,C,H,W] or [N,C,D,H,W], of any type. */
 tg_status tgi_want_image(const tgi_op_ctx *ctx, int i, tgi_err *err);
+/* Fails unless input i is [1,C,H,W]. */
+tg_status tgi_want_frame(const tgi_op_ctx *ctx, int i, tgi_err *err);
+/* Fails unless input i, which is called `what`, has the shape of `want`. */
+tg_status tgi_want_shape(const tgi_op_ctx *ctx, int i, const char *what, const tgi_desc *want,
+                         tgi_err *err);
 
 /* `slide` of operators that read the whole spatial extent. */
 int tgi_slide_whole(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide);

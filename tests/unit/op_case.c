@@ -136,7 +136,7 @@ static int parse_input(op_node *n, int i, char *s, uint64_t *seed)
     const char kind = s[1] == ':' ? s[0] : 's';
     char *body = s[1] == ':' ? s + 2 : s;
     *d = (tgi_desc){.dtype = type_of(kind)};
-    if (kind != 's' && kind != 'a' && kind != 'c')
+    if (!strchr("sacm", kind))
         return parse_list(n, i, kind, body);
     if (kind != 's')
         n->is_const[i] = kind == 'c';
@@ -144,7 +144,7 @@ static int parse_input(op_node *n, int i, char *s, uint64_t *seed)
         return 0;
     float *f = node_data(n, i);
     for (size_t k = 0; k < desc_floats(d); k++)
-        f[k] = 2.0f * tg_rand_unit(seed);
+        f[k] = kind == 'm' ? (float)tg_rand_in(seed, 0, 1) : 2.0f * tg_rand_unit(seed);
     return 1;
 }
 

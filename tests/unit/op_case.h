@@ -4,7 +4,8 @@
  *
  *   attributes  name=value or name=v,v,v; opset=N (18), outputs=N (1) set the node itself
  *   inputs      separated by ';'. 1x8x33x47: random float32, the first an activation, the
- *               others constants; a:SHAPE an activation, c:SHAPE a constant; none; a list i:1,2
+ *               others constants; a:SHAPE an activation, m:SHAPE one of zeros and ones, c:SHAPE a
+ *               constant; none; a list i:1,2
  *               or f:2x2=1,2,3,4 (rank 1 without a shape) of f float32, d float64, h float16,
  *               i int64, u uint8, w uint16, j int16, b bool; I:3 or F:3 a scalar
  *   must hold   test_ops.c says which words there are
