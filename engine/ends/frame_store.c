@@ -246,6 +246,17 @@ tg_status tgi_frame_store_get(tgi_frame_store *s, int kind_of, int64_t frame, co
     return TG_OK;
 }
 
+tg_status tgi_frame_store_edit(tgi_frame_store *s, int kind_of, int64_t frame, void **out,
+                               tgi_err *err)
+{
+    const void *at;
+    TGI_TRY(tgi_frame_store_get(s, kind_of, frame, &at, err));
+    item *i = item_of(s, kind_of, frame);
+    i->on_disk = 0;
+    *out = slot_at(&s->kind[kind_of], i->slot);
+    return TG_OK;
+}
+
 void tgi_frame_store_let_go(tgi_frame_store *s, int kind_of, int64_t frame)
 {
     const item *i = item_of(s, kind_of, frame);
@@ -253,21 +264,25 @@ void tgi_frame_store_let_go(tgi_frame_store *s, int kind_of, int64_t frame)
         s->kind[kind_of].held[i->slot]--;
 }
 
+void tgi_frame_store_forget_of(tgi_frame_store *s, int kind_of, int64_t frame)
+{
+    kind *k = &s->kind[kind_of];
+    for (int64_t p = 0; p < k->is.span; p++) {
+        item *i = &k->item[p];
+        if (i->frame == NO_FRAME || i->frame >= frame)
+            continue;
+        if (i->slot != NOBODY) {
+            k->user_of[i->slot] = NOBODY;
+            k->held[i->slot] = 0;
+        }
+        *i = (item){.frame = NO_FRAME, .slot = NOBODY};
+    }
+}
+
 void tgi_frame_store_forget(tgi_frame_store *s, int64_t frame)
 {
-    for (int n = 0; n < s->how.n_kinds; n++) {
-        kind *k = &s->kind[n];
-        for (int64_t p = 0; p < k->is.span; p++) {
-            item *i = &k->item[p];
-            if (i->frame == NO_FRAME || i->frame >= frame)
-                continue;
-            if (i->slot != NOBODY) {
-                k->user_of[i->slot] = NOBODY;
-                k->held[i->slot] = 0;
-            }
-            *i = (item){.frame = NO_FRAME, .slot = NOBODY};
-        }
-    }
+    for (int n = 0; n < s->how.n_kinds; n++)
+        tgi_frame_store_forget_of(s, n, frame);
 }
 
 void tgi_frame_store_moved(const tgi_frame_store *s, int64_t *written, int64_t *read)

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TGI_FRAME_KINDS 4
+#define TGI_FRAME_KINDS 8
 
 typedef struct tgi_frame_kind {
     size_t bytes; /* of an item */
@@ -52,9 +52,13 @@ tg_status tgi_frame_store_add(tgi_frame_store *s, int kind, int64_t frame, void 
 /* The item, held until it is let go. */
 tg_status tgi_frame_store_get(tgi_frame_store *s, int kind, int64_t frame, const void **out,
                               tgi_err *err);
+/* The same, to be changed: what the file has of it is of no use then. */
+tg_status tgi_frame_store_edit(tgi_frame_store *s, int kind, int64_t frame, void **out,
+                               tgi_err *err);
 void tgi_frame_store_let_go(tgi_frame_store *s, int kind, int64_t frame);
 /* Forget items of frames below `frame`, which nobody holds; all: INT64_MAX. */
 void tgi_frame_store_forget(tgi_frame_store *s, int64_t frame);
+void tgi_frame_store_forget_of(tgi_frame_store *s, int kind, int64_t frame); /* of one kind */
 /* Items that were written to the file, and read from it. */
 void tgi_frame_store_moved(const tgi_frame_store *s, int64_t *written, int64_t *read);
 

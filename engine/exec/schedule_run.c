@@ -89,13 +89,13 @@ void *tgi_schedule_at(const tgi_schedule_run *r, int buffer)
 
 /* ---- Steps ------------------------------------------------------------------------------- */
 
-static tg_status run_cells(tgi_schedule_run *r, const tgi_sched_step *p, tgi_err *err)
+static tg_status run_cells(tgi_schedule_run *r, int net, tgi_err *err)
 {
-    const tgi_tiling *t = &r->s->net[p->net].choice.tiling;
+    const tgi_tiling *t = &r->s->net[net].choice.tiling;
     tgi_range core[3];
     for (int64_t k = 0; k < t->cells; k++) {
         tgi_tiling_cell(t, k, core);
-        TGI_TRY(tgi_exec_cell(r->net[p->net].exec, core, err));
+        TGI_TRY(tgi_exec_cell(r->net[net].exec, core, err));
     }
     return TG_OK;
 }
@@ -133,7 +133,7 @@ static tg_status run_net(tgi_schedule_run *r, const tgi_sched_step *p, tgi_err *
     for (int i = 0; i < times; i++) {
         if (i)
             hand_on(io, p);
-        TGI_TRY(run_cells(r, p, err));
+        TGI_TRY(run_cells(r, p->net, err));
     }
     settle(r, p);
     return TG_OK;
@@ -146,4 +146,15 @@ tg_status tgi_schedule_steps(tgi_schedule_run *r, int from, int until, void *use
         TGI_TRY(p->net == TGI_SCHED_WORK ? p->work(user, p, r->at, err) : run_net(r, p, err));
     }
     return TG_OK;
+}
+
+tg_status tgi_schedule_call(tgi_schedule_run *r, int net, const float *const *in,
+                            float *const *out, tgi_err *err)
+{
+    tgi_dense_io *io = &r->net[net].io;
+    for (int i = 0; i < io->net->n_in; i++)
+        io->in[i] = in[i];
+    for (int i = 0; i < io->net->n_out; i++)
+        io->out[i] = out[i];
+    return run_cells(r, net, err);
 }

@@ -24,5 +24,9 @@ void *tgi_schedule_at(const tgi_schedule_run *r, int buffer);
 /* Steps [from, until), in order; `user` goes to steps that are functions. */
 tg_status tgi_schedule_steps(tgi_schedule_run *r, int from, int until, void *user,
                              tgi_err *err);
+/* A network that is called (tgi_schedule_called), once: dense arrays of the shapes of its inputs and outputs, in their
+ * order. NULL in `out`: that output is dropped. */
+tg_status tgi_schedule_call(tgi_schedule_run *r, int net, const float *const *in,
+                            float *const *out, tgi_err *err);
 
 #endif

@@ -5,6 +5,8 @@
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/inpaint/propagate.h"
+#include "engine/inpaint/propainter.h"
 #include "io/film_out.h"
 #include "io/png.h"
 
@@ -21,7 +23,7 @@ typedef struct inpaint {
     tgi_source *inner;
     tgi_inpaint_how how;
     const tgi_image_info *info; /* the inner one's */
-    tgi_propagate *method;
+    tgi_method *method;
     pthread_mutex_t lock;
     int64_t made; /* the frame that `now` is; NO_FRAME */
     atomic_llong all_hidden;
@@ -178,6 +180,12 @@ static void show_last(inpaint *p)
     p->live.at = tgi_seconds();
 }
 
+static void free_method(inpaint *p)
+{
+    if (p->method)
+        p->method->ops->free(&p->method);
+}
+
 /* ---- As a source ------------------------------------------------------------------------- */
 
 /* Frame k is made. Under the lock. */
@@ -188,7 +196,7 @@ static tg_status make(inpaint *p, int64_t k, tgi_err *err)
     if (p->made == k)
         return TG_OK;
     p->made = NO_FRAME;
-    TGI_TRY(tgi_propagate_make(p->method, k, &p->now, err));
+    TGI_TRY(p->method->ops->make(p->method, k, &p->now, err));
     p->picture = p->now.pixels;
     p->hidden = p->now.hidden;
     if (p->how.at_size)
@@ -227,7 +235,9 @@ static void inpaint_close(tgi_source **base)
     inpaint *p = (inpaint *)*base;
     if (!p)
         return;
-    tgi_propagate_free(&p->method);
+    free_method(p);
+    for (int i = 0; i < 3; i++)
+        tgi_weights_close(&p->how.weights[i]);
     tgi_masks_close(&p->how.masks);
     tgi_graph_free(&p->how.network);
     tgi_at_size_free(&p->how.at_size);
@@ -249,7 +259,7 @@ size_t tgi_inpaint_bytes(const tgi_source *s)
     const inpaint *p = inpaint_of(s);
     if (!p)
         return 0;
-    const size_t method = p->method ? tgi_propagate_bytes(p->method) : 0;
+    const size_t method = p->method ? p->method->ops->bytes(p->method) : 0;
     return tgi_sat_add(tgi_sat_add(method, method / 512 + ((size_t)64 << 10)),
                        tgi_masks_bytes(p->how.masks) + 2 * plane(p) + RECENT * bits_bytes(p) +
                            (p->how.at_size ? tgi_at_size_bytes(p->how.at_size) : 0) +
@@ -311,14 +321,8 @@ static tg_status check_frames(const tgi_image_info *i, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status plan_method(inpaint *p, tgi_err *err)
+static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_err *err)
 {
-    int64_t lo = 0, hi = p->info->n_planes;
-    tgi_film_source_around(p->inner, &lo, &hi);
-    if (!tgi_masks_is_whole(p->how.masks)) {
-        lo = 0;
-        hi = p->info->n_planes;
-    }
     const tgi_propagate_how how = {.height = p->how.height,
                                    .width = p->how.width,
                                    .samples = p->info->samples,
@@ -334,7 +338,52 @@ static tg_status plan_method(inpaint *p, tgi_err *err)
                                    .frame = read_frame,
                                    .tick = tick,
                                    .stop = check_stop};
-    return tgi_propagate_new(&how, &p->method, err);
+    tgi_propagate *method;
+    TGI_TRY(tgi_propagate_new(&how, &method, err));
+    p->method = tgi_propagate_method(method);
+    return TG_OK;
+}
+
+static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *err)
+{
+    const tgi_propainter_how how = {.height = p->how.height,
+                                    .width = p->how.width,
+                                    .lo = lo,
+                                    .hi = hi,
+                                    .set = p->how.set,
+                                    .iterations = p->how.iterations,
+                                    .threads = p->how.threads,
+                                    .raft = p->how.weights[0],
+                                    .completion = p->how.weights[1],
+                                    .generator = p->how.weights[2],
+                                    .be = p->how.be,
+                                    .scratch = p->how.scratch,
+                                    .user = p,
+                                    .frame = read_frame,
+                                    .tick = tick,
+                                    .stop = check_stop};
+    if (p->info->samples != 3 || p->info->dtype != TG_DTYPE_U8)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "frames of %d samples of %s: ProPainter takes RGB of 8 bits",
+                        p->info->samples, tgi_dtype_name(p->info->dtype));
+    if (how.height % 8 || how.width % 8 || how.height < TGI_PP_SMALLEST ||
+        how.width < TGI_PP_SMALLEST)
+        return tgi_fail(err, TG_E_ARG,
+                        "frames of %lld x %lld: ProPainter takes sides that are multiples of 8 "
+                        "and at least %d",
+                        (long long)how.width, (long long)how.height, TGI_PP_SMALLEST);
+    return tgi_propainter_new(&how, &p->method, err);
+}
+
+static tg_status plan_method(inpaint *p, tgi_err *err)
+{
+    int64_t lo = 0, hi = p->info->n_planes;
+    tgi_film_source_around(p->inner, &lo, &hi);
+    if (!tgi_masks_is_whole(p->how.masks)) {
+        lo = 0;
+        hi = p->info->n_planes;
+    }
+    return p->how.weights[0] ? plan_propainter(p, lo, hi, err) : plan_propagate(p, lo, hi, err);
 }
 
 static tg_status open_parts(inpaint *p, tgi_err *err)
@@ -375,6 +424,7 @@ tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_so
     p->how.masks = NULL;
     p->how.at_size = NULL;
     p->how.network = NULL;
+    memset(p->how.weights, 0, sizeof p->how.weights);
     inpaint_close(&made);
     return st;
 }
@@ -387,7 +437,7 @@ tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, tgi_err *err)
     pthread_mutex_lock(&p->lock);
     p->how.be = be;
     p->made = NO_FRAME;
-    tgi_propagate_free(&p->method);
+    free_method(p);
     const tg_status st = plan_method(p, err);
     pthread_mutex_unlock(&p->lock);
     return st;
@@ -401,6 +451,12 @@ const tgi_graph *tgi_inpaint_network(const tgi_source *s)
     return p ? p->how.network : NULL;
 }
 
+const tgi_weights *tgi_inpaint_weights(const tgi_source *s, int i)
+{
+    const inpaint *p = inpaint_of(s);
+    return p ? p->how.weights[i] : NULL;
+}
+
 int tgi_inpaint_is(const tgi_source *s)
 {
     return inpaint_of(s) != NULL;
@@ -409,20 +465,20 @@ int tgi_inpaint_is(const tgi_source *s)
 uint64_t tgi_inpaint_disk(const tgi_source *s)
 {
     const inpaint *p = inpaint_of(s);
-    return p && p->method ? tgi_propagate_disk(p->method) : 0;
+    return p && p->method ? p->method->ops->disk(p->method) : 0;
 }
 
 double tgi_inpaint_flops(const tgi_source *s)
 {
     const inpaint *p = inpaint_of(s);
-    return p && p->method ? tgi_propagate_flops(p->method) : 0;
+    return p && p->method ? p->method->ops->flops(p->method) : 0;
 }
 
 double tgi_inpaint_seconds(const tgi_source *s, double (*of)(void *user, const tgi_tiling *t),
                            void *user)
 {
     const inpaint *p = inpaint_of(s);
-    return p && p->method ? tgi_propagate_seconds(p->method, 0, p->info->n_planes, of, user)
+    return p && p->method ? p->method->ops->seconds(p->method, 0, p->info->n_planes, of, user)
                           : 0;
 }
 
@@ -435,7 +491,7 @@ int64_t tgi_inpaint_all_hidden(const tgi_source *s)
 int tgi_inpaint_shrink(tgi_source *s)
 {
     inpaint *p = inpaint_of(s);
-    return p && p->method && tgi_propagate_shrink(p->method);
+    return p && p->method && p->method->ops->shrink(p->method);
 }
 
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s)
@@ -450,12 +506,8 @@ void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap)
     *buf = 0;
     if (!p)
         return;
-    if (!p->how.network)
-        snprintf(buf, cap, "a frame, its mask, what is filled");
-    else
-        snprintf(buf, cap, "%lld frames, %lld of them in memory, their motions, networks",
-                 (long long)tgi_propagate_span(p->method),
-                 (long long)tgi_propagate_in_memory(p->method));
+    if (p->method)
+        p->method->ops->text(p->method, buf, cap);
 }
 
 /* ---- Composing ---------------------------------------------------------------------------- */
@@ -497,7 +549,7 @@ tg_status tgi_inpaint_look(tgi_source *s, int64_t k, tgi_propagated *out, tgi_mo
     const tg_status st = make(p, k, err);
     if (st == TG_OK) {
         *out = p->now;
-        if (!tgi_propagate_motion(p->method, k, motion))
+        if (!p->method->ops->motion || !p->method->ops->motion(p->method, k, motion))
             *motion = (tgi_motion){0};
     }
     pthread_mutex_unlock(&p->lock);

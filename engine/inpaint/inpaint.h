@@ -11,19 +11,25 @@
 #define TGI_INPAINT_H
 
 #include "engine/inpaint/at_size.h"
+#include "engine/inpaint/pp_order.h"
 #include "io/film_bypass.h"
 #include "io/image.h"
 #include "io/masks.h"
+#include "io/weights.h"
 
 typedef struct tgi_inpaint_how {
     /* Owned on TG_OK: */
     tgi_masks *masks;
-    tgi_graph *network;   /* of motions; NULL: each frame is filled by itself */
+    tgi_graph *network; /* of motions; NULL: each frame is filled by itself */
+    tgi_weights
+        *weights[3];      /* of ProPainter: motion, completion, generator; NULL: propagate.h */
     tgi_at_size *at_size; /* NULL: the method works at the film's size */
     tgi_source *behind;   /* the same film, split by TGI_FILM_PASSES_OUTSIDE; or NULL */
 
     int64_t height, width; /* of the method's frames */
     int reach, threads;
+    tgi_pp_settings set; /* of ProPainter */
+    int iterations;
     const tgi_kernel_set *be;
     /* Borrowed, or NULL: a folder; a PNG that shows the last frame that was made, anew every second. */
     const char *scratch, *live;
@@ -49,6 +55,8 @@ int tgi_inpaint_shrink(tgi_source *s);
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s);
 /* The network of motions; NULL: there is none. */
 const tgi_graph *tgi_inpaint_network(const tgi_source *s);
+/* Weights i of ProPainter; NULL: there are none. */
+const tgi_weights *tgi_inpaint_weights(const tgi_source *s, int i);
 /* Compute with these kernels: another plan than before, if they are others. What was made is forgotten then. */
 tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, tgi_err *err);
 /* 1: it has samples for tgi_inpaint_put. */

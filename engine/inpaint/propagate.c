@@ -10,6 +10,7 @@
 #include "engine/inpaint/motion.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { PIXELS, BITS, MOTIONS, KINDS };
@@ -24,6 +25,7 @@ enum { PIXELS, BITS, MOTIONS, KINDS };
 #define AGREE 0.06f /* of white: colours of both sides that differ by more are not mixed */
 
 struct tgi_propagate {
+    tgi_method base;
     tgi_propagate_how how;
     tgi_motions *motions; /* NULL: each frame is filled by itself */
     tgi_frame_store_how store_how;
@@ -657,4 +659,72 @@ int tgi_propagate_motion(tgi_propagate *p, int64_t k, tgi_motion *out)
     *out = tgi_motion_of(p->motions, at, 0);
     tgi_frame_store_let_go(p->store, MOTIONS, k);
     return 1;
+}
+
+/* ---- As a method ------------------------------------------------------------------------- */
+
+static void method_free(tgi_method **m)
+{
+    tgi_propagate_free((tgi_propagate **)m);
+}
+
+static size_t method_bytes(const tgi_method *m)
+{
+    return tgi_propagate_bytes((const tgi_propagate *)m);
+}
+
+static uint64_t method_disk(const tgi_method *m)
+{
+    return tgi_propagate_disk((const tgi_propagate *)m);
+}
+
+static int method_shrink(tgi_method *m)
+{
+    return tgi_propagate_shrink((tgi_propagate *)m);
+}
+
+static double method_flops(const tgi_method *m)
+{
+    return tgi_propagate_flops((const tgi_propagate *)m);
+}
+
+static double method_seconds(const tgi_method *m, int64_t from, int64_t until,
+                             double (*of)(void *user, const tgi_tiling *t), void *user)
+{
+    return tgi_propagate_seconds((const tgi_propagate *)m, from, until, of, user);
+}
+
+static tg_status method_make(tgi_method *m, int64_t k, tgi_propagated *out, tgi_err *err)
+{
+    return tgi_propagate_make((tgi_propagate *)m, k, out, err);
+}
+
+static int method_motion(tgi_method *m, int64_t k, tgi_motion *out)
+{
+    return tgi_propagate_motion((tgi_propagate *)m, k, out);
+}
+
+static void method_text(const tgi_method *m, char *buf, size_t cap)
+{
+    const tgi_propagate *p = (const tgi_propagate *)m;
+    if (!follows(p))
+        snprintf(buf, cap, "a frame, its mask, what is filled");
+    else
+        snprintf(buf, cap, "%lld frames, %lld of them in memory, their motions, networks",
+                 (long long)tgi_propagate_span(p), (long long)tgi_propagate_in_memory(p));
+}
+
+tgi_method *tgi_propagate_method(tgi_propagate *p)
+{
+    static const tgi_method_ops ops = {.free = method_free,
+                                       .bytes = method_bytes,
+                                       .disk = method_disk,
+                                       .shrink = method_shrink,
+                                       .flops = method_flops,
+                                       .seconds = method_seconds,
+                                       .make = method_make,
+                                       .motion = method_motion,
+                                       .text = method_text};
+    p->base.ops = &ops;
+    return &p->base;
 }

@@ -14,8 +14,7 @@
 #ifndef TGI_PROPAGATE_H
 #define TGI_PROPAGATE_H
 
-#include "engine/inpaint/follow.h"
-#include "engine/plan/tiling.h"
+#include "engine/inpaint/method.h"
 #include "kernels/backend.h"
 
 #define TGI_REACH_MOST 200
@@ -44,6 +43,8 @@ typedef struct tgi_propagate tgi_propagate;
 /* Plan it; nothing of size is allocated. Returned; tgi_propagate_free. */
 tg_status tgi_propagate_new(const tgi_propagate_how *how, tgi_propagate **out, tgi_err *err);
 void tgi_propagate_free(tgi_propagate **p);
+/* The same as a method, which frees it. */
+tgi_method *tgi_propagate_method(tgi_propagate *p);
 /* What it will hold, page tables not counted; bytes of the scratch file. */
 size_t tgi_propagate_bytes(const tgi_propagate *p);
 uint64_t tgi_propagate_disk(const tgi_propagate *p);
@@ -58,15 +59,6 @@ double tgi_propagate_flops(const tgi_propagate *p);
 double tgi_propagate_seconds(const tgi_propagate *p, int64_t from, int64_t until,
                              double (*of)(void *user, const tgi_tiling *t), void *user);
 
-/* What is known of a frame, valid until the next call. */
-typedef struct tgi_propagated {
-    int64_t height, width;
-    const void *pixels;    /* the result, [height][width][samples] */
-    const uint8_t *hidden; /* [height][width] */
-    const uint8_t *left;   /* of these, what no frame shows: 1 */
-    const void *source;    /* the frame as it was read */
-    int all_hidden; /* 1: all of it is: places of the nearest frames that show them, as they are, else black */
-} tgi_propagated;
 /* Frame k. */
 tg_status tgi_propagate_make(tgi_propagate *p, int64_t k, tgi_propagated *out, tgi_err *err);
 /* After that: the motion from frame k to the next one, completed; 0: it is the last. */

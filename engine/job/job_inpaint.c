@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/inpaint/inpaint.h"
+#include "engine/inpaint/pp_weights.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
@@ -22,21 +23,36 @@
 #define NETWORK "networks/flow.onnx"
 #define MOST_BOXES 64
 
-enum { PROPAGATE, SMOOTH }; /* of --method */
+enum { PROPAGATE, SMOOTH, PROPAINTER }; /* of --method */
 
 int tgi_job_inpaints(const tg_opts *o)
 {
     return tgi_opts_given(o, TGI_OPT_MASK) || tgi_opts_given(o, TGI_OPT_MASK_BOX);
 }
 
+/* Weights are of one method alone. */
 static int method_of(const tg_opts *o)
 {
+    if (tgi_opts_given(o, TGI_OPT_WEIGHTS) && !tgi_opts_given(o, TGI_OPT_METHOD))
+        return PROPAINTER;
     return (int)tgi_opts_choice(o, TGI_OPT_METHOD);
+}
+
+static tg_status check_method(const tg_opts *o, tgi_err *err)
+{
+    const int weights = tgi_opts_given(o, TGI_OPT_WEIGHTS), drawn = method_of(o) == PROPAINTER;
+    if (weights == drawn)
+        return TG_OK;
+    return drawn ? tgi_fail(err, TG_E_ARG,
+                            "--method propainter: --weights DIR is missing, the folder with "
+                            "raft-things.pth, recurrent_flow_completion.pth and ProPainter.pth")
+                 : tgi_fail(err, TG_E_ARG, "--weights are of --method propainter");
 }
 
 tg_status tgi_job_inpaint_settings(const tg_opts *o, tgi_settings *s, tgi_err *err)
 {
     char path[4096] = "none";
+    TGI_TRY(check_method(o, err));
     if (method_of(o) == PROPAGATE)
         TGI_TRY(tgi_config_path(NETWORK, path, sizeof path, err));
     s->model = tgi_strdup(TGI_TAG_MISC, path);
@@ -189,6 +205,9 @@ static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
     const tgi_image_info *i = job->source->ops->info(job->source);
     if (method_of(job->opts) == PROPAGATE)
         TGI_TRY(tgi_graph_load_onnx(job->set.model, 0, &how->network, err));
+    if (method_of(job->opts) == PROPAINTER)
+        TGI_TRY(
+            tgi_pp_weights_open(tgi_opts_str(job->opts, TGI_OPT_WEIGHTS), how->weights, err));
     TGI_TRY(open_masks(job, i, &how->masks, err));
     TGI_TRY(open_at_size(job, i, how, again, err));
     TGI_TRY(open_behind(job, again, &how->behind, err));
@@ -229,6 +248,10 @@ tg_status tgi_job_inpaint_open(tg_job *job,
                         job->set.input);
     tgi_inpaint_how how = {.reach = (int)tgi_opts_int(job->opts, TGI_OPT_REACH, 40),
                            .threads = job->set.threads,
+                           .set = {tgi_opts_int(job->opts, TGI_OPT_SUBVIDEO_LENGTH, 80),
+                                   tgi_opts_int(job->opts, TGI_OPT_NEIGHBOR_LENGTH, 10),
+                                   tgi_opts_int(job->opts, TGI_OPT_REF_STRIDE, 10)},
+                           .iterations = (int)tgi_opts_int(job->opts, TGI_OPT_RAFT_ITER, 20),
                            .be = job->set.backend,
                            .scratch = job->set.scratch,
                            .live = tgi_opts_str(job->opts, TGI_OPT_LIVE)};
@@ -236,6 +259,8 @@ tg_status tgi_job_inpaint_open(tg_job *job,
     if (st != TG_OK) {
         tgi_masks_close(&how.masks);
         tgi_graph_free(&how.network);
+        for (int i = 0; i < 3; i++)
+            tgi_weights_close(&how.weights[i]);
         tgi_at_size_free(&how.at_size);
         if (how.behind)
             tgi_source_close(&how.behind);
@@ -252,15 +277,22 @@ tg_status tgi_job_inpaint_open(tg_job *job,
 tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *err)
 {
     static const tgi_opt all[] = {
-        TGI_OPT_WIDTH,          TGI_OPT_HEIGHT,      TGI_OPT_RESIZE_RATIO,  TGI_OPT_MASK_BOX,
-        TGI_OPT_MASK_THRESHOLD, TGI_OPT_MASK_INVERT, TGI_OPT_MASK_DILATION, TGI_OPT_METHOD,
-        TGI_OPT_REACH,          TGI_OPT_COMPOSE};
+        TGI_OPT_WIDTH,         TGI_OPT_HEIGHT,          TGI_OPT_RESIZE_RATIO,
+        TGI_OPT_MASK_BOX,      TGI_OPT_MASK_THRESHOLD,  TGI_OPT_MASK_INVERT,
+        TGI_OPT_MASK_DILATION, TGI_OPT_METHOD,          TGI_OPT_REACH,
+        TGI_OPT_COMPOSE,       TGI_OPT_SUBVIDEO_LENGTH, TGI_OPT_NEIGHBOR_LENGTH,
+        TGI_OPT_REF_STRIDE,    TGI_OPT_RAFT_ITER};
     const tgi_masks *masks = tgi_inpaint_masks(job->source);
     tgi_held any;
     if (!masks)
         return TG_OK;
     if (tgi_masks_held(masks, 0, &any))
         TGI_TRY(tgi_fingerprint_files(t, "mask", tgi_masks_held, masks, err));
+    for (int i = 0; i < 3 && tgi_inpaint_weights(job->source, i); i++) {
+        char sum[TGI_SHA256_TEXT];
+        TGI_TRY(tgi_weights_sum(tgi_inpaint_weights(job->source, i), sum, err));
+        tgi_lines_add(t, "weights", "%s", sum);
+    }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         const char *value = tgi_opts_str(job->opts, all[i]);
         tgi_lines_add(t, tgi_option_table(NULL)[all[i]].name, "%s", value ? value : "");

@@ -77,9 +77,13 @@ void tgi_schedule_keep(tgi_schedule *s, int buffer)
 }
 
 /* The plan of a net alone: what the processor's caches like. */
-static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const tgi_desc *in,
+static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const int64_t shape[3],
                           int threads, tgi_err *err)
 {
+    const int64_t ext[3] = {1, shape[1], shape[2]};
+    tgi_desc in[TGI_MAX_PORTS];
+    tgi_graph_input_descs(n->graph, ext, in);
+    in[0] = (tgi_desc){TG_DTYPE_F32, 4, {1, shape[0], shape[1], shape[2]}};
     TGI_TRY(tgi_net_new(n->graph, be, in, 0, &n->net, err));
     TGI_TRY(tgi_stages_new(n->net, &n->stages, err));
     const tgi_choose_args a = {.stage = &n->stages->one,
@@ -106,7 +110,6 @@ static int find_net(const tgi_schedule *s, const tgi_graph *g, const tgi_kernel_
 int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *be, int64_t c,
                      int64_t h, int64_t w, int threads)
 {
-    const tgi_desc in = {TG_DTYPE_F32, 4, {1, c, h, w}};
     const int64_t shape[3] = {c, h, w};
     const int there = s->st == TG_OK ? find_net(s, g, be, shape, threads) : -1;
     if (there >= 0)
@@ -116,8 +119,14 @@ int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *
         return -1;
     s->net = list;
     list[s->n_nets] = (tgi_sched_net){.graph = g};
-    s->st = plan_net(&list[s->n_nets], be, &in, threads, &s->err);
+    s->st = plan_net(&list[s->n_nets], be, shape, threads, &s->err);
     return s->n_nets++;
+}
+
+void tgi_schedule_called(tgi_schedule *s, int net)
+{
+    if (s->st == TG_OK)
+        s->net[net].called = 1;
 }
 
 void tgi_schedule_step(tgi_schedule *s, const tgi_sched_step *step)
@@ -151,7 +160,7 @@ static void live(tgi_schedule *s)
     for (int i = 0; i < s->n_buffers; i++)
         if (s->buffer[i].kept) {
             s->buffer[i].first = 0;
-            s->buffer[i].last = s->n_steps - 1;
+            s->buffer[i].last = s->n_steps > 0 ? s->n_steps - 1 : 0;
         }
 }
 
@@ -194,7 +203,8 @@ static tg_status check_step(const tgi_schedule *s, const tgi_sched_step *p, tgi_
     return TG_OK;
 }
 
-/* A net's arena lives in each of its steps, so from the first to the last of them. */
+/* A net's arena lives in each of its steps, so from the first to the last of them; of one that is called it lies
+ * behind everything else. */
 static void net_life(const tgi_schedule *s, int net, tgi_item *item)
 {
     item->first = s->n_steps;
@@ -204,9 +214,34 @@ static void net_life(const tgi_schedule *s, int net, tgi_item *item)
             item->first = item->first < k ? item->first : k;
             item->last = k;
         }
-    item->bytes = item->last < 0 ? 0 : s->net[net].choice.tiling.arena_bytes;
-    if (item->last < 0)
+    const int outside = item->last < 0 || s->net[net].called;
+    item->bytes = outside ? 0 : s->net[net].choice.tiling.arena_bytes;
+    if (outside)
         item->first = item->last = 0;
+}
+
+/* Arenas of nets that are called: one behind all that is packed, as large as the largest. */
+static void place_called(tgi_schedule *s, tgi_item *of_net)
+{
+    const size_t behind = tgi_align_size(s->block_bytes, 64);
+    size_t most = 0;
+    for (int i = 0; i < s->n_nets; i++)
+        if (s->net[i].called) {
+            of_net[i].offset = behind;
+            most = s->net[i].choice.tiling.arena_bytes > most
+                       ? s->net[i].choice.tiling.arena_bytes
+                       : most;
+        }
+    if (most)
+        s->block_bytes = tgi_sat_add(behind, most);
+}
+
+static int any_called(const tgi_schedule *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_nets; i++)
+        n += s->net[i].called;
+    return n;
 }
 
 static tg_status pack(tgi_schedule *s, tgi_item *item, tgi_err *err)
@@ -224,6 +259,7 @@ static tg_status pack(tgi_schedule *s, tgi_item *item, tgi_err *err)
     TGI_TRY(tgi_arena_pack(item, s->n_buffers + s->n_nets, &s->block_bytes, &bound, err));
     for (int i = 0; i < s->n_buffers; i++)
         s->buffer[i].offset = item[i].offset;
+    place_called(s, item + s->n_buffers);
     s->weight_bytes = 0;
     for (int i = 0; i < s->n_nets; i++) {
         s->net[i].arena_at = item[s->n_buffers + i].offset;
@@ -237,7 +273,7 @@ tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err)
 {
     if (s->st != TG_OK)
         return tgi_fail(err, s->st, "%s", s->err.text);
-    if (s->n_steps == 0)
+    if (s->n_steps == 0 && !any_called(s))
         return tgi_fail(err, TG_E_ARG, "a schedule without steps");
     live(s);
     s->flops = 0;

@@ -38,6 +38,7 @@ typedef struct tgi_sched_net {
     tgi_net *net;
     tgi_stages *stages;
     tgi_choice choice;
+    int called;                  /* from outside of the steps too */
     size_t weights_at, arena_at; /* in the weights, in the block */
 } tgi_sched_net;
 
@@ -79,9 +80,12 @@ void tgi_schedule_free(tgi_schedule **s);
 int tgi_schedule_buffer(tgi_schedule *s, const char *name, int64_t c, int64_t h, int64_t w);
 int tgi_schedule_bytes(tgi_schedule *s, const char *name, size_t bytes);
 void tgi_schedule_keep(tgi_schedule *s, int buffer);
-/* A network of one input [1,c,h,w], or the one that is there already; `g` outlives the schedule. Its number. */
+/* A network whose first input is [1,c,h,w], or the one that is there already; `g` outlives the schedule. Its number. */
 int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *be, int64_t c,
                      int64_t h, int64_t w, int threads);
+/* The network runs when the caller says so (tgi_schedule_call): with arrays of the caller's, outside of all steps, and
+ * never two of these at once. A schedule may have no steps then. */
+void tgi_schedule_called(tgi_schedule *s, int net);
 /* Copied. */
 void tgi_schedule_step(tgi_schedule *s, const tgi_sched_step *step);
 /* Lifetimes, tilings, offsets. TG_E_ARG: a step binds a buffer of another shape than its network has there. */

@@ -116,11 +116,25 @@ TGI_OPT(MASK_INVERT, "mask-invert", NULL, NULL, NULL, "inpaint preset", RULE_SWI
         1, "remove what the mask does not show")
 TGI_OPT(MASK_DILATION, "mask-dilation", "mask_dilation", "N", "4", "inpaint preset", RULE_INT,
         0, 255, NULL, 1, "grow what is removed by N pixels, along rows and columns")
-TGI_OPT(METHOD, "method", NULL, "propagate|smooth", "propagate", "inpaint preset", RULE_CHOICE,
-        0, 0, "propagate|smooth", 1,
+TGI_OPT(METHOD, "method", NULL, "propagate|smooth|propainter", "propagate", "inpaint preset",
+        RULE_CHOICE, 0, 0, "propagate|smooth|propainter", 1,
         "propagate: what other frames show behind it, followed along the motion of the "
         "picture; what none shows, and "
-        "smooth: all of it, is filled smoothly from around")
+        "smooth: all of it, is filled smoothly from around; propainter: trained networks draw "
+        "it (--weights, which says so by itself)")
+TGI_OPT(WEIGHTS, "weights", NULL, "DIR", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 2,
+        "the folder with the three published files of ProPainter, .pth or .safetensors: "
+        "raft-things, recurrent_flow_completion, ProPainter")
+TGI_OPT(SUBVIDEO_LENGTH, "subvideo-length", "subvideo_length", "N", "80", "inpaint preset",
+        RULE_INT, 1, 100000, NULL, 1,
+        "propainter: frames that are seen together; memory grows with it")
+TGI_OPT(NEIGHBOR_LENGTH, "neighbor-length", "neighbor_length", "N", "10", "inpaint preset",
+        RULE_INT, 2, 100, NULL, 1,
+        "propainter: frames around each that are drawn together with it")
+TGI_OPT(REF_STRIDE, "ref-stride", "ref_stride", "N", "10", "inpaint preset", RULE_INT, 1,
+        100000, NULL, 1, "propainter: every N-th frame is a reference for those that are drawn")
+TGI_OPT(RAFT_ITER, "raft-iter", "raft_iter", "N", "20", "inpaint preset", RULE_INT, 1, 1000,
+        NULL, 1, "propainter: times that a motion is refined")
 TGI_OPT(REACH, "reach", NULL, "N", "40", "inpaint preset", RULE_INT, 1, 200, NULL, 1,
         "propagate: frames before and after each that are looked at for what lies behind")
 TGI_OPT(WIDTH, "width", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384, NULL, 1,

@@ -1,0 +1,354 @@
+/* pp_complete.c - see pp_complete.h. */
+#include "engine/inpaint/pp_complete.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/size.h"
+#include "engine/inpaint/pp_pixels.h"
+#include "engine/models/propainter/networks.h"
+
+#include <string.h>
+
+#define C TGI_PP_COMPLETION
+#define RING 5   /* steps of a convolution over time, and of what it waits for */
+#define EDGES 64 /* channels */
+
+enum { SEEN, EDGE, BACK, KINDS };
+
+/* Channels, and how much smaller than the frame, of what blend i reads. */
+static const struct {
+    int64_t c, scale;
+} of_blend[TGI_PP_BLENDS] = {{32, 2}, {64, 4}, {64, 4}, {128, 8}};
+
+/* ---- Plan -------------------------------------------------------------------------------- */
+
+static size_t floats(const tgi_pp_complete *c, int64_t channels, int64_t scale)
+{
+    return (size_t)(channels * (c->height / scale) * (c->width / scale)) * sizeof(float);
+}
+
+static tg_status make_graphs(tgi_pp_complete *c, const tgi_weights *w, tgi_err *err)
+{
+    const int64_t h = c->height, width = c->width;
+    tgi_graph **g = c->graph;
+    TGI_TRY(tgi_pp_lead(w, h, width, g++, err));
+    for (int i = 0; i < TGI_PP_BLENDS; i++)
+        TGI_TRY(tgi_pp_blend(w, i, h, width, g++, err));
+    for (int i = 0; i < 4; i++)
+        TGI_TRY(tgi_pp_recur(w, i / 2, i % 2, h, width, g++, err));
+    return tgi_pp_decode(w, h, width, g, err);
+}
+
+static int add_net(tgi_pp_complete *c, const tgi_graph *g, const tgi_kernel_set *be,
+                   int64_t channels, int64_t scale, int threads)
+{
+    const int n = tgi_schedule_net(c->schedule, g, be, channels, c->height / scale,
+                                   c->width / scale, threads);
+    tgi_schedule_called(c->schedule, n);
+    return n;
+}
+
+static void add_nets(tgi_pp_complete *c, const tgi_kernel_set *be, int threads)
+{
+    tgi_graph *const *g = c->graph;
+    c->lead = add_net(c, *g++, be, 3, 1, threads);
+    for (int i = 0; i < TGI_PP_BLENDS; i++)
+        c->blend[i] = add_net(c, *g++, be, of_blend[i].c, of_blend[i].scale, threads);
+    for (int i = 0; i < 4; i++)
+        c->recur[i / 2][i % 2] = add_net(c, *g++, be, C, 8, threads);
+    c->decode = add_net(c, *g, be, C, 8, threads);
+}
+
+tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
+                              int64_t width, int64_t most, int threads, tgi_pp_complete **out,
+                              tgi_err *err)
+{
+    tgi_pp_complete *c = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *c);
+    if (!c)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for what moves");
+    *c = (tgi_pp_complete){.height = height, .width = width};
+    c->kept = (tgi_frame_store_how){.n_kinds = KINDS,
+                                    .kind = {{floats(c, C, 8), most, (int)most},
+                                             {floats(c, EDGES, 4), most, (int)most},
+                                             {floats(c, C, 8), most, (int)most}}};
+    tg_status st = tgi_schedule_new(&c->schedule, err);
+    if (st == TG_OK)
+        st = make_graphs(c, w, err);
+    if (st == TG_OK) {
+        add_nets(c, be, threads);
+        st = tgi_schedule_plan(c->schedule, err);
+    }
+    if (st != TG_OK)
+        tgi_pp_complete_free(&c);
+    *out = c;
+    return st;
+}
+
+void tgi_pp_complete_free(tgi_pp_complete **cp)
+{
+    tgi_pp_complete *c = *cp;
+    if (!c)
+        return;
+    tgi_pp_complete_close(c);
+    tgi_schedule_free(&c->schedule);
+    for (size_t i = 0; i < sizeof c->graph / sizeof c->graph[0]; i++)
+        tgi_graph_free(&c->graph[i]);
+    tgi_free(c);
+    *cp = NULL;
+}
+
+/* Give each array its place behind `base`, which may be NULL; all that they take. */
+static size_t lay_out(tgi_pp_complete *c, char *base)
+{
+    size_t at = tgi_align_size(c->schedule->block_bytes, 64);
+    struct {
+        float **to;
+        size_t bytes;
+    } all[] = {{&c->input, floats(c, 3, 1)},
+               {&c->motion, floats(c, 2, 1)},
+               {&c->zero, 0},
+               {&c->result[0], floats(c, C, 8)},
+               {&c->result[1], floats(c, C, 8)},
+               {&c->result[2], floats(c, C, 8)},
+               {&c->ring[0], 0},
+               {&c->ring[1], 0},
+               {&c->ring[2], 0},
+               {&c->ring[3], 0}};
+    for (int i = 0; i < TGI_PP_BLENDS; i++) {
+        const size_t one = floats(c, of_blend[i].c, of_blend[i].scale);
+        all[6 + i].bytes = RING * one;
+        all[2].bytes = one > all[2].bytes ? one : all[2].bytes;
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        *all[i].to = base ? (float *)(void *)(base + at) : NULL;
+        at = tgi_sat_add(at, tgi_align_size(all[i].bytes, 64));
+    }
+    return at;
+}
+
+size_t tgi_pp_complete_bytes(const tgi_pp_complete *c)
+{
+    tgi_pp_complete copy = *c;
+    return tgi_sat_add(lay_out(&copy, NULL), tgi_frame_store_bytes(&c->kept));
+}
+
+static int64_t next_use(void *user, int kind, int64_t frame)
+{
+    const tgi_pp_complete *c = user;
+    (void)kind;
+    return frame < c->at ? c->at - frame : frame - c->at;
+}
+
+tg_status tgi_pp_complete_open(tgi_pp_complete *c, const tgi_schedule_memory *m, tgi_err *err)
+{
+    const size_t behind = lay_out(c, m->block);
+    c->kept.next = next_use;
+    c->kept.user = c;
+    TGI_TRY(tgi_frame_store_open(&c->kept, (char *)m->block + behind, &c->store, err));
+    return tgi_schedule_open(c->schedule, m, &c->run, err);
+}
+
+void tgi_pp_complete_close(tgi_pp_complete *c)
+{
+    tgi_schedule_close(&c->run);
+    tgi_frame_store_close(&c->store);
+}
+
+/* ---- Run --------------------------------------------------------------------------------- */
+
+/* One direction of a window: step t is motion number(t), and hides what frame number(t) + back does. */
+typedef struct walk {
+    tgi_pp_complete *c;
+    const tgi_pp_window *w;
+    const tgi_pp_complete_io *io;
+    int back;
+    int64_t n;
+} walk;
+
+static int64_t number(const walk *k, int64_t t)
+{
+    return k->back ? k->w->e - 1 - t : k->w->s + t;
+}
+
+static float *of_ring(const tgi_pp_complete *c, int i, int64_t t)
+{
+    const size_t one = floats(c, of_blend[i].c, of_blend[i].scale) / sizeof(float);
+    return c->ring[i] + (size_t)(t % RING) * one;
+}
+
+static tg_status call(const walk *k, int net, const float *const *in, float *const *out,
+                      tgi_err *err)
+{
+    return tgi_schedule_call(k->c->run, net, in, out, err);
+}
+
+/* dx and dy where nothing is hidden, and what is. */
+static tg_status load_input(const walk *k, int64_t t, tgi_err *err)
+{
+    tgi_pp_complete *c = k->c;
+    const int64_t h = c->height, w = c->width, n = h * w;
+    const float *motion;
+    const uint8_t *mask;
+    TGI_TRY(k->io->motion(k->io->user, k->back, number(k, t), &motion, err));
+    TGI_TRY(k->io->mask(k->io->user, number(k, t) + k->back, &mask, err));
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++) {
+            const int64_t at = y * w + x;
+            const int hidden = tgi_pp_bit(mask, w, y, x);
+            c->input[at] = hidden ? 0 : motion[at];
+            c->input[n + at] = hidden ? 0 : motion[n + at];
+            c->input[2 * n + at] = (float)hidden;
+        }
+    return TG_OK;
+}
+
+/* Blend i of step t, if there is such a step: its inputs are there two steps later. */
+static tg_status blend(const walk *k, int i, int64_t t, tgi_err *err)
+{
+    tgi_pp_complete *c = k->c;
+    const float *in[3];
+    float *out[2] = {NULL, NULL};
+    void *seen = NULL, *edge = NULL;
+    if (t < 0 || t >= k->n)
+        return TG_OK;
+    for (int j = 0; j < 3; j++) {
+        const int64_t at = t + 2 * (j - 1);
+        in[j] = at < 0 || at >= k->n ? c->zero : of_ring(c, i, at);
+    }
+    if (i == 1)
+        TGI_TRY(tgi_frame_store_add(c->store, EDGE, t, &edge, err));
+    if (i == TGI_PP_BLENDS - 1)
+        TGI_TRY(tgi_frame_store_add(c->store, SEEN, t, &seen, err));
+    float *next = seen ? seen : of_ring(c, i + 1, t);
+    out[0] = edge ? edge : next;
+    out[1] = edge ? next : NULL;
+    const tg_status st = call(k, c->blend[i], in, out, err);
+    if (edge)
+        tgi_frame_store_let_go(c->store, EDGE, t);
+    if (seen)
+        tgi_frame_store_let_go(c->store, SEEN, t);
+    return st;
+}
+
+static tg_status look(const walk *k, tgi_err *err)
+{
+    tgi_pp_complete *c = k->c;
+    for (int64_t t = 0; t < k->n + 2 * TGI_PP_BLENDS; t++) {
+        c->at = t;
+        if (t < k->n) {
+            const float *in[1] = {c->input};
+            float *out[1] = {of_ring(c, 0, t)};
+            TGI_TRY(load_input(k, t, err));
+            TGI_TRY(call(k, c->lead, in, out, err));
+        }
+        for (int i = 0; i < TGI_PP_BLENDS; i++)
+            TGI_TRY(blend(k, i, t - 2 * (i + 1), err));
+    }
+    return TG_OK;
+}
+
+static tg_status get(const walk *k, int kind, int64_t t, const float **out, tgi_err *err)
+{
+    const void *at;
+    TGI_TRY(tgi_frame_store_get(k->c->store, kind, t, &at, err));
+    *out = at;
+    return TG_OK;
+}
+
+static void let_go(const walk *k, int kind, int64_t t)
+{
+    if (t >= 0 && t < k->n)
+        tgi_frame_store_let_go(k->c->store, kind, t);
+}
+
+/* The results before lie in the store, held while they are needed. */
+static tg_status walk_back(const walk *k, tgi_err *err)
+{
+    tgi_pp_complete *c = k->c;
+    const float *in[3] = {NULL, c->zero, c->zero};
+    tg_status st = TG_OK;
+    for (int64_t t = k->n - 1; t >= 0 && st == TG_OK; t--) {
+        void *to;
+        c->at = t;
+        st = tgi_frame_store_add(c->store, BACK, t, &to, err);
+        if (st == TG_OK)
+            st = get(k, SEEN, t, &in[0], err);
+        float *const out[1] = {to};
+        if (st == TG_OK)
+            st = call(k, c->recur[0][t == k->n - 1], in, out, err);
+        let_go(k, SEEN, t);
+        let_go(k, BACK, t + 2);
+        in[2] = in[1];
+        in[1] = to;
+    }
+    let_go(k, BACK, 0);
+    let_go(k, BACK, 1);
+    return st;
+}
+
+/* Where nothing was hidden the motion stays as it was found. */
+static tg_status hand_out(const walk *k, int64_t t, tgi_err *err)
+{
+    tgi_pp_complete *c = k->c;
+    const int64_t at = number(k, t), h = c->height, w = c->width, n = h * w;
+    const float *motion;
+    const uint8_t *mask;
+    if (at < k->w->keep0 || at >= k->w->keep1)
+        return TG_OK;
+    TGI_TRY(k->io->motion(k->io->user, k->back, at, &motion, err));
+    TGI_TRY(k->io->mask(k->io->user, at + k->back, &mask, err));
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++)
+            if (!tgi_pp_bit(mask, w, y, x)) {
+                c->motion[y * w + x] = motion[y * w + x];
+                c->motion[n + y * w + x] = motion[n + y * w + x];
+            }
+    return k->io->put(k->io->user, k->back, at, c->motion, err);
+}
+
+static tg_status decode(const walk *k, int64_t t, const float *seen, const float *back,
+                        const float *forward, tgi_err *err)
+{
+    const float *in[4] = {seen, back, forward, NULL};
+    float *const out[1] = {k->c->motion};
+    TGI_TRY(get(k, EDGE, t, &in[3], err));
+    const tg_status st = call(k, k->c->decode, in, out, err);
+    tgi_frame_store_let_go(k->c->store, EDGE, t);
+    return st == TG_OK ? hand_out(k, t, err) : st;
+}
+
+static tg_status walk_forward(const walk *k, tgi_err *err)
+{
+    tgi_pp_complete *c = k->c;
+    const float *in[4] = {NULL, NULL, c->zero, c->zero};
+    for (int64_t t = 0; t < k->n; t++) {
+        float *const out[1] = {c->result[t % 3]};
+        c->at = t;
+        TGI_TRY(get(k, SEEN, t, &in[0], err));
+        TGI_TRY(get(k, BACK, t, &in[1], err));
+        tg_status st = call(k, c->recur[1][t == 0], in, out, err);
+        if (st == TG_OK)
+            st = decode(k, t, in[0], in[1], out[0], err);
+        tgi_frame_store_let_go(c->store, SEEN, t);
+        tgi_frame_store_let_go(c->store, BACK, t);
+        TGI_TRY(st);
+        in[3] = in[2];
+        in[2] = out[0];
+    }
+    return TG_OK;
+}
+
+tg_status tgi_pp_complete_run(tgi_pp_complete *c, const tgi_pp_window *w,
+                              const tgi_pp_complete_io *io, tgi_err *err)
+{
+    memset(c->zero, 0, (size_t)((char *)c->result[0] - (char *)c->zero));
+    for (int back = 0; back < 2; back++) {
+        const walk k = {.c = c, .w = w, .io = io, .back = back, .n = w->e - w->s};
+        tgi_frame_store_forget(c->store, INT64_MAX);
+        TGI_TRY(look(&k, err));
+        TGI_TRY(walk_back(&k, err));
+        TGI_TRY(walk_forward(&k, err));
+    }
+    tgi_frame_store_forget(c->store, INT64_MAX);
+    return TG_OK;
+}

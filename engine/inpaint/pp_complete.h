@@ -1,0 +1,50 @@
+/* pp_complete.h - motion behind what is hidden, of a window of ProPainter's motions together.
+ *
+ * Over time a window is walked three times for each direction: once to see (convolutions over time, a few steps of each kept),
+ * once back, once forward, where each step's motion is decoded as soon as it is there. What is kept of all steps (what
+ * was seen, its edges, the way back) lies in a store of its own (ends/frame_store.h). */
+#ifndef TGI_PP_COMPLETE_H
+#define TGI_PP_COMPLETE_H
+
+#include "engine/ends/frame_store.h"
+#include "engine/exec/schedule_run.h"
+#include "engine/inpaint/pp_order.h"
+#include "io/weights.h"
+
+#define TGI_PP_BLENDS 4
+
+typedef struct tgi_pp_complete {
+    int64_t height, width;
+    tgi_schedule *schedule;
+    tgi_graph *graph[10];
+    int lead, blend[TGI_PP_BLENDS], recur[2][2], decode; /* nets; recur: forward, first */
+    tgi_frame_store_how kept;
+    tgi_schedule_run *run;
+    tgi_frame_store *store;
+    float *input, *ring[TGI_PP_BLENDS], *zero, *result[3], *motion; /* in the block */
+    int64_t at; /* the step that is worked on */
+} tgi_pp_complete;
+
+typedef struct tgi_pp_complete_io {
+    void *user;
+    /* Motion k as found, there (0) or back (1), [2][height][width]; until the next call. */
+    tg_status (*motion)(void *user, int back, int64_t k, const float **out, tgi_err *err);
+    /* Bits of what frame k hides; until the next call. */
+    tg_status (*mask)(void *user, int64_t k, const uint8_t **out, tgi_err *err);
+    /* Motion k completed. */
+    tg_status (*put)(void *user, int back, int64_t k, const float *motion, tgi_err *err);
+} tgi_pp_complete_io;
+
+/* `w`: recurrent_flow_completion, borrowed; windows of `most` motions at most. Returned; tgi_pp_complete_free. */
+tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
+                              int64_t width, int64_t most, int threads, tgi_pp_complete **out,
+                              tgi_err *err);
+void tgi_pp_complete_free(tgi_pp_complete **c);
+/* Memory beside the weights (schedule->weight_bytes), of use in a run alone. */
+size_t tgi_pp_complete_bytes(const tgi_pp_complete *c);
+tg_status tgi_pp_complete_open(tgi_pp_complete *c, const tgi_schedule_memory *m, tgi_err *err);
+void tgi_pp_complete_close(tgi_pp_complete *c);
+tg_status tgi_pp_complete_run(tgi_pp_complete *c, const tgi_pp_window *w,
+                              const tgi_pp_complete_io *io, tgi_err *err);
+
+#endif

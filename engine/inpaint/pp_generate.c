@@ -1,0 +1,381 @@
+/* pp_generate.c - see pp_generate.h. */
+#include "engine/inpaint/pp_generate.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/size.h"
+
+#include <string.h>
+
+#define C TGI_PP_CHANNELS
+#define TOKEN TGI_PP_TOKEN
+#define MOST TGI_PP_MOST_FRAMES
+
+/* ---- Plan -------------------------------------------------------------------------------- */
+
+static tg_status make_block(tgi_pp_generate *g, const tgi_weights *w, const uint8_t *has, int b,
+                            tgi_err *err)
+{
+    const int64_t h = g->height, width = g->width;
+    tgi_pp_block *k = &g->block[b];
+    TGI_TRY(tgi_pp_keys(w, b, h, width, &k->keys, err));
+    TGI_TRY(tgi_pp_queries(w, b, h, width, &k->queries, err));
+    TGI_TRY(tgi_pp_mix(w, b, h, width, &k->mix, err));
+    for (int n = 1; n <= MOST; n++)
+        if (has[n])
+            TGI_TRY(tgi_pp_attend(w, b, n, h, width, &k->attend[n], err));
+    return TG_OK;
+}
+
+static tg_status make_graphs(tgi_pp_generate *g, const tgi_weights *w, const uint8_t *has,
+                             tgi_err *err)
+{
+    const int64_t h = g->height, width = g->width;
+    TGI_TRY(tgi_pp_encode(w, h, width, &g->encode, err));
+    for (int i = 0; i < 4; i++)
+        TGI_TRY(tgi_pp_propagate(w, i / 2, i % 2, h, width, &g->propagate[i / 2][i % 2], err));
+    TGI_TRY(tgi_pp_join(w, h, width, &g->join, err));
+    TGI_TRY(tgi_pp_split(w, h, width, &g->split, err));
+    TGI_TRY(tgi_pp_compose(w, h, width, &g->compose, err));
+    for (int b = 0; b < TGI_PP_BLOCKS; b++)
+        TGI_TRY(make_block(g, w, has, b, err));
+    return TG_OK;
+}
+
+typedef struct plan {
+    tgi_pp_generate *g;
+    const tgi_kernel_set *be;
+    int threads;
+} plan;
+
+static int add_net(const plan *p, const tgi_graph *g, int64_t c, int64_t h, int64_t w)
+{
+    const int n = tgi_schedule_net(p->g->schedule, g, p->be, c, h, w, p->threads);
+    tgi_schedule_called(p->g->schedule, n);
+    return n;
+}
+
+static void add_nets(const plan *p)
+{
+    tgi_pp_generate *g = p->g;
+    const int64_t h = g->height / 4, w = g->width / 4, fh = g->tokens.high, fw = g->tokens.wide;
+    g->net_encode = add_net(p, g->encode, 5, g->height, g->width);
+    for (int i = 0; i < 4; i++)
+        g->net_propagate[i / 2][i % 2] = add_net(p, g->propagate[i / 2][i % 2], C, h, w);
+    g->net_join = add_net(p, g->join, C, h, w);
+    g->net_split = add_net(p, g->split, C, h, w);
+    g->net_compose = add_net(p, g->compose, TOKEN, fh, fw);
+    for (int b = 0; b < TGI_PP_BLOCKS; b++) {
+        tgi_pp_block *k = &g->block[b];
+        k->net_keys = add_net(p, k->keys, TOKEN, fh, fw);
+        k->net_queries = add_net(p, k->queries, TOKEN, fh, fw);
+        k->net_mix = add_net(p, k->mix, TOKEN, fh, fw);
+        for (int n = 1; n <= MOST; n++)
+            k->net_attend[n] = k->attend[n] ? add_net(p, k->attend[n], n * TOKEN, fh, fw) : -1;
+    }
+}
+
+tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
+                              int64_t width, const uint8_t has[TGI_PP_MOST_FRAMES + 1],
+                              int most_local, int threads, tgi_pp_generate **out, tgi_err *err)
+{
+    tgi_pp_generate *g = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *g);
+    if (!g)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the generator");
+    *g = (tgi_pp_generate){.height = height,
+                           .width = width,
+                           .most_local = most_local,
+                           .tokens = tgi_pp_tokens_of(height, width)};
+    for (int n = 1; n <= MOST; n++)
+        g->most = has[n] ? n : g->most;
+    tg_status st = tgi_schedule_new(&g->schedule, err);
+    if (st == TG_OK)
+        st = make_graphs(g, w, has, err);
+    if (st == TG_OK) {
+        add_nets(&(plan){g, be, threads});
+        st = tgi_schedule_plan(g->schedule, err);
+    }
+    if (st != TG_OK)
+        tgi_pp_generate_free(&g);
+    *out = g;
+    return st;
+}
+
+void tgi_pp_generate_free(tgi_pp_generate **gp)
+{
+    tgi_pp_generate *g = *gp;
+    if (!g)
+        return;
+    tgi_pp_generate_close(g);
+    tgi_schedule_free(&g->schedule);
+    tgi_graph_free(&g->encode);
+    for (int i = 0; i < 4; i++)
+        tgi_graph_free(&g->propagate[i / 2][i % 2]);
+    tgi_graph_free(&g->join);
+    tgi_graph_free(&g->split);
+    tgi_graph_free(&g->compose);
+    for (int b = 0; b < TGI_PP_BLOCKS; b++) {
+        tgi_graph_free(&g->block[b].keys);
+        tgi_graph_free(&g->block[b].queries);
+        tgi_graph_free(&g->block[b].mix);
+        for (int n = 0; n <= MOST; n++)
+            tgi_graph_free(&g->block[b].attend[n]);
+    }
+    tgi_free(g);
+    *gp = NULL;
+}
+
+/* ---- Places ------------------------------------------------------------------------------ */
+
+/* The next array behind `*at`; base NULL: it is counted. */
+static float *place(char *base, size_t *at, int64_t n)
+{
+    char *to = base ? base + *at : NULL;
+    *at = tgi_sat_add(*at, tgi_align_size((size_t)n * sizeof(float), 64));
+    return (float *)(void *)to;
+}
+
+static size_t lay_out(tgi_pp_generate *g, char *base)
+{
+    const int64_t n = g->height * g->width, quarter = n / 16, t = g->most,
+                  token = TOKEN * g->tokens.high * g->tokens.wide,
+                  pooled = TOKEN * g->tokens.pool_h * g->tokens.pool_w;
+    size_t at = tgi_align_size(g->schedule->block_bytes, 64);
+    g->input = place(base, &at, 5 * n);
+    g->picture = place(base, &at, 3 * n);
+    for (int i = 0; i < g->most; i++) {
+        g->features[i] = place(base, &at, C * quarter);
+        g->x[i] = place(base, &at, token);
+    }
+    for (int i = 0; i < g->most_local; i++) {
+        g->way[0][i] = place(base, &at, C * quarter);
+        g->way[1][i] = place(base, &at, C * quarter);
+        g->masks[i] = place(base, &at, 2 * quarter);
+        g->flow[0][i] = place(base, &at, 2 * quarter);
+        g->flow[1][i] = place(base, &at, 2 * quarter);
+    }
+    g->spare_features = place(base, &at, C * quarter);
+    g->spare_x = place(base, &at, token);
+    g->queries = place(base, &at, t * token);
+    g->keys = place(base, &at, t * token);
+    g->values = place(base, &at, t * token);
+    g->pooled_keys = place(base, &at, t * pooled);
+    g->pooled_values = place(base, &at, t * pooled);
+    g->attended = place(base, &at, t * token);
+    g->windows = place(base, &at, g->tokens.win_h * g->tokens.win_w);
+    return at;
+}
+
+size_t tgi_pp_generate_bytes(const tgi_pp_generate *g)
+{
+    tgi_pp_generate copy = *g;
+    return lay_out(&copy, NULL);
+}
+
+tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m, tgi_err *err)
+{
+    g->pool = m->pool;
+    lay_out(g, m->block);
+    return tgi_schedule_open(g->schedule, m, &g->run, err);
+}
+
+void tgi_pp_generate_close(tgi_pp_generate *g)
+{
+    tgi_schedule_close(&g->run);
+}
+
+/* ---- What goes in ------------------------------------------------------------------------ */
+
+typedef struct input_rows {
+    const tgi_pp_updated *from;
+    int64_t height, width;
+    float *to;
+} input_rows;
+
+/* Colours, hidden, not filled. */
+static void input_row(void *arg, int64_t y, int thread)
+{
+    const input_rows *r = arg;
+    const int64_t w = r->width, n = r->height * w;
+    const uint8_t *rgb = r->from->rgb + y * w * 3;
+    float *to = r->to + y * w;
+    (void)thread;
+    for (int64_t x = 0; x < w; x++) {
+        const int zero = tgi_pp_bit(r->from->zero, w, y, x);
+        for (int c = 0; c < 3; c++)
+            to[c * n + x] = zero ? 0 : tgi_pp_float(rgb[3 * x + c]);
+        to[3 * n + x] = (float)tgi_pp_bit(r->from->hidden, w, y, x);
+        to[4 * n + x] = (float)tgi_pp_bit(r->from->open, w, y, x);
+    }
+}
+
+/* Every fourth pixel of both masks. */
+static void quarter_masks(const tgi_pp_generate *g, const tgi_pp_updated *from, float *to)
+{
+    const int64_t h = g->height / 4, w = g->width / 4;
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++) {
+            to[y * w + x] = (float)tgi_pp_bit(from->hidden, g->width, 4 * y, 4 * x);
+            to[(h + y) * w + x] = (float)tgi_pp_bit(from->open, g->width, 4 * y, 4 * x);
+        }
+}
+
+/* Linear between pixel centres: the mean of the four in the middle of 4 x 4; in pixels of the smaller size. */
+static void quarter_flow(const tgi_pp_generate *g, const float *from, float *to)
+{
+    const int64_t h = g->height / 4, w = g->width / 4;
+    for (int64_t c = 0; c < 2; c++)
+        for (int64_t y = 0; y < h; y++)
+            for (int64_t x = 0; x < w; x++) {
+                const float *at = from + (c * g->height + 4 * y + 1) * g->width + 4 * x + 1;
+                const float *below = at + g->width;
+                to[(c * h + y) * w + x] =
+                    ((at[0] + at[1]) * 0.5f + (below[0] + below[1]) * 0.5f) * 0.5f * 0.25f;
+            }
+}
+
+/* A token sees 7 x 7 of a mask; its window is one that is hidden. */
+static void mark_windows(const tgi_pp_generate *g, const float *hidden)
+{
+    const int64_t h = g->height / 4, w = g->width / 4;
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++) {
+            if (hidden[y * w + x] == 0)
+                continue;
+            /* Token t covers the pixels 3t - 3 to 3t + 3. */
+            const int64_t t0 = (y - 1) / 3, t1 = tgi_min((y + 3) / 3, g->tokens.high - 1),
+                          s0 = (x - 1) / 3, s1 = tgi_min((x + 3) / 3, g->tokens.wide - 1);
+            for (int64_t t = t0; t <= t1; t++)
+                for (int64_t s = s0; s <= s1; s++)
+                    g->windows[t / TGI_PP_WINDOW_H * g->tokens.win_w + s / TGI_PP_WINDOW_W] = 1;
+        }
+}
+
+/* ---- A step ------------------------------------------------------------------------------ */
+
+typedef struct step {
+    tgi_pp_generate *g;
+    const tgi_pp_step *s;
+    const tgi_pp_generate_io *io;
+    int local, all;
+} step;
+
+static tg_status call(const step *k, int net, const float *const *in, float *const *out,
+                      tgi_err *err)
+{
+    return tgi_schedule_call(k->g->run, net, in, out, err);
+}
+
+static tg_status call_one(const step *k, int net, const float *in, float *out, tgi_err *err)
+{
+    return call(k, net, (const float *[]){in}, (float *[]){out}, err);
+}
+
+static int64_t frame_of(const step *k, int i)
+{
+    return i < k->local ? k->s->lo + i : k->s->ref[i - k->local];
+}
+
+static tg_status encode(const step *k, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    memset(g->windows, 0, (size_t)(g->tokens.win_h * g->tokens.win_w) * sizeof(float));
+    for (int i = 0; i < k->all; i++) {
+        tgi_pp_updated from;
+        TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
+        input_rows r = {&from, g->height, g->width, g->input};
+        tgi_parallel(g->pool, g->height, input_row, &r);
+        TGI_TRY(call_one(k, g->net_encode, g->input, g->features[i], err));
+        if (i >= k->local)
+            continue;
+        quarter_masks(g, &from, g->masks[i]);
+        mark_windows(g, g->masks[i]);
+    }
+    for (int i = 0; i + 1 < k->local; i++)
+        for (int back = 0; back < 2; back++) {
+            const float *motion;
+            TGI_TRY(k->io->motion(k->io->user, back, k->s->lo + i, &motion, err));
+            quarter_flow(g, motion, g->flow[back][i]);
+        }
+    return TG_OK;
+}
+
+/* Back, then forward over what that gave. */
+static tg_status propagate(const step *k, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    const int n = k->local;
+    for (int i = n - 1; i >= 0; i--) {
+        const float *first[] = {g->features[i], g->masks[i]};
+        const float *in[] = {g->features[i], i + 1 < n ? g->way[0][i + 1] : NULL, g->flow[0][i],
+                             g->flow[1][i], g->masks[i]};
+        float *const out[] = {g->way[0][i]};
+        TGI_TRY(call(k, g->net_propagate[0][i == n - 1], i == n - 1 ? first : in, out, err));
+    }
+    for (int i = 0; i < n; i++) {
+        const float *first[] = {g->way[0][i], g->masks[i]};
+        const float *in[] = {g->way[0][i], i ? g->way[1][i - 1] : NULL,
+                             i ? g->flow[1][i - 1] : NULL, i ? g->flow[0][i - 1] : NULL,
+                             g->masks[i]};
+        float *const out[] = {g->way[1][i]};
+        TGI_TRY(call(k, g->net_propagate[1][i == 0], i == 0 ? first : in, out, err));
+    }
+    for (int i = 0; i < n; i++) {
+        const float *in[] = {g->features[i], g->way[0][i], g->way[1][i], g->masks[i]};
+        float *const joined = g->spare_features;
+        TGI_TRY(call(k, g->net_join, in, &joined, err));
+        g->spare_features = g->features[i];
+        g->features[i] = joined;
+    }
+    return TG_OK;
+}
+
+static tg_status attend(const step *k, int b, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    const tgi_pp_block *is = &g->block[b];
+    const int64_t token = TOKEN * g->tokens.high * g->tokens.wide,
+                  pooled = TOKEN * g->tokens.pool_h * g->tokens.pool_w;
+    for (int i = 0; i < k->all; i++) {
+        const float *in[] = {g->x[i]};
+        float *const out[] = {g->keys + i * token, g->values + i * token,
+                              g->pooled_keys + i * pooled, g->pooled_values + i * pooled};
+        TGI_TRY(call(k, is->net_keys, in, out, err));
+        TGI_TRY(call_one(k, is->net_queries, g->x[i], g->queries + i * token, err));
+    }
+    const float *in[] = {g->queries,     g->keys,          g->values,
+                         g->pooled_keys, g->pooled_values, g->windows};
+    TGI_TRY(call(k, is->net_attend[k->all], in, (float *[]){g->attended}, err));
+    for (int i = 0; i < k->all; i++) {
+        const float *mixed[] = {g->attended + i * token, g->x[i]};
+        float *const to = g->spare_x;
+        TGI_TRY(call(k, is->net_mix, mixed, &to, err));
+        g->spare_x = g->x[i];
+        g->x[i] = to;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
+                              const tgi_pp_generate_io *io, tgi_err *err)
+{
+    const step k = {.g = g,
+                    .s = s,
+                    .io = io,
+                    .local = (int)(s->hi - s->lo),
+                    .all = (int)(s->hi - s->lo) + s->n_refs};
+    if (k.all > g->most || k.local > g->most_local)
+        return tgi_fail(err, TG_E_INTERNAL, "a step of %d frames was not planned", k.all);
+    TGI_TRY(encode(&k, err));
+    TGI_TRY(propagate(&k, err));
+    for (int i = 0; i < k.all; i++)
+        TGI_TRY(call_one(&k, g->net_split, g->features[i], g->x[i], err));
+    for (int b = 0; b < TGI_PP_BLOCKS; b++)
+        TGI_TRY(attend(&k, b, err));
+    for (int i = 0; i < k.local; i++) {
+        const float *in[] = {g->x[i], g->features[i]};
+        TGI_TRY(call(&k, g->net_compose, in, (float *[]){g->picture}, err));
+        TGI_TRY(io->put(io->user, frame_of(&k, i), g->picture, err));
+    }
+    return TG_OK;
+}

@@ -1,0 +1,57 @@
+/* pp_generate.h - a step of ProPainter's generator: neighbouring frames and references, of which the neighbours are made
+ * anew. */
+#ifndef TGI_PP_GENERATE_H
+#define TGI_PP_GENERATE_H
+
+#include "engine/exec/schedule_run.h"
+#include "engine/inpaint/pp_fill.h"
+#include "engine/models/propainter/networks.h"
+
+#define TGI_PP_MOST_FRAMES 64 /* of a step */
+
+typedef struct tgi_pp_block {
+    tgi_graph *keys, *queries, *mix, *attend[TGI_PP_MOST_FRAMES + 1];
+    int net_keys, net_queries, net_mix,
+        net_attend[TGI_PP_MOST_FRAMES + 1]; /* attend: -1, no such step */
+} tgi_pp_block;
+
+typedef struct tgi_pp_generate {
+    int64_t height, width;
+    int most, most_local; /* frames of a step; of them neighbours */
+    tgi_pp_tokens tokens;
+    tgi_schedule *schedule;
+    tgi_graph *encode, *propagate[2][2], *join, *split, *compose;
+    int net_encode, net_propagate[2][2], net_join, net_split, net_compose;
+    tgi_pp_block block[TGI_PP_BLOCKS];
+    tgi_schedule_run *run;
+    tgi_threads *pool;
+    /* In the block, each of the frames of a step: */
+    float *input, *picture;
+    float *features[TGI_PP_MOST_FRAMES + 1], *spare_features;
+    float *way[2][TGI_PP_MOST_FRAMES], *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
+    float *x[TGI_PP_MOST_FRAMES], *spare_x;
+    float *queries, *keys, *values, *pooled_keys, *pooled_values, *attended, *windows;
+} tgi_pp_generate;
+
+typedef struct tgi_pp_generate_io {
+    void *user;
+    /* Frame k, updated; motion k completed, there (0) or back (1). Until the next call. */
+    tg_status (*updated)(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err);
+    tg_status (*motion)(void *user, int back, int64_t k, const float **out, tgi_err *err);
+    /* What neighbour k became: [3][height][width] of -1..1. */
+    tg_status (*put)(void *user, int64_t k, const float *picture, tgi_err *err);
+} tgi_pp_generate_io;
+
+/* `w`: ProPainter, borrowed. `has[n]`: there are steps of n frames. Returned; tgi_pp_generate_free. */
+tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
+                              int64_t width, const uint8_t has[TGI_PP_MOST_FRAMES + 1],
+                              int most_local, int threads, tgi_pp_generate **out, tgi_err *err);
+void tgi_pp_generate_free(tgi_pp_generate **g);
+/* Memory beside the weights (schedule->weight_bytes), of use in a step alone. */
+size_t tgi_pp_generate_bytes(const tgi_pp_generate *g);
+tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m, tgi_err *err);
+void tgi_pp_generate_close(tgi_pp_generate *g);
+tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
+                              const tgi_pp_generate_io *io, tgi_err *err);
+
+#endif

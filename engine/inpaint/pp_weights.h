@@ -1,0 +1,12 @@
+/* pp_weights.h - the three published files of ProPainter's weights, in a folder. */
+#ifndef TGI_PP_WEIGHTS_H
+#define TGI_PP_WEIGHTS_H
+
+#include "io/weights.h"
+
+/* motion, completion, generator: raft-things, recurrent_flow_completion, ProPainter, each as .pth or .safetensors, the
+ * first that is there. Returned; tgi_weights_close each. TG_E_NOT_FOUND: which is missing, and who publishes it under which
+ * licence. */
+tg_status tgi_pp_weights_open(const char *folder, tgi_weights *out[3], tgi_err *err);
+
+#endif

@@ -1,0 +1,743 @@
+/* propainter.c - see propainter.h. */
+#include "engine/inpaint/propainter.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/reserve.h"
+#include "engine/base/size.h"
+#include "engine/inpaint/pp_complete.h"
+#include "engine/inpaint/pp_flow.h"
+#include "engine/inpaint/pp_generate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE ((size_t)4096)
+#define NO_FRAME INT64_MIN
+
+/* Kinds of the store: motions of both directions are items of their own. */
+enum { FRAMES, FOUND, FOUND_BACK, COMPLETED, COMPLETED_BACK, UPDATED, PASSING, KINDS };
+
+/* What a film of such a length has at most. */
+typedef struct extent {
+    int64_t span[TGI_PP_KEPT], newest[TGI_PP_KEPT], oldest[TGI_PP_KEPT];
+    int64_t completion, propagation; /* the longest windows */
+    int local;                       /* neighbours of a step */
+    uint8_t has[TGI_PP_MOST_FRAMES + 1];
+    int64_t frames, motions, steps; /* how many of each */
+    double windowed;                /* motions of completion windows, pads included */
+    double step_frames, step_local;
+    int too_many; /* frames of a step, where they are more than is possible */
+} extent;
+
+typedef struct propainter {
+    tgi_method base;
+    tgi_propainter_how how;
+    extent most;
+    tgi_pp_flow *flow;
+    tgi_pp_complete *complete;
+    tgi_pp_generate *generate;
+    tgi_frame_store_how kept;
+    int64_t pending; /* frames that are mixed at once */
+    /* While it runs. */
+    tgi_reserve *reserve;
+    tgi_threads *pool;
+    tgi_frame_store *store;
+    void *store_room, *weights[3], *block, *mixed_room, *hidden;
+    int64_t *mixed_of; /* frames that lie there; tgi_free */
+    tgi_pp_order order;
+    int64_t made, first; /* the frame that was made last; the one that the order began for */
+    int held_kind[2];    /* an item that an `until the next call` holds: FRAMES ..., -1 */
+    int64_t held_frame[2];
+} propainter;
+
+static propainter *of(tgi_method *m)
+{
+    return (propainter *)m;
+}
+
+static const propainter *of_const(const tgi_method *m)
+{
+    return (const propainter *)m;
+}
+
+static size_t pixels(const propainter *p)
+{
+    return (size_t)(p->how.height * p->how.width);
+}
+
+static size_t mask_bytes(const propainter *p)
+{
+    return tgi_pp_mask_bytes(p->how.height, p->how.width);
+}
+
+/* Of a frame that is mixed: RGB, and bits of what it hides. */
+static size_t mixed_bytes(const propainter *p)
+{
+    return 3 * pixels(p) + mask_bytes(p);
+}
+
+/* ---- How much there is at once: the order, without pixels --------------------------------- */
+
+static void enter(extent *x, tgi_pp_kept kind, int64_t from, int64_t until)
+{
+    if (x->newest[kind] == 0 && x->oldest[kind] == 0)
+        x->oldest[kind] = from;
+    x->newest[kind] = tgi_max(x->newest[kind], until);
+    x->span[kind] = tgi_max(x->span[kind], x->newest[kind] - x->oldest[kind]);
+}
+
+static tg_status count_frame(void *user, int64_t k, int *end, tgi_err *err)
+{
+    extent *x = user;
+    (void)err;
+    *end = 0;
+    enter(x, TGI_PP_FRAMES, k, k + 1);
+    x->frames++;
+    return TG_OK;
+}
+
+static tg_status count_motion(void *user, int64_t k, tgi_err *err)
+{
+    extent *x = user;
+    (void)err;
+    enter(x, TGI_PP_MOTIONS, k, k + 1);
+    x->motions++;
+    return TG_OK;
+}
+
+static tg_status count_complete(void *user, const tgi_pp_window *w, tgi_err *err)
+{
+    extent *x = user;
+    (void)err;
+    enter(x, TGI_PP_COMPLETED, w->keep0, w->keep1);
+    x->completion = tgi_max(x->completion, w->e - w->s);
+    x->windowed += (double)(w->e - w->s);
+    return TG_OK;
+}
+
+static tg_status count_propagate(void *user, const tgi_pp_window *w, tgi_err *err)
+{
+    extent *x = user;
+    (void)err;
+    enter(x, TGI_PP_UPDATED, w->keep0, w->keep1);
+    x->propagation = tgi_max(x->propagation, w->e - w->s);
+    return TG_OK;
+}
+
+static tg_status count_step(void *user, const tgi_pp_step *s, tgi_err *err)
+{
+    extent *x = user;
+    const int local = (int)(s->hi - s->lo), all = local + s->n_refs;
+    (void)err;
+    x->steps++;
+    x->step_frames += all;
+    x->step_local += local;
+    x->local = local > x->local ? local : x->local;
+    if (all > TGI_PP_MOST_FRAMES)
+        x->too_many = all > x->too_many ? all : x->too_many;
+    else
+        x->has[all] = 1;
+    return TG_OK;
+}
+
+static void count_forget(void *user, tgi_pp_kept kind, int64_t k)
+{
+    extent *x = user;
+    x->oldest[kind] = tgi_max(x->oldest[kind], tgi_min(k, x->newest[kind]));
+}
+
+static tg_status measure(const tgi_pp_settings *s, int64_t length, extent *x, tgi_err *err)
+{
+    const tgi_pp_acts acts = {.user = x,
+                              .frame = count_frame,
+                              .motion = count_motion,
+                              .complete = count_complete,
+                              .propagate = count_propagate,
+                              .step = count_step,
+                              .forget = count_forget};
+    tgi_pp_order o;
+    *x = (extent){0};
+    tgi_pp_begin(&o, s, &acts, length, 0);
+    TGI_TRY(tgi_pp_until(&o, length - 1, err));
+    return x->too_many
+               ? tgi_fail(err, TG_E_ARG,
+                          "a step of %d frames, neighbours and references: %d are possible; "
+                          "a larger ref_stride or a smaller neighbor_length has fewer",
+                          x->too_many, TGI_PP_MOST_FRAMES)
+               : TG_OK;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------ */
+
+static void plan_store(propainter *p)
+{
+    const extent *x = &p->most;
+    const size_t motion = pixels(p) * 2 * sizeof(float),
+                 updated = tgi_pp_updated_bytes(p->how.height, p->how.width);
+    const struct {
+        size_t bytes;
+        int64_t span;
+    } all[KINDS] = {{3 * pixels(p) + mask_bytes(p), x->span[TGI_PP_FRAMES]},
+                    {motion, x->span[TGI_PP_MOTIONS]},
+                    {motion, x->span[TGI_PP_MOTIONS]},
+                    {motion, x->span[TGI_PP_COMPLETED]},
+                    {motion, x->span[TGI_PP_COMPLETED]},
+                    {updated, x->span[TGI_PP_UPDATED]},
+                    {updated, x->propagation}};
+    p->kept = (tgi_frame_store_how){.n_kinds = KINDS, .scratch = p->how.scratch};
+    for (int i = 0; i < KINDS; i++) {
+        const int64_t span = tgi_max(1, all[i].span);
+        p->kept.kind[i] = (tgi_frame_kind){all[i].bytes, span, (int)span};
+    }
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* One block for all networks: none of them keeps anything there while others run. */
+static size_t block_bytes(const propainter *p)
+{
+    return larger(p->flow->schedule->block_bytes, larger(tgi_pp_complete_bytes(p->complete),
+                                                         tgi_pp_generate_bytes(p->generate)));
+}
+
+static int list_blocks(propainter *p, tgi_want want[TGI_RESERVE_MAX_BLOCKS])
+{
+    const tgi_want all[] = {
+        {"store", tgi_frame_store_bytes(&p->kept), &p->store_room},
+        {"weights of motion", p->flow->schedule->weight_bytes, &p->weights[0]},
+        {"weights of completion", p->complete->schedule->weight_bytes, &p->weights[1]},
+        {"weights of the generator", p->generate->schedule->weight_bytes, &p->weights[2]},
+        {"networks", block_bytes(p), &p->block},
+        {"mixed", (size_t)p->pending * mixed_bytes(p), &p->mixed_room},
+        {"hidden", pixels(p), &p->hidden}};
+    memcpy(want, all, sizeof all);
+    return (int)(sizeof all / sizeof all[0]);
+}
+
+static size_t propainter_bytes(const tgi_method *m)
+{
+    tgi_want want[TGI_RESERVE_MAX_BLOCKS];
+    propainter p = *of_const(m);
+    size_t all = 0;
+    for (int i = list_blocks(&p, want) - 1; i >= 0; i--)
+        all = tgi_sat_add(all, tgi_align_size(want[i].bytes, 64));
+    return tgi_sat_add(all, PAGE); /* it ends on a border of a page */
+}
+
+static uint64_t propainter_disk(const tgi_method *m)
+{
+    return tgi_frame_store_disk(&of_const(m)->kept);
+}
+
+static int propainter_shrink(tgi_method *m)
+{
+    (void)m;
+    return 0;
+}
+
+/* ---- Open -------------------------------------------------------------------------------- */
+
+static const tgi_method_ops ops;
+
+static tg_status plan(propainter *p, tgi_err *err)
+{
+    const tgi_propainter_how *h = &p->how;
+    TGI_TRY(tgi_pp_check(&h->set, err));
+    TGI_TRY(measure(&h->set, tgi_max(1, h->hi - h->lo), &p->most, err));
+    TGI_TRY(tgi_pp_flow_new(h->raft, h->be, h->height, h->width, h->iterations, h->threads,
+                            &p->flow, err));
+    TGI_TRY(tgi_pp_complete_new(h->completion, h->be, h->height, h->width,
+                                tgi_max(1, p->most.completion), h->threads, &p->complete, err));
+    TGI_TRY(tgi_pp_generate_new(h->generator, h->be, h->height, h->width, p->most.has,
+                                p->most.local, h->threads, &p->generate, err));
+    p->pending = h->set.neighbor_length / 2 * 2 + 1;
+    plan_store(p);
+    return TG_OK;
+}
+
+static void propainter_free(tgi_method **m);
+
+tg_status tgi_propainter_new(const tgi_propainter_how *how, tgi_method **out, tgi_err *err)
+{
+    propainter *p = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *p);
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for what is removed");
+    *p = (propainter){.base.ops = &ops, .how = *how, .made = NO_FRAME};
+    *out = &p->base;
+    const tg_status st = plan(p, err);
+    if (st != TG_OK)
+        propainter_free(out);
+    return st;
+}
+
+static void stop_running(propainter *p)
+{
+    if (p->flow)
+        tgi_pp_flow_close(p->flow);
+    if (p->complete)
+        tgi_pp_complete_close(p->complete);
+    if (p->generate)
+        tgi_pp_generate_close(p->generate);
+    tgi_frame_store_close(&p->store);
+    tgi_threads_close(&p->pool);
+    tgi_reserve_close(&p->reserve);
+    tgi_free(p->mixed_of);
+    p->mixed_of = NULL;
+}
+
+static void propainter_free(tgi_method **m)
+{
+    if (!*m)
+        return;
+    propainter *p = of(*m);
+    stop_running(p);
+    tgi_pp_flow_free(&p->flow);
+    tgi_pp_complete_free(&p->complete);
+    tgi_pp_generate_free(&p->generate);
+    tgi_free(p);
+    *m = NULL;
+}
+
+static int64_t next_use(void *user, int kind, int64_t frame)
+{
+    (void)user;
+    (void)kind;
+    return frame;
+}
+
+static tg_status open_networks(propainter *p, tgi_err *err)
+{
+    tgi_schedule_memory m = {.weights = p->weights[0],
+                             .block = p->block,
+                             .pool = p->pool,
+                             .stop = p->how.stop,
+                             .stop_user = p->how.user};
+    TGI_TRY(tgi_pp_flow_open(p->flow, &m, err));
+    m.weights = p->weights[1];
+    TGI_TRY(tgi_pp_complete_open(p->complete, &m, err));
+    m.weights = p->weights[2];
+    return tgi_pp_generate_open(p->generate, &m, err);
+}
+
+static tg_status take_memory(propainter *p, tgi_err *err)
+{
+    tgi_want want[TGI_RESERVE_MAX_BLOCKS];
+    TGI_TRY(tgi_threads_open(p->how.threads, &p->pool, err));
+    TGI_TRY(tgi_reserve_all(want, list_blocks(p, want), 0, &p->reserve, err));
+    p->mixed_of = tgi_calloc(TGI_TAG_PLAN, (size_t)p->pending, sizeof *p->mixed_of);
+    if (!p->mixed_of)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for what is removed");
+    p->kept.next = next_use;
+    p->kept.user = p;
+    TGI_TRY(tgi_frame_store_open(&p->kept, p->store_room, &p->store, err));
+    return open_networks(p, err);
+}
+
+/* ---- Items ------------------------------------------------------------------------------- */
+
+/* Item `frame` of that kind, until the next one is asked for in the same place. */
+static tg_status hold(propainter *p, int place, int kind, int64_t frame, const void **out,
+                      tgi_err *err)
+{
+    if (p->held_kind[place] >= 0)
+        tgi_frame_store_let_go(p->store, p->held_kind[place], p->held_frame[place]);
+    p->held_kind[place] = -1;
+    TGI_TRY(tgi_frame_store_get(p->store, kind, frame, out, err));
+    p->held_kind[place] = kind;
+    p->held_frame[place] = frame;
+    return TG_OK;
+}
+
+static void let_all_go(propainter *p)
+{
+    for (int i = 0; i < 2; i++) {
+        if (p->held_kind[i] >= 0)
+            tgi_frame_store_let_go(p->store, p->held_kind[i], p->held_frame[i]);
+        p->held_kind[i] = -1;
+    }
+}
+
+/* ---- Acts -------------------------------------------------------------------------------- */
+
+static tg_status read_frame(void *user, int64_t k, int *end, tgi_err *err)
+{
+    propainter *p = user;
+    void *item;
+    *end = 0;
+    TGI_TRY(tgi_frame_store_add(p->store, FRAMES, k, &item, err));
+    const tg_status st = p->how.frame(p->how.user, k + p->how.lo, item, p->hidden, err);
+    tgi_pp_pack_bits(p->hidden, p->how.height, p->how.width, (uint8_t *)item + 3 * pixels(p));
+    tgi_frame_store_let_go(p->store, FRAMES, k);
+    return st;
+}
+
+static tg_status find_motion(void *user, int64_t k, tgi_err *err)
+{
+    propainter *p = user;
+    const void *first, *second;
+    void *there, *back;
+    TGI_TRY(hold(p, 0, FRAMES, k, &first, err));
+    TGI_TRY(hold(p, 1, FRAMES, k + 1, &second, err));
+    TGI_TRY(tgi_frame_store_add(p->store, FOUND, k, &there, err));
+    TGI_TRY(tgi_frame_store_add(p->store, FOUND_BACK, k, &back, err));
+    const tg_status st = tgi_pp_flow_find(p->flow, k, first, second, there, back, err);
+    tgi_frame_store_let_go(p->store, FOUND, k);
+    tgi_frame_store_let_go(p->store, FOUND_BACK, k);
+    let_all_go(p);
+    return st;
+}
+
+static tg_status found_motion(void *user, int back, int64_t k, const float **out, tgi_err *err)
+{
+    const void *at;
+    TGI_TRY(hold(user, 0, back ? FOUND_BACK : FOUND, k, &at, err));
+    *out = at;
+    return TG_OK;
+}
+
+static tg_status frame_mask(void *user, int64_t k, const uint8_t **out, tgi_err *err)
+{
+    const void *at;
+    TGI_TRY(hold(user, 1, FRAMES, k, &at, err));
+    *out = (const uint8_t *)at + 3 * pixels(user);
+    return TG_OK;
+}
+
+static tg_status keep_motion(void *user, int back, int64_t k, const float *motion, tgi_err *err)
+{
+    propainter *p = user;
+    const int kind = back ? COMPLETED_BACK : COMPLETED;
+    void *to;
+    TGI_TRY(tgi_frame_store_add(p->store, kind, k, &to, err));
+    memcpy(to, motion, p->kept.kind[kind].bytes);
+    tgi_frame_store_let_go(p->store, kind, k);
+    return TG_OK;
+}
+
+static tg_status complete(void *user, const tgi_pp_window *w, tgi_err *err)
+{
+    propainter *p = user;
+    const tgi_pp_complete_io io = {p, found_motion, frame_mask, keep_motion};
+    tgi_pp_flow_forget(p->flow);
+    const tg_status st = tgi_pp_complete_run(p->complete, w, &io, err);
+    let_all_go(p);
+    return st;
+}
+
+/* Frame t takes from the frame before it on the walk, t + 1 or t - 1. */
+static tg_status fill_from(propainter *p, int64_t t, int64_t before, tgi_err *err)
+{
+    const int64_t h = p->how.height, w = p->how.width, pair = tgi_min(t, before);
+    void *now, *then;
+    const void *to, *back;
+    TGI_TRY(tgi_frame_store_edit(p->store, PASSING, t, &now, err));
+    TGI_TRY(tgi_frame_store_edit(p->store, PASSING, before, &then, err));
+    TGI_TRY(hold(p, 0, before > t ? COMPLETED : COMPLETED_BACK, pair, &to, err));
+    TGI_TRY(hold(p, 1, before > t ? COMPLETED_BACK : COMPLETED, pair, &back, err));
+    const tgi_pp_updated is = tgi_pp_updated_at(now, h, w), was = tgi_pp_updated_at(then, h, w);
+    tgi_pp_fill_step(&(tgi_pp_fill){p->pool, h, w, &is, &was, to, back});
+    tgi_frame_store_let_go(p->store, PASSING, t);
+    tgi_frame_store_let_go(p->store, PASSING, before);
+    return TG_OK;
+}
+
+static tg_status begin_fill(propainter *p, int64_t t, tgi_err *err)
+{
+    const int64_t h = p->how.height, w = p->how.width;
+    const void *frame;
+    void *item;
+    TGI_TRY(hold(p, 0, FRAMES, t, &frame, err));
+    TGI_TRY(tgi_frame_store_add(p->store, PASSING, t, &item, err));
+    const tgi_pp_updated to = tgi_pp_updated_at(item, h, w);
+    tgi_pp_fill_begin(&to, frame, (const uint8_t *)frame + 3 * pixels(p), h, w);
+    tgi_frame_store_let_go(p->store, PASSING, t);
+    return TG_OK;
+}
+
+static tg_status keep_updated(propainter *p, int64_t t, tgi_err *err)
+{
+    const void *from;
+    void *to;
+    TGI_TRY(hold(p, 0, PASSING, t, &from, err));
+    TGI_TRY(tgi_frame_store_add(p->store, UPDATED, t, &to, err));
+    memcpy(to, from, p->kept.kind[UPDATED].bytes);
+    tgi_frame_store_let_go(p->store, UPDATED, t);
+    return TG_OK;
+}
+
+static tg_status propagate(void *user, const tgi_pp_window *w, tgi_err *err)
+{
+    propainter *p = user;
+    for (int64_t t = w->e - 1; t >= w->s; t--) {
+        TGI_TRY(begin_fill(p, t, err));
+        if (t + 1 < w->e)
+            TGI_TRY(fill_from(p, t, t + 1, err));
+    }
+    for (int64_t t = w->s; t < w->e; t++) {
+        if (t > w->s)
+            TGI_TRY(fill_from(p, t, t - 1, err));
+        if (t >= w->keep0 && t < w->keep1)
+            TGI_TRY(keep_updated(p, t, err));
+    }
+    let_all_go(p);
+    tgi_frame_store_forget_of(p->store, PASSING, INT64_MAX);
+    return TG_OK;
+}
+
+static tg_status updated(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err)
+{
+    const propainter *p = user;
+    const void *at;
+    TGI_TRY(hold(user, 0, UPDATED, k, &at, err));
+    *out = tgi_pp_updated_at((void *)(uintptr_t)at, p->how.height, p->how.width);
+    return TG_OK;
+}
+
+static tg_status completed_motion(void *user, int back, int64_t k, const float **out,
+                                  tgi_err *err)
+{
+    const void *at;
+    TGI_TRY(hold(user, 1, back ? COMPLETED_BACK : COMPLETED, k, &at, err));
+    *out = at;
+    return TG_OK;
+}
+
+static uint8_t *mixed_at(const propainter *p, int64_t k)
+{
+    return (uint8_t *)p->mixed_room + (size_t)(k % p->pending) * mixed_bytes(p);
+}
+
+typedef struct mix_rows {
+    const propainter *p;
+    const float *picture;
+    tgi_pp_updated from;
+    uint8_t *to;
+    int again; /* it was a neighbour before */
+} mix_rows;
+
+/* -1..1 as the published script makes 8 bits of it. */
+static uint8_t level(float v)
+{
+    const float scaled = (v + 1) / 2 * 255;
+    return scaled > 0 ? (uint8_t)tgi_min((int64_t)scaled, 255) : 0;
+}
+
+static void mix_row(void *arg, int64_t y, int thread)
+{
+    const mix_rows *r = arg;
+    const int64_t w = r->p->how.width, n = r->p->how.height * w;
+    (void)thread;
+    for (int64_t x = 0; x < w; x++) {
+        const int hidden = tgi_pp_bit(r->from.hidden, w, y, x);
+        for (int c = 0; c < 3; c++) {
+            const int64_t at = (y * w + x) * 3 + c;
+            const uint8_t v = hidden ? level(r->picture[c * n + y * w + x]) : r->from.rgb[at];
+            r->to[at] = r->again ? (uint8_t)((r->to[at] + v) / 2) : v;
+        }
+    }
+}
+
+static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
+{
+    propainter *p = user;
+    mix_rows r = {.p = p, .picture = picture};
+    if (k < p->first)
+        return TG_OK;
+    TGI_TRY(updated(p, k, &r.from, err));
+    r.to = mixed_at(p, k);
+    r.again = p->mixed_of[k % p->pending] == k;
+    tgi_parallel(p->pool, p->how.height, mix_row, &r);
+    memcpy(r.to + 3 * pixels(p), r.from.hidden, mask_bytes(p));
+    p->mixed_of[k % p->pending] = k;
+    return TG_OK;
+}
+
+static tg_status generate(void *user, const tgi_pp_step *s, tgi_err *err)
+{
+    propainter *p = user;
+    const tgi_pp_generate_io io = {p, updated, completed_motion, put};
+    tgi_pp_flow_forget(p->flow);
+    const tg_status st = tgi_pp_generate_run(p->generate, s, &io, err);
+    let_all_go(p);
+    return st;
+}
+
+static void forget(void *user, tgi_pp_kept kind, int64_t k)
+{
+    static const int of_kind[TGI_PP_KEPT] = {FRAMES, FOUND, COMPLETED, UPDATED};
+    propainter *p = user;
+    tgi_frame_store_forget_of(p->store, of_kind[kind], k);
+    if (kind == TGI_PP_MOTIONS)
+        tgi_frame_store_forget_of(p->store, FOUND_BACK, k);
+    if (kind == TGI_PP_COMPLETED)
+        tgi_frame_store_forget_of(p->store, COMPLETED_BACK, k);
+}
+
+/* ---- As a method ------------------------------------------------------------------------- */
+
+/* Begin for frame k, as if nothing came before. */
+static void start_at(propainter *p, int64_t k)
+{
+    const tgi_pp_acts acts = {.user = p,
+                              .frame = read_frame,
+                              .motion = find_motion,
+                              .complete = complete,
+                              .propagate = propagate,
+                              .step = generate,
+                              .forget = forget};
+    tgi_frame_store_forget(p->store, INT64_MAX);
+    tgi_pp_flow_forget(p->flow);
+    for (int64_t i = 0; i < p->pending; i++)
+        p->mixed_of[i] = NO_FRAME;
+    p->held_kind[0] = p->held_kind[1] = -1;
+    p->first = k;
+    tgi_pp_begin(&p->order, &p->how.set, &acts, p->how.hi - p->how.lo, k);
+}
+
+static tg_status begin(propainter *p, tgi_err *err)
+{
+    if (p->store)
+        return TG_OK;
+    tgi_mem_trim();
+    const tg_status st = take_memory(p, err);
+    if (st != TG_OK)
+        stop_running(p);
+    return st;
+}
+
+/* Frame k lies in the room of those that are mixed. */
+static tg_status make_at(propainter *p, int64_t k, tgi_err *err)
+{
+    if (p->made == NO_FRAME || (k != p->made && k != p->made + 1))
+        start_at(p, k);
+    p->made = NO_FRAME;
+    TGI_TRY(tgi_pp_until(&p->order, k, err));
+    if (p->mixed_of[k % p->pending] != k)
+        return tgi_fail(err, TG_E_INTERNAL, "frame %lld was not made", (long long)k);
+    tgi_pp_unpack_bits(mixed_at(p, k) + 3 * pixels(p), p->how.height, p->how.width, p->hidden);
+    p->made = k;
+    return TG_OK;
+}
+
+static tg_status propainter_make(tgi_method *m, int64_t k, tgi_propagated *out, tgi_err *err)
+{
+    propainter *p = of(m);
+    const int64_t at = k - p->how.lo;
+    TGI_TRY(begin(p, err));
+    const tg_status st = make_at(p, at, err);
+    if (st != TG_OK) {
+        let_all_go(p);
+        return st;
+    }
+    *out = (tgi_propagated){.height = p->how.height,
+                            .width = p->how.width,
+                            .pixels = mixed_at(p, at),
+                            .hidden = p->hidden};
+    return TG_OK;
+}
+
+static double of_nets(const tgi_schedule *s, const int *net, int n,
+                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        if (net[i] >= 0)
+            sum += of_pass(user, &s->net[net[i]].choice.tiling);
+    return sum;
+}
+
+static double operations(void *user, const tgi_tiling *t)
+{
+    (void)user;
+    return t->flops;
+}
+
+/* All motions of a pair; of a motion in a completion window, both directions; of a step. */
+static double of_pair(const propainter *p, double (*of_pass)(void *user, const tgi_tiling *t),
+                      void *user)
+{
+    const tgi_schedule *s = p->flow->schedule;
+    double sum = 0;
+    for (int k = p->flow->look; k < p->flow->end; k++)
+        if (s->step[k].net != TGI_SCHED_WORK)
+            sum += of_pass(user, &s->net[s->step[k].net].choice.tiling) *
+                   (s->step[k].repeat > 1 ? s->step[k].repeat : 1);
+    return sum;
+}
+
+static double of_completion(const propainter *p,
+                            double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+{
+    const tgi_pp_complete *c = p->complete;
+    const int net[] = {c->lead,     c->blend[0],    c->blend[1],    c->blend[2],
+                       c->blend[3], c->recur[0][0], c->recur[1][0], c->decode};
+    return 2 * of_nets(c->schedule, net, (int)(sizeof net / sizeof net[0]), of_pass, user);
+}
+
+static double of_step(const propainter *p, double frames, double local,
+                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+{
+    const tgi_pp_generate *g = p->generate;
+    const int of_all[] = {g->net_encode, g->net_split},
+              of_local[] = {g->net_propagate[0][0], g->net_propagate[1][0], g->net_join,
+                            g->net_compose};
+    double sum = frames * of_nets(g->schedule, of_all, 2, of_pass, user) +
+                 local * of_nets(g->schedule, of_local, 4, of_pass, user);
+    for (int b = 0; b < TGI_PP_BLOCKS; b++) {
+        const tgi_pp_block *k = &g->block[b];
+        const int each[] = {k->net_keys, k->net_queries, k->net_mix};
+        sum += frames * of_nets(g->schedule, each, 3, of_pass, user) +
+               of_nets(g->schedule, &k->net_attend[g->most], 1, of_pass, user);
+    }
+    return sum;
+}
+
+static double of_film(const propainter *p, double (*of_pass)(void *user, const tgi_tiling *t),
+                      void *user)
+{
+    const extent *x = &p->most;
+    const double steps = x->steps > 0 ? (double)x->steps : 1;
+    return (double)x->motions * of_pair(p, of_pass, user) +
+           x->windowed * of_completion(p, of_pass, user) +
+           steps * of_step(p, x->step_frames / steps, x->step_local / steps, of_pass, user);
+}
+
+static double propainter_flops(const tgi_method *m)
+{
+    const propainter *p = of_const(m);
+    return of_film(p, operations, NULL) / (double)tgi_max(1, p->most.frames);
+}
+
+static double propainter_seconds(const tgi_method *m, int64_t from, int64_t until,
+                                 double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+{
+    const propainter *p = of_const(m);
+    return of_film(p, of_pass, user) * (double)(until - from) /
+           (double)tgi_max(1, p->most.frames);
+}
+
+static void propainter_text(const tgi_method *m, char *buf, size_t cap)
+{
+    const propainter *p = of_const(m);
+    snprintf(buf, cap, "%lld frames, %lld completed motions, %lld updated frames, networks",
+             (long long)p->most.span[TGI_PP_FRAMES], (long long)p->most.span[TGI_PP_COMPLETED],
+             (long long)p->most.span[TGI_PP_UPDATED]);
+}
+
+static const tgi_method_ops ops = {.free = propainter_free,
+                                   .bytes = propainter_bytes,
+                                   .disk = propainter_disk,
+                                   .shrink = propainter_shrink,
+                                   .flops = propainter_flops,
+                                   .seconds = propainter_seconds,
+                                   .make = propainter_make,
+                                   .text = propainter_text};
+
+int64_t tgi_propainter_span(const tgi_method *m, tgi_pp_kept kind)
+{
+    return of_const(m)->most.span[kind];
+}

@@ -1,0 +1,42 @@
+/* propainter.h - the method of ProPainter: what masks hide is drawn by trained networks, out of a film of any length.
+ *
+ * The published script keeps a whole film as floats. Here frames come and go as the schedule (pp_order.h) needs them, in
+ * forms that lose nothing (pp_pixels.h), so memory depends on the settings and on no length. The result is that of the
+ * script, frame by frame.
+ *
+ *   motions (pp_flow.h) -> completed (pp_complete.h) -> frames updated (pp_fill.h) -> generated (pp_generate.h) -> mixed
+ *
+ * A frame is a mean of the steps that it is a neighbour of: the first alone, then half and half with each that follows, in 8
+ * bits. @source Zhou, Li, Chan, Loy: ProPainter, ICCV 2023, and its published script. */
+#ifndef TGI_PROPAINTER_H
+#define TGI_PROPAINTER_H
+
+#include "engine/inpaint/method.h"
+#include "engine/inpaint/pp_order.h"
+#include "io/weights.h"
+
+#define TGI_PP_SMALLEST 128 /* pixels of a side: RAFT's coarsest likeness would be one wide */
+
+typedef struct tgi_propainter_how {
+    int64_t height, width; /* multiples of 8, TGI_PP_SMALLEST or more */
+    int64_t lo, hi;        /* frames that can be read */
+    tgi_pp_settings set;
+    int iterations; /* of RAFT */
+    int threads;
+    const tgi_weights *raft, *completion, *generator; /* borrowed */
+    const tgi_kernel_set *be;
+    const char *scratch; /* a folder, or NULL; borrowed */
+    void *user;
+    /* Frame k: RGB of 8 bits, rows without gaps, and what it hides, [height][width] bytes 0 or 1. */
+    tg_status (*frame)(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err);
+    /* Told how much of what a frame needs is there; NULL: nobody is. */
+    void (*tick)(void *user, double fraction);
+    tg_status (*stop)(void *user, tgi_err *err); /* asked while networks run; NULL: nobody */
+} tgi_propainter_how;
+
+/* Plan it; nothing of size is allocated. Returned; its ops' free. */
+tg_status tgi_propainter_new(const tgi_propainter_how *how, tgi_method **out, tgi_err *err);
+/* Most items of a kind that are alive at once. */
+int64_t tgi_propainter_span(const tgi_method *m, tgi_pp_kept kind);
+
+#endif

@@ -1,0 +1,391 @@
+/* generator.c - frames out of features that are propagated and attended to: networks of ProPainter's generator.
+ *
+ * "Unfold, then linear" is a convolution of 7 x 7 with stride 3, and "linear, then fold" a transposed one whose bias is
+ * folded by itself (FoldBias): the buffer of 49 times the pixels is never there. GELU stands before the unfolding, which
+ * copies what it yields. Tokens stay images; the frames of an attention stand one behind the other in channels.
+ * @source Zhou, Li, Chan, Loy: ProPainter, ICCV 2023. */
+#include "engine/models/propainter/networks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define C TGI_PP_CHANNELS
+#define TOKEN TGI_PP_TOKEN
+#define SLOPE 0.2f
+#define OFFSET_SLOPE 0.1f
+#define GROUPS 16
+#define OFFSETS (GROUPS * 18)
+#define PARTS (GROUPS * 27)
+#define REACH 3.0f /* of offsets, in pixels */
+#define PATCH 7
+#define STEP 3
+#define INNER 40 /* channels of a token's patch between its two linear layers */
+
+static int leaky(const tgi_trained *t, int x)
+{
+    return tgi_draft_leaky(t->draft, x, SLOPE);
+}
+
+/* ---- Encoder ----------------------------------------------------------------------------- */
+
+/* What a layer of `groups` gets: of each group, its part of e and its part of x. */
+static int beside(tgi_draft *d, int e, int64_t of_e, int x, int64_t of_x, int64_t groups)
+{
+    int part[16], n = 0;
+    if (groups == 1) {
+        part[n++] = e;
+        part[n++] = x;
+    }
+    for (int64_t g = 0; g < groups && groups > 1; g++) {
+        part[n++] = tgi_draft_channels(d, e, g * of_e / groups, (g + 1) * of_e / groups);
+        part[n++] = tgi_draft_channels(d, x, g * of_x / groups, (g + 1) * of_x / groups);
+    }
+    return tgi_draft_concat(d, n, part);
+}
+
+static int layer(const tgi_trained *t, int x, int number, int64_t from, int64_t to,
+                 int64_t stride, int64_t groups)
+{
+    char name[32];
+    snprintf(name, sizeof name, "encoder.layers.%d", number);
+    return leaky(t, tgi_trained_conv(t, x, name, from, to, 3,
+                                     &(tgi_draft_window){.stride = {stride, stride},
+                                                         .pad = {1, 1},
+                                                         .group = groups}));
+}
+
+tg_status tgi_pp_encode(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
+                        tgi_err *err)
+{
+    static const struct {
+        int number;
+        int64_t from, to, groups;
+    } rest[4] = {{10, 384, 512, 2}, {12, 512, 384, 4}, {14, 384, 256, 8}, {16, 256, C, 1}};
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    int x = tgi_draft_input(&d, "frame and masks", 5, high, wide);
+    x = layer(&t, x, 0, 5, 64, 2, 1);
+    x = layer(&t, x, 2, 64, 64, 1, 1);
+    x = layer(&t, x, 4, 64, 128, 2, 1);
+    const int e = layer(&t, x, 6, 128, 256, 1, 1);
+    x = layer(&t, e, 8, 256, 384, 1, 1);
+    for (int i = 0; i < 4; i++)
+        x = layer(&t, beside(&d, e, 256, x, rest[i].from, rest[i].groups), rest[i].number,
+                  256 + rest[i].from, rest[i].to, 1, rest[i].groups);
+    tgi_draft_output(&d, x);
+    return tgi_draft_finish(&d, out, err);
+}
+
+/* ---- Propagation ------------------------------------------------------------------------- */
+
+/* dy, dx of a flow dx, dy for each of the taps of all groups: a product of 0 and 1, exact. */
+static int repeat_flow(tgi_draft *d, int flow)
+{
+    float *to = NULL;
+    const int w = tgi_draft_floats(d, "repeat", TGI_DIMS(OFFSETS, 2, 1, 1), NULL, &to);
+    for (int64_t k = 0; k < OFFSETS && d->st == TG_OK; k++)
+        to[2 * k + (k % 2 == 0)] = 1;
+    return tgi_draft_conv(d, "flow of each tap", flow, w, -1,
+                          &(tgi_draft_window){.kernel = {1, 1}});
+}
+
+typedef struct step {
+    int now, before, to, back, masks; /* values: features, result before, flows, masks */
+} step;
+
+static int align(const tgi_trained *t, const char *way, const step *s)
+{
+    tgi_draft *d = t->draft;
+    char name[96];
+    const int moved[2] = {s->before, s->to}, both[2] = {s->to, s->back};
+    const int warped = tgi_draft_node(d, "FlowWarp", "warped", 2, moved),
+              valid = tgi_draft_node(d, "FlowConsistency", "consistent", 2, both);
+    const int seen[5] = {s->now, warped, s->to, valid, s->masks};
+    int64_t from = 2 * C + 5;
+    int x = tgi_draft_concat(d, 5, seen);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "feat_prop_module.deform_align.%s.conv_offset.%d", way,
+                 2 * i);
+        x = tgi_draft_leaky(d, tgi_trained_same(t, x, name, from, C, 3), OFFSET_SLOPE);
+        from = C;
+    }
+    snprintf(name, sizeof name, "feat_prop_module.deform_align.%s.conv_offset.6", way);
+    int offset = tgi_trained_part(t, x, name, C, PARTS, 0, OFFSETS, 3);
+    offset = tgi_draft_scale(d, tgi_draft_unary(d, "Tanh", offset), REACH);
+    offset = tgi_draft_binary(d, "Add", offset, repeat_flow(d, s->to));
+    int share = tgi_trained_part(t, x, name, C, PARTS, OFFSETS, PARTS, 3);
+    share = tgi_draft_unary(d, "Sigmoid", share);
+    snprintf(name, sizeof name, "feat_prop_module.deform_align.%s", way);
+    return tgi_trained_deform(t, s->before, offset, share, name, C, C, GROUPS);
+}
+
+/* Two convolutions over parts that stand side by side: [128, 128, 2] channels. */
+static int two_layers(const tgi_trained *t, const char *name, const int part[3])
+{
+    tgi_draft *d = t->draft;
+    char full[96];
+    snprintf(full, sizeof full, "%s.0", name);
+    const int x =
+        leaky(t, tgi_trained_same(t, tgi_draft_concat(d, 3, part), full, 2 * C + 2, C, 3));
+    snprintf(full, sizeof full, "%s.2", name);
+    return tgi_trained_same(t, x, full, C, C, 3);
+}
+
+tg_status tgi_pp_propagate(const tgi_weights *w, int forward, int first, int64_t high,
+                           int64_t wide, tgi_graph **out, tgi_err *err)
+{
+    const char *way = forward ? "forward_1" : "backward_1";
+    const int64_t h = high / 4, width = wide / 4;
+    char name[64];
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    step s = {.now = tgi_draft_input(&d, "features", C, h, width)};
+    int aligned = s.now;
+    if (!first) {
+        s.before = tgi_draft_input(&d, "before", C, h, width);
+        s.to = tgi_draft_input(&d, "flow", 2, h, width);
+        s.back = tgi_draft_input(&d, "flow back", 2, h, width);
+    }
+    s.masks = tgi_draft_input(&d, "masks", 2, h, width);
+    if (!first)
+        aligned = align(&t, way, &s);
+    const int part[3] = {s.now, aligned, s.masks};
+    snprintf(name, sizeof name, "feat_prop_module.backbone.%s", way);
+    tgi_draft_output(&d, tgi_draft_binary(&d, "Add", two_layers(&t, name, part), aligned));
+    return tgi_draft_finish(&d, out, err);
+}
+
+tg_status tgi_pp_join(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
+                      tgi_err *err)
+{
+    const int64_t h = high / 4, width = wide / 4;
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    const int x = tgi_draft_input(&d, "features", C, h, width);
+    const int part[3] = {tgi_draft_input(&d, "back", C, h, width),
+                         tgi_draft_input(&d, "forward", C, h, width),
+                         tgi_draft_input(&d, "masks", 2, h, width)};
+    tgi_draft_output(
+        &d, tgi_draft_binary(&d, "Add", two_layers(&t, "feat_prop_module.fuse", part), x));
+    return tgi_draft_finish(&d, out, err);
+}
+
+/* ---- Patches ----------------------------------------------------------------------------- */
+
+tgi_pp_tokens tgi_pp_tokens_of(int64_t high, int64_t wide)
+{
+    tgi_pp_tokens n = {.high = (high / 4 - 1) / STEP + 1, .wide = (wide / 4 - 1) / STEP + 1};
+    n.win_h = (n.high + TGI_PP_WINDOW_H - 1) / TGI_PP_WINDOW_H;
+    n.win_w = (n.wide + TGI_PP_WINDOW_W - 1) / TGI_PP_WINDOW_W;
+    n.full_h = n.win_h * TGI_PP_WINDOW_H;
+    n.full_w = n.win_w * TGI_PP_WINDOW_W;
+    n.pool_h = n.full_h / TGI_PP_POOL;
+    n.pool_w = n.full_w / TGI_PP_POOL;
+    return n;
+}
+
+/* Patches of an image of c channels -> tokens: linear.weight [512, c * 49]. */
+static int unfold(const tgi_trained *t, int x, const char *name, int64_t c)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s.weight", name);
+    const float *data = tgi_trained_floats(t, full, TGI_DIMS(TOKEN, c * PATCH * PATCH));
+    const int w =
+        tgi_draft_floats(t->draft, full, TGI_DIMS(TOKEN, c, PATCH, PATCH), data, NULL);
+    snprintf(full, sizeof full, "%s.bias", name);
+    const int b = tgi_trained_const(t, full, TGI_DIMS(TOKEN));
+    return tgi_draft_conv(t->draft, name, x, w, b,
+                          &(tgi_draft_window){.kernel = {PATCH, PATCH},
+                                              .stride = {STEP, STEP},
+                                              .pad = {STEP, STEP}});
+}
+
+/* Tokens -> an image of c channels, high x wide: linear.weight [c * 49, 512]; `mean`: over the patches of a pixel. */
+static int fold(const tgi_trained *t, int x, const char *name, int64_t c, int64_t high,
+                int64_t wide, int mean)
+{
+    tgi_draft *d = t->draft;
+    const int64_t inner = c * PATCH * PATCH, fh = (high - 1) / STEP + 1,
+                  fw = (wide - 1) / STEP + 1;
+    char full[128];
+    float *to = NULL;
+    snprintf(full, sizeof full, "%s.weight", name);
+    const float *from = tgi_trained_floats(t, full, TGI_DIMS(inner, TOKEN));
+    const int w = tgi_draft_floats(d, full, TGI_DIMS(TOKEN, c, PATCH, PATCH), NULL, &to);
+    for (int64_t o = 0; o < inner && from; o++)
+        for (int64_t i = 0; i < TOKEN; i++)
+            to[i * inner + o] = from[o * TOKEN + i];
+    const int y = tgi_draft_conv_transpose(
+        d, name, x, w, -1,
+        &(tgi_draft_window){.kernel = {PATCH, PATCH},
+                            .stride = {STEP, STEP},
+                            .pad = {STEP, STEP},
+                            .more = {high - (STEP * fh - 2), wide - (STEP * fw - 2)}});
+    snprintf(full, sizeof full, "%s.bias", name);
+    const float *bias = tgi_trained_floats(t, full, TGI_DIMS(inner));
+    const int src[2] = {y, tgi_draft_floats(d, full, TGI_DIMS(c, PATCH, PATCH), bias, NULL)};
+    const int v = tgi_draft_node(d, "FoldBias", name, 2, src);
+    tgi_draft_int(d, "kernel", PATCH);
+    tgi_draft_int(d, "stride", STEP);
+    tgi_draft_int(d, "pad", STEP);
+    tgi_draft_int(d, "mean", mean);
+    return v;
+}
+
+tg_status tgi_pp_split(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
+                       tgi_err *err)
+{
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    const int x = tgi_draft_input(&d, "features", C, high / 4, wide / 4);
+    tgi_draft_output(&d, unfold(&t, x, "ss.embedding", C));
+    return tgi_draft_finish(&d, out, err);
+}
+
+/* ---- A block of the transformer ---------------------------------------------------------- */
+
+static const char *part_of(char name[96], int b, const char *part)
+{
+    snprintf(name, 96, "transformers.transformer.%d.%s", b, part);
+    return name;
+}
+
+static int norm(const tgi_trained *t, int x, int b, const char *part)
+{
+    tgi_draft *d = t->draft;
+    char name[96], full[112];
+    const int y = tgi_draft_unary(d, "ChannelNorm", x);
+    tgi_draft_float(d, "epsilon", 1e-5f);
+    part_of(name, b, part);
+    snprintf(full, sizeof full, "%s.weight", name);
+    const float *scale = tgi_trained_floats(t, full, TGI_DIMS(TOKEN));
+    const int s = tgi_draft_floats(d, full, TGI_DIMS(1, TOKEN, 1, 1), scale, NULL);
+    snprintf(full, sizeof full, "%s.bias", name);
+    const float *shift = tgi_trained_floats(t, full, TGI_DIMS(TOKEN));
+    const int m = tgi_draft_floats(d, full, TGI_DIMS(1, TOKEN, 1, 1), shift, NULL);
+    return tgi_draft_binary(d, "Add", tgi_draft_binary(d, "Mul", y, s), m);
+}
+
+/* Means of 4 x 4 normed tokens, weighted, of the grid that whole windows cover. */
+static int pooled(const tgi_trained *t, int x, int b, const tgi_pp_tokens *n)
+{
+    static const int64_t none[2] = {0, 0};
+    const int64_t more[2] = {n->full_h - n->high, n->full_w - n->wide};
+    char name[96];
+    if (more[0] || more[1])
+        x = tgi_draft_pad(t->draft, x, none, more, 0);
+    return tgi_trained_conv(
+        t, x, part_of(name, b, "attention.pool_layer"), TOKEN, TOKEN, TGI_PP_POOL,
+        &(tgi_draft_window){.stride = {TGI_PP_POOL, TGI_PP_POOL}, .group = TOKEN});
+}
+
+tg_status tgi_pp_keys(const tgi_weights *w, int b, int64_t high, int64_t wide, tgi_graph **out,
+                      tgi_err *err)
+{
+    static const char *const part[2] = {"attention.key", "attention.value"};
+    const tgi_pp_tokens n = tgi_pp_tokens_of(high, wide);
+    char name[96];
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    const int x = norm(&t, tgi_draft_input(&d, "tokens", TOKEN, n.high, n.wide), b, "norm1");
+    const int few = pooled(&t, x, b, &n);
+    for (int i = 0; i < 2; i++)
+        tgi_draft_output(&d,
+                         tgi_trained_linear(&t, x, part_of(name, b, part[i]), TOKEN, TOKEN));
+    for (int i = 0; i < 2; i++)
+        tgi_draft_output(&d,
+                         tgi_trained_linear(&t, few, part_of(name, b, part[i]), TOKEN, TOKEN));
+    return tgi_draft_finish(&d, out, err);
+}
+
+tg_status tgi_pp_queries(const tgi_weights *w, int b, int64_t high, int64_t wide,
+                         tgi_graph **out, tgi_err *err)
+{
+    const tgi_pp_tokens n = tgi_pp_tokens_of(high, wide);
+    char name[96];
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    const int x = norm(&t, tgi_draft_input(&d, "tokens", TOKEN, n.high, n.wide), b, "norm1");
+    tgi_draft_output(
+        &d, tgi_trained_linear(&t, x, part_of(name, b, "attention.query"), TOKEN, TOKEN));
+    return tgi_draft_finish(&d, out, err);
+}
+
+tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int64_t high, int64_t wide,
+                        tgi_graph **out, tgi_err *err)
+{
+    const tgi_pp_tokens k = tgi_pp_tokens_of(high, wide);
+    char name[96];
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    const int src[8] = {
+        tgi_draft_input(&d, "queries", n * TOKEN, k.high, k.wide),
+        tgi_draft_input(&d, "keys", n * TOKEN, k.high, k.wide),
+        tgi_draft_input(&d, "values", n * TOKEN, k.high, k.wide),
+        tgi_draft_input(&d, "pooled keys", n * TOKEN, k.pool_h, k.pool_w),
+        tgi_draft_input(&d, "pooled values", n * TOKEN, k.pool_h, k.pool_w),
+        tgi_draft_input(&d, "masked windows", 1, k.win_h, k.win_w),
+        tgi_trained_const(&t, part_of(name, b, "attention.key.bias"), TGI_DIMS(TOKEN)),
+        tgi_trained_const(&t, part_of(name, b, "attention.value.bias"), TGI_DIMS(TOKEN))};
+    const int v = tgi_draft_node(&d, "WindowAttention", "attention", 8, src);
+    tgi_draft_int(&d, "frames", n);
+    tgi_draft_int(&d, "heads", TGI_PP_HEADS);
+    tgi_draft_int(&d, "window_h", TGI_PP_WINDOW_H);
+    tgi_draft_int(&d, "window_w", TGI_PP_WINDOW_W);
+    tgi_draft_int(&d, "first", b % 2);
+    tgi_draft_float(&d, "scale", 1.0f / sqrtf((float)TOKEN / TGI_PP_HEADS));
+    tgi_draft_output(&d, v);
+    return tgi_draft_finish(&d, out, err);
+}
+
+tg_status tgi_pp_mix(const tgi_weights *w, int b, int64_t high, int64_t wide, tgi_graph **out,
+                     tgi_err *err)
+{
+    const tgi_pp_tokens n = tgi_pp_tokens_of(high, wide);
+    char name[96];
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    const int seen = tgi_draft_input(&d, "attention", TOKEN, n.high, n.wide);
+    int x = tgi_draft_input(&d, "tokens", TOKEN, n.high, n.wide);
+    x = tgi_draft_binary(
+        &d, "Add",
+        tgi_trained_linear(&t, seen, part_of(name, b, "attention.proj"), TOKEN, TOKEN), x);
+    int y = norm(&t, x, b, "norm2");
+    y = fold(&t, y, part_of(name, b, "mlp.fc1.0"), INNER, high / 4, wide / 4, 1);
+    y = tgi_draft_unary(&d, "Gelu", y);
+    y = unfold(&t, y, part_of(name, b, "mlp.fc2.1"), INNER);
+    tgi_draft_output(&d, tgi_draft_binary(&d, "Add", y, x));
+    return tgi_draft_finish(&d, out, err);
+}
+
+/* ---- Decoder ----------------------------------------------------------------------------- */
+
+tg_status tgi_pp_compose(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
+                         tgi_err *err)
+{
+    const tgi_pp_tokens n = tgi_pp_tokens_of(high, wide);
+    tgi_draft d;
+    tgi_draft_begin(&d);
+    const tgi_trained t = {&d, w};
+    const int tokens = tgi_draft_input(&d, "tokens", TOKEN, n.high, n.wide),
+              features = tgi_draft_input(&d, "features", C, high / 4, wide / 4);
+    int x = fold(&t, tokens, "sc.embedding", C, high / 4, wide / 4, 0);
+    x = tgi_draft_binary(&d, "Add", tgi_trained_same(&t, x, "sc.bias_conv", C, C, 3), features);
+    x = tgi_draft_enlarge(&d, x, high / 2, wide / 2);
+    x = leaky(&t, tgi_trained_same(&t, x, "decoder.0.conv", C, 128, 3));
+    x = leaky(&t, tgi_trained_same(&t, x, "decoder.2", 128, 64, 3));
+    x = tgi_draft_enlarge(&d, x, high, wide);
+    x = leaky(&t, tgi_trained_same(&t, x, "decoder.4.conv", 64, 64, 3));
+    x = tgi_trained_same(&t, x, "decoder.6", 64, 3, 3);
+    tgi_draft_output(&d, tgi_draft_unary(&d, "Tanh", x));
+    return tgi_draft_finish(&d, out, err);
+}
