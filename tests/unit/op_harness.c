@@ -316,8 +316,10 @@ static void *aligned_block(size_t bytes, void **block)
 
 int runner_open(op_runner *r, const op_node *n, const tgi_kernel_set *be, uint64_t *seed)
 {
-    *r = (op_runner){.be = be,
-                     .lay = {.lanes = be->lanes, .n_src = n->ctx.n_src, .dst_cb = be->lanes}};
+    *r = (op_runner){
+        .be = be,
+        .lay = {
+            .lanes = be->lanes, .n_src = n->ctx.n_src, .dst_cb = be->lanes, .exact = n->exact}};
     for (int i = 0; i < n->ctx.n_src; i++) {
         r->lay.src_cb[i] = be->lanes;
         if (!n->is_const[i] && n->data[i])

@@ -17,6 +17,7 @@ typedef struct op_node {
     tgi_constant cst[TGI_OP_MAX_SRC];
     const tgi_constant *consts[TGI_OP_MAX_SRC];
     tgi_op_ctx ctx;
+    int exact; /* 1: by no variant that rearranges sums */
 } op_node;
 
 /* Default attributes for op; sources are filled by the caller, then node_bind. */
