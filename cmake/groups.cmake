@@ -1,6 +1,6 @@
 # What is built together, beside `all`:
 #
-#   product    what is installed, tegula-draw and tegula-draw-film
+#   product    what is installed, tegula-draw, tegula-draw-film and tegula-draw-weights
 #   tests      what `make test` runs
 #   tests_more what `make test-more` runs besides: the emulated device and instruction sets, and
 #              where there is nvcc and no GPU the plugin
@@ -26,7 +26,7 @@ function(tg_programs_below dir out)
 endfunction()
 
 function(tg_groups)
-  set(product tegula tegula_shared tegula-draw tegula-draw-film)
+  set(product tegula tegula_shared tegula-draw tegula-draw-film tegula-draw-weights)
   if(TARGET tegula_av)
     list(APPEND product tegula_av)
   endif()
