@@ -1,0 +1,319 @@
+/* Stages of ProPainter give what the official code gave, within the tolerances of the conformance data: motion (RAFT), its
+ * completion, image propagation and a step of the generator, with weights in the form they are published in. Argument: a
+ * folder with these files (tools/draw_weights.c). */
+#include "engine/base/json.h"
+#include "engine/inpaint/pp_complete.h"
+#include "engine/inpaint/pp_flow.h"
+#include "engine/inpaint/pp_generate.h"
+#include "engine/inpaint/pp_weights.h"
+#include "io/npy.h"
+#include "kernels/backend.h"
+#include "tests/tg_test.h"
+
+#include <math.h>
+
+#define DATA TG_SHARED_DATA "/conformance/propainter/stages"
+#define H 128
+#define W 160
+
+static tgi_json *stages_index;
+static tgi_weights *weights[3];
+static tgi_threads *pool;
+
+/* ---- Data -------------------------------------------------------------------------------- */
+
+static void *load(const char *file, tgi_desc *d)
+{
+    char path[512];
+    void *data = NULL;
+    tgi_err err = {0};
+    snprintf(path, sizeof path, DATA "/%s.npy", file);
+    CHECK_OK(tgi_npy_load(path, 0, d, &data, &err), err);
+    return data;
+}
+
+static const tgi_json *case_of(const char *name)
+{
+    const tgi_json *c = tgi_json_first(tgi_json_get(stages_index, "cases"));
+    for (const char *is = ""; c; c = tgi_json_next(c))
+        if (tgi_json_str(tgi_json_get(c, "name"), &is) && strcmp(is, name) == 0)
+            break;
+    return c;
+}
+
+static double number(const tgi_json *o, const char *name)
+{
+    double v = NAN;
+    CHECK(tgi_json_num(tgi_json_get(o, name), &v));
+    return v;
+}
+
+/* Part `at` of what the file has of an output, `n` numbers. */
+static void compare(const char *name, const char *output, int64_t at, size_t n, const float *got)
+{
+    const tgi_json *t = tgi_json_get(tgi_json_get(case_of(name), "tolerance"), output);
+    char file[128];
+    tgi_desc d;
+    snprintf(file, sizeof file, "%s/%s", name, output);
+    float *all = load(file, &d);
+    const float *want = all + (size_t)at * n;
+    double worst = 0, sum = 0;
+    for (size_t i = 0; i < n && all; i++) {
+        const double off = fabs((double)got[i] - (double)want[i]);
+        worst = off <= worst ? worst : off;
+        sum += off;
+    }
+    const double most = number(t, "max_abs"), mean = number(t, "mean_abs");
+    printf("     %s %s[%d]: at most %.2g (%.2g), on average %.2g (%.2g)\n", name, output,
+           (int)at, worst, most, sum / (double)n, mean);
+    CHECK(all && worst <= most && sum <= mean * (double)n);
+    tgi_free(all);
+}
+
+static void *room(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    if (!p)
+        abort();
+    memset(p, 0xff, bytes); /* no number: what is read before it was written shows */
+    return p;
+}
+
+typedef struct memory {
+    tgi_schedule_memory m;
+} memory;
+
+static memory take(size_t weight_bytes, size_t block_bytes)
+{
+    return (memory){{.weights = room(weight_bytes), .block = room(block_bytes), .pool = pool}};
+}
+
+static void give(memory *m)
+{
+    free(m->m.weights);
+    free(m->m.block);
+}
+
+static const tgi_kernel_set *kernels(void)
+{
+    return tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT));
+}
+
+/* ---- Motion ------------------------------------------------------------------------------ */
+
+static void motion_of(const char *name, int64_t h, int64_t w, int iterations, const char *low,
+                      const char *up)
+{
+    char file[64];
+    tgi_desc d;
+    tgi_err e = {0};
+    tgi_pp_flow *f = NULL;
+    snprintf(file, sizeof file, "%s/frames", name);
+    uint8_t *frames = load(file, &d);
+    CHECK_OK(tgi_pp_flow_new(weights[0], kernels(), h, w, iterations, 2, &f, &e), e);
+    if (f) {
+        memory m = take(f->schedule->weight_bytes, f->schedule->block_bytes);
+        float *there = room((size_t)(2 * h * w) * sizeof *there),
+              *back = room((size_t)(2 * h * w) * sizeof *back);
+        CHECK_OK(tgi_pp_flow_open(f, &m.m, &e), e);
+        CHECK_OK(tgi_pp_flow_find(f, 0, frames, frames + h * w * 3, there, back, &e), e);
+        compare(name, up, 0, (size_t)(2 * h * w), there);
+        (void)low;
+        tgi_pp_flow_free(&f);
+        free(there);
+        free(back);
+        give(&m);
+    }
+    tgi_free(frames);
+}
+
+static void test_motions_are_the_official_ones(void)
+{
+    motion_of("raft_160x128", 128, 160, 1, NULL, "flow_up_iter1");
+    motion_of("raft_160x128", 128, 160, 20, NULL, "flow_up_last");
+    motion_of("raft_168x136", 136, 168, 1, NULL, "flow_up_iter1");
+    motion_of("raft_168x136", 136, 168, 20, NULL, "flow_up_last");
+}
+
+/* ---- Completion -------------------------------------------------------------------------- */
+
+typedef struct completion {
+    float *flow[2], *made[2];
+    uint8_t *bits[6];
+} completion;
+
+static tg_status found(void *user, int back, int64_t k, const float **out, tgi_err *err)
+{
+    (void)err;
+    *out = ((const completion *)user)->flow[back] + k * 2 * H * W;
+    return TG_OK;
+}
+
+static tg_status mask(void *user, int64_t k, const uint8_t **out, tgi_err *err)
+{
+    (void)err;
+    *out = ((const completion *)user)->bits[k];
+    return TG_OK;
+}
+
+static tg_status keep(void *user, int back, int64_t k, const float *motion, tgi_err *err)
+{
+    (void)err;
+    memcpy(((const completion *)user)->made[back] + k * 2 * H * W, motion,
+           2 * H * W * sizeof *motion);
+    return TG_OK;
+}
+
+static void test_completed_motions_are_the_official_ones(void)
+{
+    const char *name = "flow_completion_bmx";
+    const tgi_pp_window w = {0, 5, 0, 5};
+    const tgi_pp_complete_io io = {.motion = found, .mask = mask, .put = keep};
+    tgi_pp_complete_io own = io;
+    completion c = {0};
+    tgi_pp_complete *p = NULL;
+    tgi_err e = {0};
+    tgi_desc d;
+    c.flow[0] = load("flow_completion_bmx/flows_f", &d);
+    c.flow[1] = load("flow_completion_bmx/flows_b", &d);
+    uint8_t *masks = load("flow_completion_bmx/masks", &d);
+    for (int i = 0; i < 6; i++) {
+        c.bits[i] = room(tgi_pp_mask_bytes(H, W));
+        tgi_pp_pack_bits(masks + i * H * W, H, W, c.bits[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        c.made[i] = room(5 * 2 * H * W * sizeof(float));
+    own.user = &c;
+    CHECK_OK(tgi_pp_complete_new(weights[1], kernels(), H, W, 5, 2, &p, &e), e);
+    if (p) {
+        memory m = take(p->schedule->weight_bytes, tgi_pp_complete_bytes(p));
+        CHECK_OK(tgi_pp_complete_open(p, &m.m, &e), e);
+        CHECK_OK(tgi_pp_complete_run(p, &w, &own, &e), e);
+        for (int i = 0; i < 5; i++) {
+            compare(name, "comb_f", i, 2 * H * W, c.made[0] + i * 2 * H * W);
+            compare(name, "comb_b", i, 2 * H * W, c.made[1] + i * 2 * H * W);
+        }
+        tgi_pp_complete_free(&p);
+        give(&m);
+    }
+    for (int i = 0; i < 2; i++) {
+        tgi_free(c.flow[i]);
+        free(c.made[i]);
+    }
+    for (int i = 0; i < 6; i++)
+        free(c.bits[i]);
+    tgi_free(masks);
+}
+
+/* ---- A step of the generator ------------------------------------------------------------- */
+
+typedef struct generation {
+    void *item[6];
+    float *flow[2];
+    float *made;
+} generation;
+
+static tg_status updated(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err)
+{
+    (void)err;
+    *out = tgi_pp_updated_at(((const generation *)user)->item[k], H, W);
+    return TG_OK;
+}
+
+static tg_status completed(void *user, int back, int64_t k, const float **out, tgi_err *err)
+{
+    (void)err;
+    *out = ((const generation *)user)->flow[back] + k * 2 * H * W;
+    return TG_OK;
+}
+
+static tg_status made(void *user, int64_t k, const float *picture, tgi_err *err)
+{
+    (void)err;
+    memcpy(((const generation *)user)->made + k * 3 * H * W, picture,
+           3 * H * W * sizeof *picture);
+    return TG_OK;
+}
+
+/* An updated frame in its compact form: pixels are those of 8 bits, or 0. */
+static void *compact(const float *frame, const uint8_t *open, const uint8_t *hidden)
+{
+    void *item = room(tgi_pp_updated_bytes(H, W));
+    const tgi_pp_updated to = tgi_pp_updated_at(item, H, W);
+    uint8_t *zero = room(H * W);
+    for (int64_t i = 0; i < H * W; i++) {
+        zero[i] = frame[i] == 0 && frame[H * W + i] == 0 && frame[2 * H * W + i] == 0;
+        for (int c = 0; c < 3; c++) {
+            const float v = frame[c * H * W + i];
+            to.rgb[3 * i + c] = (uint8_t)lrintf((v + 1) / 2 * 255);
+            CHECK(zero[i] || tgi_pp_float(to.rgb[3 * i + c]) == v);
+        }
+    }
+    tgi_pp_pack_bits(zero, H, W, to.zero);
+    tgi_pp_pack_bits(open, H, W, to.open);
+    tgi_pp_pack_bits(hidden, H, W, to.hidden);
+    free(zero);
+    return item;
+}
+
+static void test_a_step_is_the_official_one(void)
+{
+    const char *name = "generator_bmx";
+    const tgi_pp_step s = {.mid = 2, .lo = 0, .hi = 4, .n_refs = 2, .ref = {4, 5}};
+    uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
+    generation n = {0};
+    const tgi_pp_generate_io io = {&n, updated, completed, made};
+    tgi_pp_generate *g = NULL;
+    tgi_err e = {0};
+    tgi_desc d;
+    float *frames = load("image_propagation_synth_bmx/updated_frames", &d);
+    uint8_t *hidden = load("flow_completion_bmx/masks", &d);
+    uint8_t *open = load("generator_bmx/updated_masks", &d);
+    n.flow[0] = load("image_propagation_synth_bmx/flows_f", &d);
+    n.flow[1] = load("image_propagation_synth_bmx/flows_b", &d);
+    n.made = room(4 * 3 * H * W * sizeof(float));
+    for (int i = 0; i < 6; i++)
+        n.item[i] = compact(frames + i * 3 * H * W, open + i * H * W, hidden + i * H * W);
+    has[6] = 1;
+    CHECK_OK(tgi_pp_generate_new(weights[2], kernels(), H, W, has, 4, 2, &g, &e), e);
+    if (g) {
+        memory m = take(g->schedule->weight_bytes, tgi_pp_generate_bytes(g));
+        CHECK_OK(tgi_pp_generate_open(g, &m.m, &e), e);
+        CHECK_OK(tgi_pp_generate_run(g, &s, &io, &e), e);
+        for (int i = 0; i < 3; i++)
+            compare(name, "ds_flows_f", i, 2 * 32 * 40, g->flow[0][i]);
+        compare(name, "prop_fused", 0, 128 * 32 * 40, g->features[1]);
+        for (int i = 0; i < 4; i++)
+            compare(name, "out", i, 3 * H * W, n.made + i * 3 * H * W);
+        tgi_pp_generate_free(&g);
+        give(&m);
+    }
+    for (int i = 0; i < 6; i++)
+        free(n.item[i]);
+    free(n.made);
+    for (int i = 0; i < 2; i++)
+        tgi_free(n.flow[i]);
+    tgi_free(frames);
+    tgi_free(hidden);
+    tgi_free(open);
+}
+
+int main(int argc, char **argv)
+{
+    tgi_err e = {0};
+    if (argc < 2)
+        return 2;
+    if (!tg_has(DATA "/index.json"))
+        return TEST_END();
+    CHECK_OK(tgi_json_load(DATA "/index.json", &stages_index, &e), e);
+    CHECK_OK(tgi_pp_weights_open(argv[1], weights, &e), e);
+    CHECK_OK(tgi_threads_open(2, &pool, &e), e);
+    RUN(test_motions_are_the_official_ones);
+    RUN(test_completed_motions_are_the_official_ones);
+    RUN(test_a_step_is_the_official_one);
+    tgi_threads_close(&pool);
+    for (int i = 0; i < 3; i++)
+        tgi_weights_close(&weights[i]);
+    tgi_json_free(&stages_index);
+    return TEST_END();
+}
