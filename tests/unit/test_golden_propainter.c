@@ -49,7 +49,8 @@ static double number(const tgi_json *o, const char *name)
 }
 
 /* Part `at` of what the file has of an output, `n` numbers. */
-static void compare(const char *name, const char *output, int64_t at, size_t n, const float *got)
+static void compare(const char *name, const char *output, int64_t at, size_t n,
+                    const float *got)
 {
     const tgi_json *t = tgi_json_get(tgi_json_get(case_of(name), "tolerance"), output);
     char file[128];
