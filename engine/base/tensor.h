@@ -18,7 +18,7 @@ typedef struct tgi_desc {
     int64_t dim[TGI_MAX_RANK];
 } tgi_desc;
 
-/* bfloat16: a type that activations on a device can have, and no file, array or network. */
+/* bfloat16: a type that activations on a device and files of weights can have, and no image, array or ONNX network. */
 #define TGI_DTYPE_BF16 ((tg_dtype)(TG_DTYPE_BOOL + 1))
 
 size_t tgi_dtype_size(tg_dtype t);      /* bytes; 0 for TG_DTYPE_NONE */

@@ -265,6 +265,11 @@ static void look_at_build(report *r)
 #else
         {"OME-XML", "libxml2-dev", 0},
 #endif
+#ifdef TG_HAVE_ZIP
+        {"weights in .pth archives", "libzip-dev", 1},
+#else
+        {"weights in .pth archives", "libzip-dev", 0},
+#endif
     };
     size_t missing = 0;
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)

@@ -32,6 +32,7 @@ FOREIGN = {
     r"cjson/.*": set(),  # the tests' second opinion
     r"png\.h": {"io/png_lib.h"},
     r"libdeflate\.h": {"io/unpack_zlib.c"},
+    r"zip\.h": {"io/zip_file.c"},
     r"zlib\.h": {"io/deflate.c", "io/unpack_zlib.c"},
     r"zstd(_errors)?\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},
     r"libav.*/.*": {"io/av/av_bytes.c", "io/av/av_decode.c", "io/av/av_encode.c", "io/av/av_film.c", "io/av/av_film.h", "io/av/av_form.c", "io/av/av_form.h", "io/av/av_frames.c",
