@@ -21,7 +21,7 @@ static void say_method(const cli *c)
 {
     const char *origin = tg_opts_origin(c->opts, "method");
     if (!c->quiet && !c->json && !cli_flag(c, "plan") &&
-        (!origin || strcmp(origin, "default") == 0))
+        (!origin || strcmp(origin, "default") == 0) && !tg_opts_get(c->opts, "weights"))
         fputs("method: propagate, built in: what other frames show; it invents nothing "
               "(--method)\n",
               stderr);

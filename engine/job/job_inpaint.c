@@ -38,6 +38,11 @@ static int method_of(const tg_opts *o)
     return (int)tgi_opts_choice(o, TGI_OPT_METHOD);
 }
 
+int tgi_job_draws(const tg_opts *o)
+{
+    return method_of(o) == PROPAINTER;
+}
+
 static tg_status check_method(const tg_opts *o, tgi_err *err)
 {
     const int weights = tgi_opts_given(o, TGI_OPT_WEIGHTS), drawn = method_of(o) == PROPAINTER;

@@ -7,6 +7,8 @@
 
 /* 1: the options say what is to be removed. */
 int tgi_job_inpaints(const tg_opts *o);
+/* 1: trained networks draw it (ProPainter). */
+int tgi_job_draws(const tg_opts *o);
 /* In the place of a model: the network of motions, or that there is none. */
 tg_status tgi_job_inpaint_settings(const tg_opts *o, tgi_settings *s, tgi_err *err);
 /* job->source, the film, becomes the film without it; job->graph is made. `again` opens the same film once more. */

@@ -95,7 +95,16 @@ static void say_removal(paragraph *p, const tg_job *job)
     say(p, "What %s%s%s%s%s hide was removed from the frames by tegula %s",
         mask ? "the masks of " : "", mask ? mask : "", mask && boxes ? " and " : "",
         boxes ? "the boxes " : "", boxes ? boxes : "", TG_VERSION_STRING);
-    if (strcmp(tgi_opts_str(job->opts, TGI_OPT_METHOD), "smooth") == 0)
+    if (tgi_job_draws(job->opts))
+        say(p,
+            " with ProPainter (Zhou, Li, Chan, Loy, ICCV 2023; weights of %s; subvideo_length "
+            "%s, neighbor_length %s, ref_stride %s, %s iterations of RAFT).",
+            tgi_opts_str(job->opts, TGI_OPT_WEIGHTS),
+            tgi_opts_str(job->opts, TGI_OPT_SUBVIDEO_LENGTH),
+            tgi_opts_str(job->opts, TGI_OPT_NEIGHBOR_LENGTH),
+            tgi_opts_str(job->opts, TGI_OPT_REF_STRIDE),
+            tgi_opts_str(job->opts, TGI_OPT_RAFT_ITER));
+    else if (strcmp(tgi_opts_str(job->opts, TGI_OPT_METHOD), "smooth") == 0)
         say(p, ": each frame is filled smoothly from around (Laplace's equation).");
     else
         say(p,
