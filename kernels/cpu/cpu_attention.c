@@ -14,17 +14,12 @@
  *
  * A job is some tiles of one head. It copies each block of keys and values once for all of its
  * tiles, from whatever layout they have: rows of a key's channels, which are broadcast. */
-#include "kernels/cpu/cpu_common.h"
+#include "kernels/cpu/cpu_attend.h"
 #include "kernels/ops/op_attrs.h"
 
 #include <math.h>
 
-#define TILE_V 3 /* vectors of queries */
-#define TILE (TILE_V * TGI_L)
 #define JOB (16 / TGI_L * 4) /* tiles of a job at most: as many queries with any set */
-#define BLOCK 64             /* keys */
-/* Keys, or channels of a value, whose sums are in registers together. */
-#define STEP (TG_SIMD_ISA == 2 ? 8 : 4)
 
 static int64_t round_up(int64_t n, int64_t to)
 {
@@ -176,51 +171,6 @@ static void put_results(const work *w, int64_t head, int64_t i0, int64_t i1, con
 }
 
 /* ---- A tile and a block ------------------------------------------------------------------ */
-
-/* e^x for x <= 0; where that is below the normal numbers, something tiny. Two to the whole part
- * of x log2(e) and to what is left, r, in [-1/2, 1/2]: 1 + r P(r).
- * @source Cephes exp2f (Moshier), coefficients. */
-TGI_INLINE vf exp_below(vf x)
-{
-    /* 1.5 * 2^23: adding rounds to an integer; and the bias of an exponent */
-    const vf magic = vf_set1(12582912.0f + 127.0f), log2e = vf_set1(1.44269504088896341f);
-    x = vf_max(vf_set1(-87.0f), x);
-    const vf t = vf_fma(x, log2e, magic), r = vf_fma(x, log2e, magic - t);
-    vf p = vf_set1(1.535336188319500e-4f);
-    p = vf_fma(p, r, vf_set1(1.339887440266574e-3f));
-    p = vf_fma(p, r, vf_set1(9.618437357674640e-3f));
-    p = vf_fma(p, r, vf_set1(5.550332471162809e-2f));
-    p = vf_fma(p, r, vf_set1(2.402264791363012e-1f));
-    p = vf_fma(p, r, vf_set1(6.931472028550421e-1f));
-    p = vf_fma(p, r, vf_set1(1.0f));
-    return p * (vf)((vi)t << 23); /* a product, so that NaN stays one */
-}
-
-/* Likenesses of STEP keys: rows of `out`. */
-TGI_INLINE void like_step(const float *query, const float *key, int64_t room, int64_t inner,
-                          float *out)
-{
-    vf acc[STEP * TILE_V];
-    TGI_UNROLL
-    for (int i = 0; i < STEP * TILE_V; i++)
-        acc[i] = vf_zero();
-    for (int64_t c = 0; c < inner; c++) {
-        vf q[TILE_V];
-        TGI_UNROLL
-        for (int v = 0; v < TILE_V; v++)
-            q[v] = vf_load(query + c * TILE + v * TGI_L);
-        TGI_UNROLL
-        for (int j = 0; j < STEP; j++) {
-            const vf k = vf_set1(key[j * room + c]);
-            TGI_UNROLL
-            for (int v = 0; v < TILE_V; v++)
-                acc[j * TILE_V + v] = vf_fma(k, q[v], acc[j * TILE_V + v]);
-        }
-    }
-    TGI_UNROLL
-    for (int i = 0; i < STEP * TILE_V; i++)
-        vf_store(out + i * TGI_L, acc[i]);
-}
 
 /* What n weighted keys add to STEP channels. With `scale`, vectors of factors of what was there.
  */

@@ -37,6 +37,10 @@ static const tgi_variant *const variants[] = {
 #undef ROW
         & TGS(tgi_softmax),
     &TGS(tgi_attention),
+    &TGS(tgi_window_attention),
+    &TGS(tgi_correlation),
+    &TGS(tgi_convex),
+    &TGS(tgi_fold_bias),
 #define ROW(name) &TGS(tgi_eltwise_##name),
     TGI_ELTWISE_LIST(ROW)
 #undef ROW

@@ -153,7 +153,8 @@ static void a_kernel_says_what_it_spends_its_time_on(void)
         for (size_t i = 0; set && set->variants[i]; i++) {
             const tgi_variant *v = set->variants[i];
             const int conv = strcmp(v->op, "Conv") == 0 || strcmp(v->op, "ConvTranspose") == 0;
-            const int attention = strcmp(v->op, "PixelAttention") == 0;
+            const int attention =
+                strstr(v->op, "Attention") != NULL || strcmp(v->op, "CorrelationLookup") == 0;
             const int said = attention ? v->work == TGI_WORK_ATTENTION
                              : conv    ? v->work >= TGI_WORK_CONV
                                        : v->work == TGI_WORK_BYTES;
