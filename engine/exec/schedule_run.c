@@ -8,7 +8,8 @@
 
 typedef struct bound {
     tgi_exec *exec;
-    tgi_dense_io io;
+    const tgi_stage *stage;
+    tgi_sched_at in[TGI_MAX_PORTS], out[TGI_MAX_PORTS];
     tgi_schedule_run *of;
 } bound;
 
@@ -19,15 +20,66 @@ struct tgi_schedule_run {
     void **at;  /* n_buffers */
 };
 
+/* All of value v as it lies in a buffer. */
+static tgi_view view_of(const bound *b, int v, const tgi_sched_at *p)
+{
+    const tgi_net *net = b->stage->net;
+    const tgi_net_value *is = &net->values[v];
+    tgi_view w = tgi_dense_view(net, v, (float *)(uintptr_t)p->at);
+    if (is->cb == 1 || !b->of->s->lanes)
+        return w;
+    w.cb = is->cb;
+    w.block_pitch = (size_t)(w.width * w.cb);
+    w.y_pitch = (size_t)(p->row ? p->row : tgi_sched_row(w.cb, w.c, w.width));
+    return w;
+}
+
+/* Whole blocks, row by row; from lanes to lanes. */
+static void copy_blocks(const tgi_view *from, const tgi_view *to, const tgi_box *box)
+{
+    const tgi_range y = box->ax[2], x = box->ax[3];
+    const size_t n = (size_t)(tgi_range_len(x) * from->cb) * sizeof(float);
+    for (int64_t r = y.lo; r < y.hi; r++)
+        for (int64_t k = 0; k < tgi_view_blocks(from); k++)
+            memcpy(tgi_view_row(to, k, 0, r) + (x.lo - to->x0) * to->cb,
+                   tgi_view_row(from, k, 0, r) + (x.lo - from->x0) * from->cb, n);
+}
+
 static tg_status load(void *user, int i, const tgi_view *view, const tgi_box *box, tgi_err *err)
 {
-    return tgi_dense_load(&((bound *)user)->io, i, view, box, err);
+    const bound *b = user;
+    const int v = b->stage->in[i].value;
+    const tgi_view from = view_of(b, v, &b->in[tgi_net_port(b->stage->net, v)]);
+    (void)err;
+    if (from.cb == view->cb && from.cb > 1) {
+        copy_blocks(&from, view, box);
+        return TG_OK;
+    }
+    tgi_copy_box(&from, view, view->c, box);
+    tgi_clear_lanes(view, box);
+    return TG_OK;
 }
 
 static tg_status store(void *user, int o, const tgi_view *view, const tgi_box *box,
                        tgi_err *err)
 {
-    return tgi_dense_store(&((bound *)user)->io, o, view, box, err);
+    const bound *b = user;
+    const tgi_sched_at *p = &b->out[b->stage->out[o].port];
+    (void)err;
+    if (!p->at)
+        return TG_OK;
+    const tgi_view to = view_of(b, b->stage->out[o].value, p);
+    if (to.cb == view->cb && to.cb > 1)
+        copy_blocks(view, &to, box);
+    else
+        tgi_copy_box(view, &to, view->c, box);
+    return TG_OK;
+}
+
+static const float *place(void *user, int i)
+{
+    const bound *b = user;
+    return b->in[tgi_net_port(b->stage->net, b->stage->in[i].value)].at;
 }
 
 static tg_status stop(void *user, tgi_err *err)
@@ -41,8 +93,9 @@ static tg_status open_net(tgi_schedule_run *r, int i, tgi_err *err)
     const tgi_sched_net *n = &r->s->net[i];
     char *weights = (char *)r->m.weights + n->weights_at;
     bound *b = &r->net[i];
-    *b = (bound){.of = r, .io = {.net = n->net}};
-    const tgi_exec_io io = {.user = b, .load = load, .store = store, .stop = stop};
+    *b = (bound){.of = r, .stage = n->choice.tiling.stage};
+    const tgi_exec_io io = {
+        .user = b, .load = load, .store = store, .stop = stop, .place = place};
     TGI_TRY(tgi_net_load(n->net, weights, r->m.pool, err));
     return tgi_exec_open(&n->choice.tiling, weights, (char *)r->m.block + n->arena_at,
                          r->m.pool, &io, &b->exec, err);
@@ -101,12 +154,12 @@ static tg_status run_cells(tgi_schedule_run *r, int net, tgi_err *err)
 }
 
 /* Output k becomes the input of the next time: the two buffers change places. */
-static void hand_on(tgi_dense_io *io, const tgi_sched_step *p)
+static void hand_on(bound *b, const tgi_sched_step *p)
 {
     for (int k = 0; k < p->n_state; k++) {
-        float *given = io->out[p->state_out[k]];
-        io->out[p->state_out[k]] = (float *)(uintptr_t)io->in[p->state_in[k]];
-        io->in[p->state_in[k]] = given;
+        const tgi_sched_at given = b->out[p->state_out[k]];
+        b->out[p->state_out[k]] = b->in[p->state_in[k]];
+        b->in[p->state_in[k]] = given;
     }
 }
 
@@ -115,7 +168,7 @@ static void settle(const tgi_schedule_run *r, const tgi_sched_step *p)
 {
     for (int k = 0; k < p->n_state; k++) {
         const int to = p->out[p->state_out[k]];
-        const float *last = r->net[p->net].io.out[p->state_out[k]];
+        const float *last = r->net[p->net].out[p->state_out[k]].at;
         if (last != r->at[to])
             memcpy(r->at[to], last, r->s->buffer[to].bytes);
     }
@@ -123,16 +176,16 @@ static void settle(const tgi_schedule_run *r, const tgi_sched_step *p)
 
 static tg_status run_net(tgi_schedule_run *r, const tgi_sched_step *p, tgi_err *err)
 {
-    tgi_dense_io *io = &r->net[p->net].io;
+    bound *b = &r->net[p->net];
     const int times = p->repeat > 1 ? p->repeat : 1;
-    memset(io->out, 0, sizeof io->out);
+    memset(b->out, 0, sizeof b->out);
     for (int i = 0; i < p->n_in; i++)
-        io->in[i] = r->at[p->in[i]];
+        b->in[i] = (tgi_sched_at){r->at[p->in[i]], 0};
     for (int i = 0; i < p->n_out; i++)
-        io->out[i] = r->at[p->out[i]];
+        b->out[i] = (tgi_sched_at){r->at[p->out[i]], 0};
     for (int i = 0; i < times; i++) {
         if (i)
-            hand_on(io, p);
+            hand_on(b, p);
         TGI_TRY(run_cells(r, p->net, err));
     }
     settle(r, p);
@@ -148,13 +201,11 @@ tg_status tgi_schedule_steps(tgi_schedule_run *r, int from, int until, void *use
     return TG_OK;
 }
 
-tg_status tgi_schedule_call(tgi_schedule_run *r, int net, const float *const *in,
-                            float *const *out, tgi_err *err)
+tg_status tgi_schedule_call(tgi_schedule_run *r, int net, const tgi_sched_at *in,
+                            const tgi_sched_at *out, tgi_err *err)
 {
-    tgi_dense_io *io = &r->net[net].io;
-    for (int i = 0; i < io->net->n_in; i++)
-        io->in[i] = in[i];
-    for (int i = 0; i < io->net->n_out; i++)
-        io->out[i] = out[i];
+    bound *b = &r->net[net];
+    memcpy(b->in, in, (size_t)b->stage->net->n_in * sizeof *in);
+    memcpy(b->out, out, (size_t)b->stage->net->n_out * sizeof *out);
     return run_cells(r, net, err);
 }

@@ -24,9 +24,15 @@ void *tgi_schedule_at(const tgi_schedule_run *r, int buffer);
 /* Steps [from, until), in order; `user` goes to steps that are functions. */
 tg_status tgi_schedule_steps(tgi_schedule_run *r, int from, int until, void *user,
                              tgi_err *err);
-/* A network that is called (tgi_schedule_called), once: dense arrays of the shapes of its inputs and outputs, in their
- * order. NULL in `out`: that output is dropped. */
-tg_status tgi_schedule_call(tgi_schedule_run *r, int net, const float *const *in,
-                            float *const *out, tgi_err *err);
+/* Where an array of an input or output lies: as buffers do. `row`: floats from row to row, where it is a part of more
+ * channels than its own; 0: it is all. */
+typedef struct tgi_sched_at {
+    const float *at;
+    int64_t row;
+} tgi_sched_at;
+/* A network that is called (tgi_schedule_called), once: its inputs and outputs in their order. `at` NULL in `out`: that
+ * output is dropped. */
+tg_status tgi_schedule_call(tgi_schedule_run *r, int net, const tgi_sched_at *in,
+                            const tgi_sched_at *out, tgi_err *err);
 
 #endif

@@ -24,7 +24,9 @@ static const struct {
 
 static size_t floats(const tgi_pp_complete *c, int64_t channels, int64_t scale)
 {
-    return (size_t)(channels * (c->height / scale) * (c->width / scale)) * sizeof(float);
+    return (size_t)tgi_sched_floats(c->schedule->lanes, channels, c->height / scale,
+                                    c->width / scale) *
+           sizeof(float);
 }
 
 static tg_status make_graphs(tgi_pp_complete *c, const tgi_weights *w, tgi_err *err)
@@ -67,14 +69,16 @@ tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_kernel_set *be, in
     if (!c)
         return tgi_fail(err, TG_E_NOMEM, "no memory for what moves");
     *c = (tgi_pp_complete){.height = height, .width = width};
-    c->kept = (tgi_frame_store_how){.n_kinds = KINDS,
-                                    .kind = {{floats(c, C, 8), most, (int)most},
-                                             {floats(c, EDGES, 4), most, (int)most},
-                                             {floats(c, C, 8), most, (int)most}}};
+
     tg_status st = tgi_schedule_new(&c->schedule, err);
     if (st == TG_OK)
         st = make_graphs(c, w, err);
     if (st == TG_OK) {
+        c->schedule->lanes = be->lanes;
+        c->kept = (tgi_frame_store_how){.n_kinds = KINDS,
+                                        .kind = {{floats(c, C, 8), most, (int)most},
+                                                 {floats(c, EDGES, 4), most, (int)most},
+                                                 {floats(c, C, 8), most, (int)most}}};
         add_nets(c, be, threads);
         st = tgi_schedule_plan(c->schedule, err);
     }
@@ -176,10 +180,15 @@ static float *of_ring(const tgi_pp_complete *c, int i, int64_t t)
     return c->ring[i] + (size_t)(t % RING) * one;
 }
 
-static tg_status call(const walk *k, int net, const float *const *in, float *const *out,
-                      tgi_err *err)
+static tg_status call(const walk *k, int net, int n_in, const float *const *in,
+                      float *const *out, tgi_err *err)
 {
-    return tgi_schedule_call(k->c->run, net, in, out, err);
+    tgi_sched_at from[TGI_MAX_PORTS] = {{0}}, to[TGI_MAX_PORTS] = {{0}};
+    for (int i = 0; i < n_in; i++)
+        from[i].at = in[i];
+    for (int i = 0; i < k->c->schedule->net[net].net->n_out; i++)
+        to[i].at = out[i];
+    return tgi_schedule_call(k->c->run, net, from, to, err);
 }
 
 /* dx and dy where nothing is hidden, and what is. */
@@ -222,7 +231,7 @@ static tg_status blend(const walk *k, int i, int64_t t, tgi_err *err)
     float *next = seen ? seen : of_ring(c, i + 1, t);
     out[0] = edge ? edge : next;
     out[1] = edge ? next : NULL;
-    const tg_status st = call(k, c->blend[i], in, out, err);
+    const tg_status st = call(k, c->blend[i], 3, in, out, err);
     if (edge)
         tgi_frame_store_let_go(c->store, EDGE, t);
     if (seen)
@@ -239,7 +248,7 @@ static tg_status look(const walk *k, tgi_err *err)
             const float *in[1] = {c->input};
             float *out[1] = {of_ring(c, 0, t)};
             TGI_TRY(load_input(k, t, err));
-            TGI_TRY(call(k, c->lead, in, out, err));
+            TGI_TRY(call(k, c->lead, 1, in, out, err));
         }
         for (int i = 0; i < TGI_PP_BLENDS; i++)
             TGI_TRY(blend(k, i, t - 2 * (i + 1), err));
@@ -275,7 +284,7 @@ static tg_status walk_back(const walk *k, tgi_err *err)
             st = get(k, SEEN, t, &in[0], err);
         float *const out[1] = {to};
         if (st == TG_OK)
-            st = call(k, c->recur[0][t == k->n - 1], in, out, err);
+            st = call(k, c->recur[0][t == k->n - 1], t == k->n - 1 ? 1 : 3, in, out, err);
         let_go(k, SEEN, t);
         let_go(k, BACK, t + 2);
         in[2] = in[1];
@@ -312,7 +321,7 @@ static tg_status decode(const walk *k, int64_t t, const float *seen, const float
     const float *in[4] = {seen, back, forward, NULL};
     float *const out[1] = {k->c->motion};
     TGI_TRY(get(k, EDGE, t, &in[3], err));
-    const tg_status st = call(k, k->c->decode, in, out, err);
+    const tg_status st = call(k, k->c->decode, 4, in, out, err);
     tgi_frame_store_let_go(k->c->store, EDGE, t);
     return st == TG_OK ? hand_out(k, t, err) : st;
 }
@@ -326,7 +335,7 @@ static tg_status walk_forward(const walk *k, tgi_err *err)
         c->at = t;
         TGI_TRY(get(k, SEEN, t, &in[0], err));
         TGI_TRY(get(k, BACK, t, &in[1], err));
-        tg_status st = call(k, c->recur[1][t == 0], in, out, err);
+        tg_status st = call(k, c->recur[1][t == 0], t == 0 ? 2 : 4, in, out, err);
         if (st == TG_OK)
             st = decode(k, t, in[0], in[1], out[0], err);
         tgi_frame_store_let_go(c->store, SEEN, t);

@@ -3,7 +3,6 @@
 
 #include "engine/base/mem.h"
 #include "engine/inpaint/pp_pixels.h"
-#include "engine/models/propainter/networks.h"
 
 #include <string.h>
 
@@ -84,7 +83,8 @@ static void add_buffers(tgi_pp_flow *f)
     const int64_t h = f->height / 8, w = f->width / 8;
     f->image = tgi_schedule_buffer(s, "frame", 3, f->height, f->width);
     for (int i = 0; i < 2; i++) {
-        f->of[i] = kept_buffer(s, "features", TGI_PP_FEATURES, h, w);
+        for (int l = 0; l < TGI_PP_LEVELS; l++)
+            f->of[i][l] = kept_buffer(s, "features", TGI_PP_FEATURES, h >> l, w >> l);
         for (int k = 0; k < TGI_PP_CONTEXT; k++)
             f->context_of[i][k] = kept_buffer(s, "context", channels[k], h, w);
     }
@@ -96,7 +96,7 @@ static void add_direction(tgi_pp_flow *f, const tgi_kernel_set *be, int from, in
 {
     tgi_schedule *s = f->schedule;
     const int64_t h = f->height / 8, w = f->width / 8;
-    const int *c = f->context_of[from];
+    const int *c = f->context_of[from], *to = f->of[!from];
     int state[2], flow[2];
     for (int i = 0; i < 2; i++) {
         state[i] = tgi_schedule_buffer(s, "state", TGI_PP_STATE, h, w);
@@ -110,18 +110,18 @@ static void add_direction(tgi_pp_flow *f, const tgi_kernel_set *be, int from, in
                                            .n_in = 1,
                                            .out = {state[0], flow[0]},
                                            .n_out = 2});
-    tgi_schedule_step(
-        s, &(tgi_sched_step){
-               .name = "update",
-               .net = tgi_schedule_net(s, f->update, be, TGI_PP_STATE, h, w, threads),
-               .repeat = iterations,
-               .in = {state[0], flow[0], f->of[from], f->of[!from], c[1], c[2], c[3], c[4]},
-               .n_in = 8,
-               .out = {state[1], flow[1]},
-               .n_out = 2,
-               .state_in = {0, 1},
-               .state_out = {0, 1},
-               .n_state = 2});
+    tgi_schedule_step(s, &(tgi_sched_step){.name = "update",
+                                           .net = tgi_schedule_net(s, f->update, be,
+                                                                   TGI_PP_STATE, h, w, threads),
+                                           .repeat = iterations,
+                                           .in = {state[0], flow[0], f->of[from][0], to[0],
+                                                  to[1], to[2], to[3], c[1], c[2], c[3], c[4]},
+                                           .n_in = 11,
+                                           .out = {state[1], flow[1]},
+                                           .n_out = 2,
+                                           .state_in = {0, 1},
+                                           .state_out = {0, 1},
+                                           .n_state = 2});
     tgi_schedule_step(s, &(tgi_sched_step){.name = "upsample",
                                            .net = tgi_schedule_net(s, f->upsample, be,
                                                                    TGI_PP_STATE, h, w, threads),
@@ -143,10 +143,14 @@ static void add_steps(tgi_pp_flow *f, const tgi_kernel_set *be, int iterations, 
     tgi_sched_step old = {.name = "shift",
                           .net = TGI_SCHED_WORK,
                           .work = shift,
-                          .in = {f->of[SECOND]},
-                          .n_in = 1 + TGI_PP_CONTEXT,
-                          .out = {f->of[FIRST]},
-                          .n_out = 1 + TGI_PP_CONTEXT};
+                          .n_in = TGI_PP_LEVELS + TGI_PP_CONTEXT,
+                          .n_out = TGI_PP_LEVELS + TGI_PP_CONTEXT};
+    tgi_sched_step features = {
+        .name = "features",
+        .net = tgi_schedule_net(s, f->features, be, 3, f->height, f->width, threads),
+        .in = {f->image},
+        .n_in = 1,
+        .n_out = TGI_PP_LEVELS};
     tgi_sched_step context = {
         .name = "context",
         .net = tgi_schedule_net(s, f->context, be, 3, f->height, f->width, threads),
@@ -154,8 +158,12 @@ static void add_steps(tgi_pp_flow *f, const tgi_kernel_set *be, int iterations, 
         .n_in = 1,
         .n_out = TGI_PP_CONTEXT};
     for (int k = 0; k < TGI_PP_CONTEXT; k++) {
-        old.in[1 + k] = context.out[k] = f->context_of[SECOND][k];
-        old.out[1 + k] = f->context_of[FIRST][k];
+        old.in[TGI_PP_LEVELS + k] = context.out[k] = f->context_of[SECOND][k];
+        old.out[TGI_PP_LEVELS + k] = f->context_of[FIRST][k];
+    }
+    for (int l = 0; l < TGI_PP_LEVELS; l++) {
+        old.in[l] = features.out[l] = f->of[SECOND][l];
+        old.out[l] = f->of[FIRST][l];
     }
     tgi_schedule_step(s, &old);
     f->look = s->n_steps;
@@ -164,14 +172,7 @@ static void add_steps(tgi_pp_flow *f, const tgi_kernel_set *be, int iterations, 
                                            .work = load,
                                            .out = {f->image},
                                            .n_out = 1});
-    tgi_schedule_step(s,
-                      &(tgi_sched_step){.name = "features",
-                                        .net = tgi_schedule_net(s, f->features, be, 3,
-                                                                f->height, f->width, threads),
-                                        .in = {f->image},
-                                        .n_in = 1,
-                                        .out = {f->of[SECOND]},
-                                        .n_out = 1});
+    tgi_schedule_step(s, &features);
     tgi_schedule_step(s, &context);
     f->pair = s->n_steps;
     add_direction(f, be, FIRST, iterations, threads);
@@ -191,6 +192,7 @@ tg_status tgi_pp_flow_new(const tgi_weights *w, const tgi_kernel_set *be, int64_
     if (st == TG_OK)
         st = make_graphs(f, w, err);
     if (st == TG_OK) {
+        f->schedule->lanes = be->lanes;
         add_buffers(f);
         add_steps(f, be, iterations, threads);
         st = tgi_schedule_plan(f->schedule, err);

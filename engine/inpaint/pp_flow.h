@@ -6,7 +6,7 @@
 #define TGI_PP_FLOW_H
 
 #include "engine/exec/schedule_run.h"
-#include "io/weights.h"
+#include "engine/models/propainter/networks.h"
 
 #define TGI_PP_CONTEXT 5 /* arrays that the context gives */
 
@@ -14,7 +14,7 @@ typedef struct tgi_pp_flow {
     int64_t height, width;
     tgi_schedule *schedule;
     tgi_graph *features, *context, *update, *upsample;
-    int image, of[2], context_of[2][TGI_PP_CONTEXT],
+    int image, of[2][TGI_PP_LEVELS], context_of[2][TGI_PP_CONTEXT],
         result[2];       /* buffers: of the first, of the second frame */
     int look, pair, end; /* steps that these begin with */
     tgi_schedule_run *run;

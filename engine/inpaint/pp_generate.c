@@ -92,6 +92,7 @@ tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_kernel_set *be, in
     if (st == TG_OK)
         st = make_graphs(g, w, has, err);
     if (st == TG_OK) {
+        g->schedule->lanes = be->lanes;
         add_nets(&(plan){g, be, threads});
         st = tgi_schedule_plan(g->schedule, err);
     }
@@ -260,7 +261,7 @@ typedef struct step {
     int local, all;
 } step;
 
-static tg_status call(const step *k, int net, const float *const *in, float *const *out,
+static tg_status call(const step *k, int net, const tgi_sched_at *in, const tgi_sched_at *out,
                       tgi_err *err)
 {
     return tgi_schedule_call(k->g->run, net, in, out, err);
@@ -268,7 +269,14 @@ static tg_status call(const step *k, int net, const float *const *in, float *con
 
 static tg_status call_one(const step *k, int net, const float *in, float *out, tgi_err *err)
 {
-    return call(k, net, (const float *[]){in}, (float *[]){out}, err);
+    return call(k, net, &(tgi_sched_at){in, 0}, &(tgi_sched_at){out, 0}, err);
+}
+
+/* Frame i of arrays in which the frames of a step stand one behind the other in channels. */
+static tgi_sched_at frame_in(const step *k, const float *all, int64_t width, int i)
+{
+    const int64_t own = tgi_sched_row(k->g->schedule->lanes, TOKEN, width);
+    return (tgi_sched_at){all + i * own, k->all * own};
 }
 
 static int64_t frame_of(const step *k, int i)
@@ -306,24 +314,32 @@ static tg_status propagate(const step *k, tgi_err *err)
     tgi_pp_generate *g = k->g;
     const int n = k->local;
     for (int i = n - 1; i >= 0; i--) {
-        const float *first[] = {g->features[i], g->masks[i]};
-        const float *in[] = {g->features[i], i + 1 < n ? g->way[0][i + 1] : NULL, g->flow[0][i],
-                             g->flow[1][i], g->masks[i]};
-        float *const out[] = {g->way[0][i]};
-        TGI_TRY(call(k, g->net_propagate[0][i == n - 1], i == n - 1 ? first : in, out, err));
+        const int first = i == n - 1;
+        const tgi_sched_at masks = {g->masks[i], 0}, alone[] = {{g->features[i], 0}, masks},
+                           in[] = {alone[0],
+                                   {first ? NULL : g->way[0][i + 1], 0},
+                                   {g->flow[0][i], 0},
+                                   {g->flow[1][i], 0},
+                                   masks};
+        TGI_TRY(call(k, g->net_propagate[0][first], first ? alone : in,
+                     &(tgi_sched_at){g->way[0][i], 0}, err));
     }
     for (int i = 0; i < n; i++) {
-        const float *first[] = {g->way[0][i], g->masks[i]};
-        const float *in[] = {g->way[0][i], i ? g->way[1][i - 1] : NULL,
-                             i ? g->flow[1][i - 1] : NULL, i ? g->flow[0][i - 1] : NULL,
-                             g->masks[i]};
-        float *const out[] = {g->way[1][i]};
-        TGI_TRY(call(k, g->net_propagate[1][i == 0], i == 0 ? first : in, out, err));
+        const int before = i ? i - 1 : 0;
+        const tgi_sched_at masks = {g->masks[i], 0}, alone[] = {{g->way[0][i], 0}, masks},
+                           in[] = {alone[0],
+                                   {g->way[1][before], 0},
+                                   {g->flow[1][before], 0},
+                                   {g->flow[0][before], 0},
+                                   masks};
+        TGI_TRY(call(k, g->net_propagate[1][i == 0], i == 0 ? alone : in,
+                     &(tgi_sched_at){g->way[1][i], 0}, err));
     }
     for (int i = 0; i < n; i++) {
-        const float *in[] = {g->features[i], g->way[0][i], g->way[1][i], g->masks[i]};
+        const tgi_sched_at in[] = {
+            {g->features[i], 0}, {g->way[0][i], 0}, {g->way[1][i], 0}, {g->masks[i], 0}};
         float *const joined = g->spare_features;
-        TGI_TRY(call(k, g->net_join, in, &joined, err));
+        TGI_TRY(call(k, g->net_join, in, &(tgi_sched_at){joined, 0}, err));
         g->spare_features = g->features[i];
         g->features[i] = joined;
     }
@@ -334,22 +350,22 @@ static tg_status attend(const step *k, int b, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
     const tgi_pp_block *is = &g->block[b];
-    const int64_t token = TOKEN * g->tokens.high * g->tokens.wide,
-                  pooled = TOKEN * g->tokens.pool_h * g->tokens.pool_w;
+    const int64_t w = g->tokens.wide, few = g->tokens.pool_w;
     for (int i = 0; i < k->all; i++) {
-        const float *in[] = {g->x[i]};
-        float *const out[] = {g->keys + i * token, g->values + i * token,
-                              g->pooled_keys + i * pooled, g->pooled_values + i * pooled};
-        TGI_TRY(call(k, is->net_keys, in, out, err));
-        TGI_TRY(call_one(k, is->net_queries, g->x[i], g->queries + i * token, err));
+        const tgi_sched_at x = {g->x[i], 0}, query = frame_in(k, g->queries, w, i),
+                           out[] = {frame_in(k, g->keys, w, i), frame_in(k, g->values, w, i),
+                                    frame_in(k, g->pooled_keys, few, i),
+                                    frame_in(k, g->pooled_values, few, i)};
+        TGI_TRY(call(k, is->net_keys, &x, out, err));
+        TGI_TRY(call(k, is->net_queries, &x, &query, err));
     }
-    const float *in[] = {g->queries,     g->keys,          g->values,
-                         g->pooled_keys, g->pooled_values, g->windows};
-    TGI_TRY(call(k, is->net_attend[k->all], in, (float *[]){g->attended}, err));
+    const tgi_sched_at in[] = {{g->queries, 0},     {g->keys, 0},          {g->values, 0},
+                               {g->pooled_keys, 0}, {g->pooled_values, 0}, {g->windows, 0}};
+    TGI_TRY(call(k, is->net_attend[k->all], in, &(tgi_sched_at){g->attended, 0}, err));
     for (int i = 0; i < k->all; i++) {
-        const float *mixed[] = {g->attended + i * token, g->x[i]};
+        const tgi_sched_at mixed[] = {frame_in(k, g->attended, w, i), {g->x[i], 0}};
         float *const to = g->spare_x;
-        TGI_TRY(call(k, is->net_mix, mixed, &to, err));
+        TGI_TRY(call(k, is->net_mix, mixed, &(tgi_sched_at){to, 0}, err));
         g->spare_x = g->x[i];
         g->x[i] = to;
     }
@@ -373,8 +389,8 @@ tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
     for (int b = 0; b < TGI_PP_BLOCKS; b++)
         TGI_TRY(attend(&k, b, err));
     for (int i = 0; i < k.local; i++) {
-        const float *in[] = {g->x[i], g->features[i]};
-        TGI_TRY(call(&k, g->net_compose, in, (float *[]){g->picture}, err));
+        const tgi_sched_at in[] = {{g->x[i], 0}, {g->features[i], 0}};
+        TGI_TRY(call(&k, g->net_compose, in, &(tgi_sched_at){g->picture, 0}, err));
         TGI_TRY(io->put(io->user, frame_of(&k, i), g->picture, err));
     }
     return TG_OK;

@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/plan/stage_cut.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,16 @@ void tgi_schedule_free(tgi_schedule **sp)
     tgi_free(s->step);
     tgi_free(s);
     *sp = NULL;
+}
+
+int64_t tgi_sched_row(int lanes, int64_t c, int64_t w)
+{
+    return (c + lanes - 1) / lanes * lanes * w;
+}
+
+int64_t tgi_sched_floats(int lanes, int64_t c, int64_t h, int64_t w)
+{
+    return lanes && c > TGI_PLANAR_MAX ? tgi_sched_row(lanes, c, w) * h : c * h * w;
 }
 
 /* ---- Parts ------------------------------------------------------------------------------- */
@@ -59,9 +70,8 @@ static int add_buffer(tgi_schedule *s, const char *name, const int64_t shape[3],
 int tgi_schedule_buffer(tgi_schedule *s, const char *name, int64_t c, int64_t h, int64_t w)
 {
     const int64_t shape[3] = {c, h, w};
-    return add_buffer(
-        s, name, shape,
-        tgi_sat_mul(tgi_sat_mul((size_t)c, (size_t)h), tgi_sat_mul((size_t)w, sizeof(float))));
+    return add_buffer(s, name, shape,
+                      tgi_sat_mul((size_t)tgi_sched_floats(s->lanes, c, h, w), sizeof(float)));
 }
 
 int tgi_schedule_bytes(tgi_schedule *s, const char *name, size_t bytes)
@@ -76,9 +86,18 @@ void tgi_schedule_keep(tgi_schedule *s, int buffer)
         s->buffer[buffer].kept = 1;
 }
 
+/* What is read whole and by nobody else lies in its buffer as it is read. */
+static tg_status read_in_place(tgi_stage *s, tgi_err *err)
+{
+    TGI_TRY(tgi_stage_lifetimes(s, err));
+    for (int i = 0; i < s->n_loaded; i++)
+        s->in[i].in_place = tgi_stage_only_looks(s, i) && s->net->values[s->in[i].value].cb > 1;
+    return TG_OK;
+}
+
 /* The plan of a net alone: what the processor's caches like. */
 static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const int64_t shape[3],
-                          int threads, tgi_err *err)
+                          int threads, int in_lanes, tgi_err *err)
 {
     const int64_t ext[3] = {1, shape[1], shape[2]};
     tgi_desc in[TGI_MAX_PORTS];
@@ -86,7 +105,11 @@ static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const int6
     in[0] = (tgi_desc){TG_DTYPE_F32, 4, {1, shape[0], shape[1], shape[2]}};
     TGI_TRY(tgi_net_new(n->graph, be, in, 0, &n->net, err));
     TGI_TRY(tgi_stages_new(n->net, &n->stages, err));
-    const tgi_choose_args a = {.stage = &n->stages->one,
+    /* Where nothing but inputs is read whole, the rest streams. */
+    tgi_stage *stage = in_lanes && n->stages->n == 1 ? &n->stages->stage[0] : &n->stages->one;
+    if (stage != &n->stages->one)
+        TGI_TRY(read_in_place(stage, err));
+    const tgi_choose_args a = {.stage = stage,
                                .threads = threads,
                                .limit_bytes = SIZE_MAX / 2,
                                .unit = {1, 1, 1},
@@ -119,7 +142,7 @@ int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *
         return -1;
     s->net = list;
     list[s->n_nets] = (tgi_sched_net){.graph = g};
-    s->st = plan_net(&list[s->n_nets], be, shape, threads, &s->err);
+    s->st = plan_net(&list[s->n_nets], be, shape, threads, s->lanes, &s->err);
     return s->n_nets++;
 }
 

@@ -9,6 +9,10 @@
  * Buffers are dense, [C,H,W] in float32, or bytes of the caller's own form. A buffer `kept` lives from the
  * first step to the last: it is there before and after a run.
  *
+ * With `lanes` buffers lie as the networks compute, [row][block][column][lane], but for those of TGI_PLANAR_MAX channels and
+ * fewer, which stay dense. Nothing is turned on the way then, and what a network reads whole (a picture that is warped,
+ * keys, values) it reads where it lies.
+ *
  *     tgi_schedule_new(&s, err)
  *     a = tgi_schedule_buffer(s, "pair", c, h, w)          in any order, then
  *     n = tgi_schedule_net(s, graph, be, c, h, w, threads)
@@ -61,6 +65,7 @@ typedef struct tgi_sched_step {
 } tgi_sched_step;
 
 typedef struct tgi_schedule {
+    int lanes; /* 0: all buffers are dense; set before the first of them */
     tgi_sched_buffer *buffer;
     int n_buffers;
     tgi_sched_net *net;
@@ -73,6 +78,10 @@ typedef struct tgi_schedule {
     tg_status st;        /* the first that went wrong, and why */
     tgi_err err;
 } tgi_schedule;
+
+/* Floats from row to row of an array with lanes, and of all of one of c channels. */
+int64_t tgi_sched_row(int lanes, int64_t c, int64_t w);
+int64_t tgi_sched_floats(int lanes, int64_t c, int64_t h, int64_t w);
 
 tg_status tgi_schedule_new(tgi_schedule **out, tgi_err *err);
 void tgi_schedule_free(tgi_schedule **s);

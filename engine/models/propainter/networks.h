@@ -15,6 +15,7 @@
 #include "engine/models/trained.h"
 
 #define TGI_PP_FEATURES 256 /* of RAFT, for likeness */
+#define TGI_PP_LEVELS 4     /* of them, each half the size of the one before */
 #define TGI_PP_STATE 128
 #define TGI_PP_COMPLETION 128 /* features of the completion */
 #define TGI_PP_CHANNELS 128   /* features of the generator */
@@ -27,15 +28,15 @@
 
 /* ---- Motion: h x w is H/8 x W/8 ----------------------------------------------------------- */
 
-/* frame [3,H,W] of -1..1 -> features [256,h,w] */
+/* frame [3,H,W] of -1..1 -> features [256,h,w], and their means over 2 x 2, 4 x 4, 8 x 8 (a row that is left over falls away) */
 tg_status tgi_pp_features(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
                           tgi_err *err);
 /* frame [3,H,W] -> state [128,h,w], and what the GRU's gates get of the context, once for all iterations: gates of the
  * rows' pass (update and reset together) [256,h,w], its candidate [128,h,w], gates and candidate of the columns'. */
 tg_status tgi_pp_context(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
                          tgi_err *err);
-/* state, flow [2,h,w] in pixels of h x w, features of the first and of the second frame, the four of the context ->
- * state, flow */
+/* state, flow [2,h,w] in pixels of h x w, features of the first frame, those of the second and their three means, the four
+ * of the context -> state, flow */
 tg_status tgi_pp_update(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
                         tgi_err *err);
 /* state, flow -> flow [2,H,W] in pixels of H x W */

@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEVELS 4
 #define RADIUS 4
-#define LOOKED (LEVELS * (2 * RADIUS + 1) * (2 * RADIUS + 1))
+#define LOOKED (TGI_PP_LEVELS * (2 * RADIUS + 1) * (2 * RADIUS + 1))
 #define SCALE 8 /* H / h */
 
 enum { INSTANCE, BATCH };
@@ -98,6 +97,15 @@ static int encode(const encoder *e, int x)
     return y;
 }
 
+static int pool(tgi_draft *d, int x)
+{
+    const int64_t two[2] = {2, 2};
+    const int v = tgi_draft_unary(d, "AveragePool", x);
+    tgi_draft_ints(d, "kernel_shape", 2, two);
+    tgi_draft_ints(d, "strides", 2, two);
+    return v;
+}
+
 tg_status tgi_pp_features(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
                           tgi_err *err)
 {
@@ -105,7 +113,11 @@ tg_status tgi_pp_features(const tgi_weights *w, int64_t high, int64_t wide, tgi_
     tgi_draft_begin(&d);
     const encoder e = {{&d, w}, "fnet", INSTANCE};
     const int x = encode(&e, tgi_draft_input(&d, "frame", 3, high, wide));
-    tgi_draft_output(&d, tgi_trained_same(&e.t, x, "fnet.conv2", 128, TGI_PP_FEATURES, 1));
+    int level = tgi_trained_same(&e.t, x, "fnet.conv2", 128, TGI_PP_FEATURES, 1);
+    for (int l = 0; l < TGI_PP_LEVELS; l++) {
+        tgi_draft_output(&d, level);
+        level = l + 1 < TGI_PP_LEVELS ? pool(&d, level) : level;
+    }
     return tgi_draft_finish(&d, out, err);
 }
 
@@ -213,21 +225,13 @@ static int gru(const tgi_trained *t, int pass, int state, int motion, const int 
     return tgi_draft_binary(d, "Add", state, change);
 }
 
-static int pool(tgi_draft *d, int x)
+/* level: of the second frame's features. */
+static int look_up(tgi_draft *d, int first, const int *level, int flow)
 {
-    const int64_t two[2] = {2, 2};
-    const int v = tgi_draft_unary(d, "AveragePool", x);
-    tgi_draft_ints(d, "kernel_shape", 2, two);
-    tgi_draft_ints(d, "strides", 2, two);
-    return v;
-}
-
-static int look_up(tgi_draft *d, int first, int second, int flow)
-{
-    int src[2 + LEVELS] = {first, flow, second};
-    for (int l = 1; l < LEVELS; l++)
-        src[2 + l] = pool(d, src[1 + l]);
-    const int v = tgi_draft_node(d, "CorrelationLookup", "likeness", 2 + LEVELS, src);
+    int src[2 + TGI_PP_LEVELS] = {first, flow};
+    for (int l = 0; l < TGI_PP_LEVELS; l++)
+        src[2 + l] = level[l];
+    const int v = tgi_draft_node(d, "CorrelationLookup", "likeness", 2 + TGI_PP_LEVELS, src);
     tgi_draft_int(d, "radius", RADIUS);
     return v;
 }
@@ -258,28 +262,29 @@ tg_status tgi_pp_update(const tgi_weights *w, int64_t high, int64_t wide, tgi_gr
     static const struct {
         const char *name;
         int64_t channels;
-    } input[8] = {{"state", STATE},
-                  {"flow", 2},
-                  {"first", TGI_PP_FEATURES},
-                  {"second", TGI_PP_FEATURES},
-                  {"gates of rows", 2 * STATE},
-                  {"candidate of rows", STATE},
-                  {"gates of columns", 2 * STATE},
-                  {"candidate of columns", STATE}};
+    } gate[4] = {{"gates of rows", 2 * STATE},
+                 {"candidate of rows", STATE},
+                 {"gates of columns", 2 * STATE},
+                 {"candidate of columns", STATE}};
+    const int64_t h = high / SCALE, width = wide / SCALE;
     tgi_draft d;
-    int in[8];
+    int level[TGI_PP_LEVELS], of[4];
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
-    for (int i = 0; i < 8; i++)
-        in[i] =
-            tgi_draft_input(&d, input[i].name, input[i].channels, high / SCALE, wide / SCALE);
-    const int motion = encode_motion(&t, look_up(&d, in[2], in[3], in[1]), in[1]);
-    int state = gru(&t, 0, in[0], motion, &in[4]);
-    state = gru(&t, 1, state, motion, &in[6]);
+    const int before = tgi_draft_input(&d, "state", STATE, h, width),
+              flow = tgi_draft_input(&d, "flow", 2, h, width),
+              first = tgi_draft_input(&d, "first", TGI_PP_FEATURES, h, width);
+    for (int l = 0; l < TGI_PP_LEVELS; l++)
+        level[l] = tgi_draft_input(&d, "second", TGI_PP_FEATURES, h >> l, width >> l);
+    for (int i = 0; i < 4; i++)
+        of[i] = tgi_draft_input(&d, gate[i].name, gate[i].channels, h, width);
+    const int motion = encode_motion(&t, look_up(&d, first, level, flow), flow);
+    int state = gru(&t, 0, before, motion, &of[0]);
+    state = gru(&t, 1, state, motion, &of[2]);
     tgi_draft_output(&d, state);
     int delta = same_relu(&t, state, "update_block.flow_head.conv1", STATE, 256, 3);
     delta = tgi_trained_same(&t, delta, "update_block.flow_head.conv2", 256, 2, 3);
-    tgi_draft_output(&d, tgi_draft_binary(&d, "Add", delta, in[1]));
+    tgi_draft_output(&d, tgi_draft_binary(&d, "Add", delta, flow));
     return tgi_draft_finish(&d, out, err);
 }
 
