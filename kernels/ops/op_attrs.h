@@ -111,6 +111,17 @@ typedef struct lookup_attrs {
     int64_t radius;
 } lookup_attrs;
 
+/* DeformConv. */
+typedef struct deform_attrs {
+    conv_attrs conv; /* first: what tgi_conv_geometry reads */
+    int64_t offset_group;
+} deform_attrs;
+
+/* FlowWarp: mode choices bilinear, nearest. */
+typedef struct warp_attrs {
+    int mode; /* 0: bilinear, 1: nearest */
+} warp_attrs;
+
 /* ConvexUpsample. */
 typedef struct convex_attrs {
     int64_t scale;
