@@ -59,7 +59,7 @@ static void add_nets(const plan *p)
 {
     tgi_pp_generate *g = p->g;
     const int64_t h = g->height / 4, w = g->width / 4, fh = g->tokens.high, fw = g->tokens.wide;
-    g->net_encode = add_net(p, g->encode, 5, g->height, g->width);
+    g->net_encode = add_net(p, g->encode, 3, g->height, g->width);
     for (int i = 0; i < 4; i++)
         g->net_propagate[i / 2][i % 2] = add_net(p, g->propagate[i / 2][i % 2], C, h, w);
     g->net_join = add_net(p, g->join, C, h, w);
@@ -293,7 +293,8 @@ static tg_status encode(const step *k, tgi_err *err)
         TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
         input_rows r = {&from, g->height, g->width, g->input};
         tgi_parallel(g->pool, g->height, input_row, &r);
-        TGI_TRY(call_one(k, g->net_encode, g->input, g->features[i], err));
+        const tgi_sched_at in[] = {{g->input, 0}, {g->input + 3 * g->height * g->width, 0}};
+        TGI_TRY(call(k, g->net_encode, in, &(tgi_sched_at){g->features[i], 0}, err));
         if (i >= k->local)
             continue;
         quarter_masks(g, &from, g->masks[i]);

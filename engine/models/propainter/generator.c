@@ -65,8 +65,9 @@ tg_status tgi_pp_encode(const tgi_weights *w, int64_t high, int64_t wide, tgi_gr
     tgi_draft d;
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
-    int x = tgi_draft_input(&d, "frame and masks", 5, high, wide);
-    x = layer(&t, x, 0, 5, 64, 2, 1);
+    const int in[2] = {tgi_draft_input(&d, "frame", 3, high, wide),
+                       tgi_draft_input(&d, "masks", 2, high, wide)};
+    int x = layer(&t, tgi_draft_concat(&d, 2, in), 0, 5, 64, 2, 1);
     x = layer(&t, x, 2, 64, 64, 1, 1);
     x = layer(&t, x, 4, 64, 128, 2, 1);
     const int e = layer(&t, x, 6, 128, 256, 1, 1);

@@ -70,7 +70,7 @@ typedef struct tgi_pp_tokens {
 } tgi_pp_tokens;
 tgi_pp_tokens tgi_pp_tokens_of(int64_t high, int64_t wide);
 
-/* rgb, mask, mask of what is not filled [5,H,W] -> features [128,h,w] */
+/* rgb [3,H,W], mask and mask of what is not filled [2,H,W] -> features [128,h,w] */
 tg_status tgi_pp_encode(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
                         tgi_err *err);
 /* features, result before [128,h,w], flow to it, flow back from it [2,h,w], both masks [2,h,w] -> result [128,h,w].
