@@ -39,6 +39,7 @@ typedef struct propainter {
     tgi_pp_generate *generate;
     tgi_frame_store_how kept;
     int64_t pending; /* frames that are mixed at once */
+    size_t planned;  /* bytes that the plan itself takes: tables, and tensors in another order than their file's */
     /* While it runs. */
     tgi_reserve *reserve;
     tgi_threads *pool;
@@ -222,7 +223,7 @@ static size_t propainter_bytes(const tgi_method *m)
 {
     tgi_want want[TGI_RESERVE_MAX_BLOCKS];
     propainter p = *of_const(m);
-    size_t all = 0;
+    size_t all = p.planned;
     for (int i = list_blocks(&p, want) - 1; i >= 0; i--)
         all = tgi_sat_add(all, tgi_align_size(want[i].bytes, 64));
     return tgi_sat_add(all, PAGE); /* it ends on a border of a page */
@@ -268,7 +269,10 @@ tg_status tgi_propainter_new(const tgi_propainter_how *how, tgi_method **out, tg
         return tgi_fail(err, TG_E_NOMEM, "no memory for what is removed");
     *p = (propainter){.base.ops = &ops, .how = *how, .made = NO_FRAME};
     *out = &p->base;
+    const size_t before = tgi_mem_held();
     const tg_status st = plan(p, err);
+    const size_t after = tgi_mem_held();
+    p->planned = after > before ? after - before : 0;
     if (st != TG_OK)
         propainter_free(out);
     return st;
