@@ -41,6 +41,7 @@ static const tgi_variant *const variants[] = {
     &TGS(tgi_correlation),
     &TGS(tgi_convex),
     &TGS(tgi_fold_bias),
+    &TGS(tgi_deform),
 #define ROW(name) &TGS(tgi_eltwise_##name),
     TGI_ELTWISE_LIST(ROW)
 #undef ROW

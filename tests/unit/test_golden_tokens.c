@@ -2,70 +2,9 @@
  * the conformance data: lookup and upsampling of RAFT, window attention, soft split, soft
  * composition and the feed-forward layer between them. By reference, then by the variants of each
  * instruction set, direct ones. */
-#include "engine/base/json.h"
-#include "io/npy.h"
-#include "kernels/ops/op_attrs.h"
-#include "tests/recipe_weights.h"
-#include "tests/unit/op_harness.h"
+#include "tests/unit/golden_kit.h"
 
-#define OPS RECIPE "/ops"
 #define CHANNELS 512 /* of a token */
-
-static uint64_t seed = 88172645463325252ull;
-static const tgi_kernel_set *set; /* NULL: references, of what is tested */
-static tgi_json *ops_index;
-
-/* ---- Data -------------------------------------------------------------------------------- */
-
-static float *floats(size_t n)
-{
-    float *p = calloc(n, sizeof *p);
-    if (!p)
-        abort();
-    return p;
-}
-
-/* tgi_free */
-static float *load(const char *name, const char *file, tgi_desc *d)
-{
-    char path[512];
-    void *data = NULL;
-    tgi_err err = {0};
-    snprintf(path, sizeof path, OPS "/%s/%s.npy", name, file);
-    CHECK_OK(tgi_npy_load(path, 0, d, &data, &err), err);
-    CHECK_EQ(d->dtype, TG_DTYPE_F32);
-    return data;
-}
-
-static const tgi_json *case_of(const char *name)
-{
-    const tgi_json *c = tgi_json_first(tgi_json_get(ops_index, "cases"));
-    for (const char *is = ""; c; c = tgi_json_next(c))
-        if (tgi_json_str(tgi_json_get(c, "name"), &is) && strcmp(is, name) == 0)
-            break;
-    return c;
-}
-
-/* An output of a case, as the file has it. */
-static void compare(const char *name, const char *output, const float *got)
-{
-    const tgi_json *t = tgi_json_get(tgi_json_get(case_of(name), "tolerance"), output);
-    double most = 0, mean = 0, worst = 0, sum = 0;
-    tgi_desc d;
-    float *want = load(name, output, &d);
-    const size_t n = want ? desc_floats(&d) : 0;
-    CHECK(n && tgi_json_num(tgi_json_get(t, "max_abs"), &most) &&
-          tgi_json_num(tgi_json_get(t, "mean_abs"), &mean));
-    for (size_t i = 0; i < n; i++) {
-        const double off = fabs((double)got[i] - (double)want[i]);
-        worst = off <= worst ? worst : off; /* no number is the worst */
-        sum += off;
-    }
-    printf("     %s %s, %s: at most %.2g (%.2g), on average %.2g (%.2g)\n", name, output,
-           set ? set->name : "reference", worst, most, sum / (double)n, mean);
-    CHECK(worst <= most && sum <= mean * (double)n);
-    tgi_free(want);
-}
 
 /* [n,channels] to [channels,n], or back with the numbers exchanged. */
 static float *turned(const float *p, int64_t n, int64_t channels)
@@ -74,52 +13,6 @@ static float *turned(const float *p, int64_t n, int64_t channels)
     for (int64_t i = 0; i < n; i++)
         for (int64_t c = 0; c < channels; c++)
             out[c * n + i] = p[i * channels + c];
-    return out;
-}
-
-/* ---- Nodes ------------------------------------------------------------------------------- */
-
-static op_node open_node(const char *op, int n_src)
-{
-    op_node n;
-    node_open(&n, tgi_op_find(op), 18, n_src, 1);
-    n.exact = 1;
-    return n;
-}
-
-static void give(op_node *n, int i, const tgi_desc *d, const float *data, int is_const)
-{
-    n->src[i] = *d;
-    n->is_const[i] = is_const;
-    memcpy(node_data(n, i), data, desc_floats(d) * sizeof *data);
-}
-
-static tgi_desc shape4(int64_t n, int64_t c, int64_t h, int64_t w)
-{
-    return (tgi_desc){TG_DTYPE_F32, 4, {n, c, h, w}};
-}
-
-/* The node's result, dense; the node is closed. `known`: of an operator that others test. */
-static float *run(op_node *n, int known, tgi_desc *d)
-{
-    const tgi_kernel_set *be = set;
-    for (int i = 0; known && !set && runner_backend(i); i++)
-        be = runner_backend(i);
-    tgi_err err = {0};
-    op_runner r;
-    int clean = 1;
-    CHECK_OK(node_bind(n, &err), err);
-    const tgi_box full = tgi_box_full(&n->dst[0]);
-    float *out = floats(desc_floats(&n->dst[0]));
-    if (be && runner_open(&r, n, be, &seed)) {
-        node_run_variant(n, &r, &full, &seed, &out, &clean);
-        runner_close(&r);
-    } else {
-        CHECK_OK(node_run_box(n, &full, 1, 1, &seed, &out, &clean, &err), err);
-    }
-    CHECK(clean);
-    *d = n->dst[0];
-    node_close(n);
     return out;
 }
 
@@ -452,21 +345,18 @@ static void test_attention_is_the_official_one(void)
     attention("sparse_attention_padded", 0);
 }
 
+static void test_all(void)
+{
+    RUN(test_lookup_is_the_official_one);
+    RUN(test_upsampling_is_the_official_one);
+    RUN(test_a_split_is_a_convolution);
+    RUN(test_a_composition_is_a_convolution_and_a_bias);
+    RUN(test_a_feed_forward_is_two_convolutions);
+    RUN(test_attention_is_the_official_one);
+}
+
 int main(void)
 {
-    tgi_err err = {0};
-    if (!tg_has(OPS "/index.json"))
-        return TEST_END();
-    CHECK_OK(tgi_json_load(OPS "/index.json", &ops_index, &err), err);
-    for (int i = -1; i < 0 || runner_backend(i); i++) {
-        set = i < 0 ? NULL : runner_backend(i);
-        RUN(test_lookup_is_the_official_one);
-        RUN(test_upsampling_is_the_official_one);
-        RUN(test_a_split_is_a_convolution);
-        RUN(test_a_composition_is_a_convolution_and_a_bias);
-        RUN(test_a_feed_forward_is_two_convolutions);
-        RUN(test_attention_is_the_official_one);
-    }
-    tgi_json_free(&ops_index);
+    golden_each_set(test_all);
     return TEST_END();
 }
