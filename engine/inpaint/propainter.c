@@ -39,7 +39,8 @@ typedef struct propainter {
     tgi_pp_generate *generate;
     tgi_frame_store_how kept;
     int64_t pending; /* frames that are mixed at once */
-    size_t planned;  /* bytes that the plan itself takes: tables, and tensors in another order than their file's */
+    size_t
+        planned; /* bytes that the plan itself takes: tables, and tensors in another order than their file's */
     /* While it runs. */
     tgi_reserve *reserve;
     tgi_threads *pool;
