@@ -122,6 +122,7 @@ tg_status cli_cmd_run(cli *c);
 tg_status cli_cmd_preview(cli *c);
 tg_status cli_cmd_verify(cli *c);
 tg_status cli_cmd_copy(cli *c);
+tg_status cli_cmd_convert_weights(cli *c);
 tg_status cli_cmd_mem(cli *c);
 tg_status cli_cmd_doctor(cli *c);
 tg_status cli_cmd_calibrate(cli *c);

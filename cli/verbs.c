@@ -5,8 +5,9 @@
 
 const cli_verb cli_verbs[] = {
     {"info", "FILE...",
-     "Say what an image, a film, an array or a model is; reads headers only.", 1, 4096, "",
-     cli_cmd_info},
+     "Say what an image, a film, an array, a model or a file of weights (.pth, .safetensors) "
+     "is; reads headers only.",
+     1, 4096, "", cli_cmd_info},
     {"plan", "-m MODEL INPUT [-o OUT] [options]",
      "Say what a run would need and how it would be cut; touches no pixel.", 1, 1, "model",
      cli_cmd_plan},
@@ -34,6 +35,11 @@ const cli_verb cli_verbs[] = {
      "writer, "
      "without a network.",
      1, 1, "output", cli_cmd_copy},
+    {"convert-weights", "INPUT.pth -o OUT.safetensors [options]",
+     "Write the tensors of a .pth or safetensors file as safetensors, types kept; nothing of "
+     "the "
+     "file is run.",
+     1, 1, "output", cli_cmd_convert_weights},
     {"status", "OUT",
      "Say how far the run is that writes OUT, in this or another window, or whether the same "
      "command goes on with it; takes no lock and changes nothing.",

@@ -46,5 +46,8 @@ if(TG_DPKG_SHLIBDEPS)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PACKAGE_SECTION science)
+  if(TG_LIBZIP_NAME MATCHES "^libzip[.]so[.]([0-9]+)$") # opened when it is needed, so dpkg-shlibdeps does not see it
+    set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libzip${CMAKE_MATCH_1})
+  endif()
 endif()
 include(CPack)

@@ -2,8 +2,8 @@
 #
 # After tg_codec: TIFF_FOUND, LibXml2_FOUND, ZLIB_FOUND, JPEG_FOUND and, from pkg-config, ZSTD_FOUND,
 # LIBDEFLATE_FOUND, LZMA_FOUND, PNG_FOUND, WEBP_FOUND, ZIP_FOUND, VIDEO_FOUND say what is there; the targets TIFF::TIFF,
-# LibXml2::LibXml2, ZLIB::ZLIB, JPEG::JPEG and PkgConfig::ZSTD, ::LIBDEFLATE, ::LZMA, ::PNG, ::WEBP, ::ZIP, ::VIDEO are what
-# to link.
+# LibXml2::LibXml2, ZLIB::ZLIB, JPEG::JPEG and PkgConfig::ZSTD, ::LIBDEFLATE, ::LZMA, ::PNG, ::WEBP, ::VIDEO are what
+# to link; libzip is opened when it is needed.
 
 set(tg_summary_lines "")
 

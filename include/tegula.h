@@ -45,7 +45,7 @@
  *     Run        tg_job_run
  *     Cancel     tg_job_cancel, tg_cancel, tg_cancel_signal
  *     Look       tg_describe, tg_job_verify, tg_job_preview, tg_output_look
- *     Rarely     tg_copy, tg_calibrate, plan and settings as JSON, the option table,
+ *     Rarely     tg_copy, tg_convert_weights, tg_calibrate, plan and settings as JSON, the option table,
  *                tg_opts_open_output, element types
  *
  * RULES
@@ -427,11 +427,11 @@ TG_API int tg_cancel_signal(void);
 /* ---- Look -------------------------------------------------------------------------------- */
 
 /**
- * Describe an image, an array or a model file as one JSON object (docs/reference/json.md).
+ * Describe an image, an array, a model or a file of weights as one JSON object (docs/reference/json.md).
  * Reads headers only.
  *
  * Of an image or array: kind, shape, axes, dtype, compression, levels, physical sizes. Of a
- * model: operators, opset, parameters, halo.
+ * model: operators, opset, parameters, halo. Of weights: names, types and shapes.
  *
  * @param json  returned; release with tg_text_free.
  * @return TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_NOMEM.
@@ -548,6 +548,16 @@ TG_API tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_statu
 /** Copy an image or array through the reader and the writer, without a network. The options
  * name "input" and "output". */
 TG_API tg_status tg_copy(tg_ctx *ctx, const tg_opts *o);
+
+/** Write the tensors of a file of weights (docs/reference/weights.md) as safetensors, with the types and elements that they
+ * have. The options name "input" and "output", and with "yes" an output that is there is replaced.
+ *
+ * EXPERIMENTAL: the declaration may still change from one version to the next.
+ *
+ * @return TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED  of the input
+ *         TG_E_ARG                                       the output is the input, or is not called NAME.safetensors
+ *         TG_E_EXISTS, TG_E_BUSY, TG_E_NO_SPACE, TG_E_IO of the output */
+TG_API tg_status tg_convert_weights(tg_ctx *ctx, const tg_opts *o);
 
 /** Write the plan as one JSON object (docs/reference/json.md); `why` adds the plans that were
  * rejected.

@@ -265,6 +265,8 @@ static tg_status read_archive(tgi_weights *w, archive *a, tgi_err *err)
     if (st == TG_OK)
         st = tgi_zip_check_apart(a->zip, err);
     w->stored_bytes = tgi_zip_unpacked(a->zip);
+    if (!w->stored_bytes) /* all lies in the file: nobody is going to ask for it */
+        tgi_zip_close(&a->zip);
     tgi_onnx_arena_free(&values);
     tgi_free(copy);
     return st;

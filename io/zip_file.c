@@ -4,6 +4,9 @@
  * ask the source for the first bytes of a record, though, and the place it asks for is that. What it reads there is
  * compared with the bytes in memory, so another way of reading in some version of libzip is a refusal, never wrong data.
  *
+ * libzip is opened when an archive is, and closed with the last one: linked with it, every process would hold 450 KiB more, nearly
+ * all of them of libcrypto.
+ *
  * While the archive is opened the source gives no more than OPEN_BYTES: the directory is held in memory, about four times as
  * large, so that a file of a million empty records is a refusal, too. */
 #include "io/zip_file.h"
@@ -11,7 +14,8 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 
-#include <stdio.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zip.h>
@@ -20,6 +24,78 @@
 #define MAX_RATIO 100
 #define SMALL ((uint64_t)1 << 16) /* unpacked: no bomb, whatever its ratio */
 #define LOOK 64
+
+/* ---- The library ------------------------------------------------------------------------- */
+
+#define FUNCTIONS(X)                                                                           \
+    X(zip_discard)                                                                             \
+    X(zip_error_code_zip)                                                                      \
+    X(zip_error_fini)                                                                          \
+    X(zip_error_init)                                                                          \
+    X(zip_error_set)                                                                           \
+    X(zip_error_strerror)                                                                      \
+    X(zip_error_to_data)                                                                       \
+    X(zip_fclose)                                                                              \
+    X(zip_fopen_index)                                                                         \
+    X(zip_fread)                                                                               \
+    X(zip_get_error)                                                                           \
+    X(zip_get_name)                                                                            \
+    X(zip_get_num_entries)                                                                     \
+    X(zip_open_from_source)                                                                    \
+    X(zip_source_free)                                                                         \
+    X(zip_source_function_create)                                                              \
+    X(zip_source_make_command_bitmap)                                                          \
+    X(zip_source_seek_compute_offset)                                                          \
+    X(zip_stat_index)                                                                          \
+    X(zip_stat_init)
+
+#define MEMBER(name) __typeof__(&name) name;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    void *dl;
+    int users;
+    FUNCTIONS(MEMBER)
+} lib;
+
+static int find_functions(void)
+{
+    void *at;
+#define FIND(name)                                                                             \
+    if (!(at = dlsym(lib.dl, #name)))                                                          \
+        return 0;                                                                              \
+    memcpy(&lib.name, &at, sizeof at); /* POSIX says that a function may be had from it */
+    FUNCTIONS(FIND)
+    return 1;
+}
+
+static void give_back(void)
+{
+    pthread_mutex_lock(&lock);
+    if (--lib.users == 0) {
+        dlclose(lib.dl);
+        lib.dl = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static tg_status take(tgi_err *err)
+{
+    tg_status st = TG_OK;
+    pthread_mutex_lock(&lock);
+    if (!lib.dl)
+        lib.dl = dlopen(TG_LIBZIP, RTLD_NOW | RTLD_LOCAL);
+    if (!lib.dl)
+        st = tgi_fail(err, TG_E_UNSUPPORTED,
+                      "a ZIP archive needs libzip, which cannot be opened: %s", dlerror());
+    else if (!lib.users && !find_functions())
+        st = tgi_fail(err, TG_E_UNSUPPORTED,
+                      "a ZIP archive needs another version of " TG_LIBZIP);
+    lib.users += lib.dl != NULL;
+    pthread_mutex_unlock(&lock);
+    if (st != TG_OK && lib.dl)
+        give_back();
+    return st;
+}
 
 struct tgi_zip {
     const uint8_t *bytes;
@@ -38,7 +114,7 @@ struct tgi_zip {
 
 static int64_t refuse(tgi_zip *z, int code)
 {
-    zip_error_set(&z->error, code, 0);
+    lib.zip_error_set(&z->error, code, 0);
     return -1;
 }
 
@@ -57,7 +133,7 @@ static int64_t source_read(tgi_zip *z, void *dst, uint64_t want)
 
 static int64_t source_seek(tgi_zip *z, void *args, uint64_t n)
 {
-    const int64_t to = zip_source_seek_compute_offset(z->at, z->n, args, n, &z->error);
+    const int64_t to = lib.zip_source_seek_compute_offset(z->at, z->n, args, n, &z->error);
     if (to < 0 || (uint64_t)to > z->n)
         return -1;
     z->at = (size_t)to;
@@ -66,7 +142,7 @@ static int64_t source_seek(tgi_zip *z, void *args, uint64_t n)
 
 static int64_t source_stat(const tgi_zip *z, zip_stat_t *s)
 {
-    zip_stat_init(s);
+    lib.zip_stat_init(s);
     s->size = z->n;
     s->valid |= ZIP_STAT_SIZE;
     return (int64_t)sizeof *s;
@@ -77,7 +153,7 @@ static zip_int64_t source(void *user, void *data, zip_uint64_t n, zip_source_cmd
     tgi_zip *z = user;
     switch (what) {
     case ZIP_SOURCE_SUPPORTS:
-        return zip_source_make_command_bitmap(
+        return lib.zip_source_make_command_bitmap(
             ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
             ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, -1);
     case ZIP_SOURCE_OPEN:
@@ -92,7 +168,7 @@ static zip_int64_t source(void *user, void *data, zip_uint64_t n, zip_source_cmd
     case ZIP_SOURCE_TELL:
         return (zip_int64_t)z->at;
     case ZIP_SOURCE_ERROR:
-        return zip_error_to_data(&z->error, data, n);
+        return lib.zip_error_to_data(&z->error, data, n);
     case ZIP_SOURCE_CLOSE:
     case ZIP_SOURCE_FREE:
         return 0;
@@ -110,22 +186,22 @@ static tg_status no_memory(tgi_err *err)
 
 static tg_status failed(zip_error_t *e, const char *what, tgi_err *err)
 {
-    const int code = zip_error_code_zip(e);
+    const int code = lib.zip_error_code_zip(e);
     if (code == ZIP_ER_MEMORY)
         return no_memory(err);
     return tgi_fail(err, TG_E_FORMAT, "a ZIP archive that is damaged: %s (%s)",
-                    zip_error_strerror(e), what);
+                    lib.zip_error_strerror(e), what);
 }
 
 static tg_status open_archive(tgi_zip *z, tgi_err *err)
 {
     zip_error_t e;
-    zip_error_init(&e);
-    zip_source_t *s = zip_source_function_create(source, z, &e);
+    lib.zip_error_init(&e);
+    zip_source_t *s = lib.zip_source_function_create(source, z, &e);
     if (s)
-        z->zip = zip_open_from_source(s, ZIP_RDONLY, &e);
+        z->zip = lib.zip_open_from_source(s, ZIP_RDONLY, &e);
     if (s && !z->zip)
-        zip_source_free(s);
+        lib.zip_source_free(s);
     const tg_status st = z->zip ? TG_OK
                          : z->allowed < 65536
                              ? tgi_fail(err, TG_E_FORMAT,
@@ -133,7 +209,7 @@ static tg_status open_archive(tgi_zip *z, tgi_err *err)
                                         "%llu bytes",
                                         (unsigned long long)OPEN_BYTES)
                              : failed(&e, "its directory", err);
-    zip_error_fini(&e);
+    lib.zip_error_fini(&e);
     return st;
 }
 
@@ -157,7 +233,7 @@ static tg_status sort_names(tgi_zip *z, tgi_err *err)
 
 static tg_status list_records(tgi_zip *z, tgi_err *err)
 {
-    z->count = zip_get_num_entries(z->zip, 0);
+    z->count = lib.zip_get_num_entries(z->zip, 0);
     if (z->count <= 0)
         return tgi_fail(err, TG_E_FORMAT, "a ZIP archive without records");
     z->record = tgi_calloc(TGI_TAG_IO, (size_t)z->count, sizeof *z->record);
@@ -166,8 +242,8 @@ static tg_status list_records(tgi_zip *z, tgi_err *err)
     if (!z->record || !z->located || !z->by_name)
         return no_memory(err);
     for (int64_t i = 0; i < z->count; i++)
-        if (!(z->record[i].name = zip_get_name(z->zip, (zip_uint64_t)i, ZIP_FL_ENC_RAW)))
-            return failed(zip_get_error(z->zip), "a name", err);
+        if (!(z->record[i].name = lib.zip_get_name(z->zip, (zip_uint64_t)i, ZIP_FL_ENC_RAW)))
+            return failed(lib.zip_get_error(z->zip), "a name", err);
     return sort_names(z, err);
 }
 
@@ -176,10 +252,14 @@ tg_status tgi_zip_open(const uint8_t *bytes, size_t n, tgi_zip **out, tgi_err *e
     tgi_zip *z = tgi_calloc(TGI_TAG_IO, 1, sizeof *z);
     if (!z)
         return no_memory(err);
+    if (take(err) != TG_OK) {
+        tgi_free(z);
+        return err ? err->code : TG_E_UNSUPPORTED;
+    }
     z->bytes = bytes;
     z->n = n;
     z->allowed = OPEN_BYTES;
-    zip_error_init(&z->error);
+    lib.zip_error_init(&z->error);
     tg_status st = open_archive(z, err);
     z->allowed = UINT64_MAX;
     if (st == TG_OK)
@@ -198,12 +278,13 @@ void tgi_zip_close(tgi_zip **out)
     if (!z)
         return;
     if (z->zip)
-        zip_discard(z->zip);
-    zip_error_fini(&z->error);
+        lib.zip_discard(z->zip);
+    lib.zip_error_fini(&z->error);
     tgi_free(z->record);
     tgi_free(z->located);
     tgi_free(z->by_name);
     tgi_free(z);
+    give_back();
     *out = NULL;
 }
 
@@ -259,12 +340,12 @@ static tg_status find_bytes(tgi_zip *z, int64_t i, tgi_err *err)
     uint8_t look[LOOK];
     tgi_zip_record *r = &z->record[i];
     const uint64_t n = r->packed < LOOK ? r->packed : LOOK;
-    zip_file_t *f = zip_fopen_index(z->zip, (zip_uint64_t)i, ZIP_FL_COMPRESSED);
-    const zip_int64_t got = f ? zip_fread(f, look, n) : -1;
+    zip_file_t *f = lib.zip_fopen_index(z->zip, (zip_uint64_t)i, ZIP_FL_COMPRESSED);
+    const zip_int64_t got = f ? lib.zip_fread(f, look, n) : -1;
     if (f)
-        zip_fclose(f);
+        lib.zip_fclose(f);
     if (got < 0)
-        return failed(zip_get_error(z->zip), r->name, err);
+        return failed(lib.zip_get_error(z->zip), r->name, err);
     r->at = z->asked;
     if ((uint64_t)got != n || r->at > z->n || r->packed > z->n - r->at ||
         memcmp(look, z->bytes + r->at, (size_t)n) != 0)
@@ -279,8 +360,8 @@ tg_status tgi_zip_locate(tgi_zip *z, int64_t i, const tgi_zip_record **out, tgi_
     *out = r;
     if (z->located[i])
         return TG_OK;
-    if (zip_stat_index(z->zip, (zip_uint64_t)i, 0, &s) != 0)
-        return failed(zip_get_error(z->zip), r->name, err);
+    if (lib.zip_stat_index(z->zip, (zip_uint64_t)i, 0, &s) != 0)
+        return failed(lib.zip_get_error(z->zip), r->name, err);
     TGI_TRY(check_record(z, &s, r->name, err));
     r->bytes = s.size;
     r->packed = s.comp_size;
@@ -332,7 +413,7 @@ tg_status tgi_zip_check_apart(const tgi_zip *z, tgi_err *err)
 static int read_all(zip_file_t *f, uint8_t *dst, size_t n)
 {
     for (size_t done = 0; done < n;) {
-        const zip_int64_t k = zip_fread(f, dst + done, n - done);
+        const zip_int64_t k = lib.zip_fread(f, dst + done, n - done);
         if (k <= 0)
             return 0;
         done += (size_t)k;
@@ -359,12 +440,12 @@ tg_status tgi_zip_read(tgi_zip *z, int64_t i, uint64_t from, void *dst, size_t n
     if (from > r->bytes || n > r->bytes - from)
         return tgi_fail(err, TG_E_FORMAT, "record \"%s\" has %llu bytes, not %zu from %llu on",
                         r->name, (unsigned long long)r->bytes, n, (unsigned long long)from);
-    zip_file_t *f = zip_fopen_index(z->zip, (zip_uint64_t)i, 0);
+    zip_file_t *f = lib.zip_fopen_index(z->zip, (zip_uint64_t)i, 0);
     if (!f)
-        return failed(zip_get_error(z->zip), r->name, err);
+        return failed(lib.zip_get_error(z->zip), r->name, err);
     const int good = skip(f, from) && read_all(f, dst, n) &&
-                     (from + n < r->bytes || zip_fread(f, &more, 1) == 0);
-    zip_fclose(f);
+                     (from + n < r->bytes || lib.zip_fread(f, &more, 1) == 0);
+    lib.zip_fclose(f);
     return good ? TG_OK
                 : tgi_fail(err, TG_E_FORMAT,
                            "record \"%s\" is damaged or shorter than %llu bytes", r->name,

@@ -8,6 +8,7 @@
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/run.h"
+#include "engine/verbs/convert_weights.h"
 #include "engine/verbs/describe.h"
 #include "engine/verbs/job_preview.h"
 #include "engine/verbs/job_verify.h"
@@ -387,4 +388,12 @@ tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
                         "tg_copy copies files, and the options have a source or a sink: take "
                         "it back with tg_opts_set_source or tg_opts_set_sink and NULL");
     return answer(ctx, TGI_DO_COPY, o, NULL, tgi_copy(ctx, o, NULL, err));
+}
+
+tg_status tg_convert_weights(tg_ctx *ctx, const tg_opts *o)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !o)
+        return tgi_fail(err, TG_E_ARG, "tg_convert_weights: NULL argument");
+    return answer(ctx, TGI_DO_RUN, NULL, NULL, tgi_convert_weights(o, err));
 }

@@ -17,12 +17,13 @@
 #define TGI_SET_ "plan run verify preview preset"
 #define TGI_EST_ " estimate"
 #define TGI_CUT_ " inpaint"
+#define TGI_CONV_ " convert-weights"
 #define TGI_PRECISIONS_ "auto|fp32|fp16|bf16|O1|O2" /* tgi_precision in this order */
 
 TGI_OPT(MODEL, "model", "m", "FILE", NULL, TGI_JOB_ " preset" TGI_EST_, RULE_TEXT, 0, 0, NULL,
         2, "the network, an ONNX file")
-TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot" TGI_CUT_, RULE_TEXT, 0,
-        0, NULL, 2,
+TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot" TGI_CUT_ TGI_CONV_,
+        RULE_TEXT, 0, 0, NULL, 2,
         "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
         "img_%05d.tif as "
         "one stack; "
@@ -38,7 +39,7 @@ TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset
         0, 0, NULL, 2,
         "one .npy per network input, repeatable; --input NAME=FILE says the same")
 TGI_OPT(
-    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset" TGI_CUT_,
+    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset" TGI_CUT_ TGI_CONV_,
     RULE_TEXT, 0, 0, NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane, plan and run: .mp4, .mov, "
     ".mkv, .webm, .y4m or .raw (no header) for a film, f_%05d.png (.jpg, .tif) for a picture "
@@ -47,7 +48,7 @@ TGI_OPT(
     "through "
     "standard output (preview: .png, "
     "plot: "
-    ".svg or .png), DIR/ for several network outputs")
+    ".svg or .png, convert-weights: .safetensors), DIR/ for several network outputs")
 TGI_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_ TGI_CUT_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
@@ -438,20 +439,23 @@ TGI_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
         "also show the plans that were rejected, and why, stages, and settings left at their "
         "defaults; where no plan fits, what was tried")
 TGI_OPT(
-    YES, "yes", "y", NULL, NULL, "plan run verify preview copy preset plot" TGI_CUT_,
+    YES, "yes", "y", NULL, NULL, "plan run verify preview copy preset plot" TGI_CUT_ TGI_CONV_,
     RULE_SWITCH, 0, 0, NULL, 0,
     "overwrite an output that is finished, or that another job left unfinished, a preset, and "
     "what --log, --plot, --trace or --save name")
 TGI_OPT(JSON, "json", NULL, NULL, NULL,
-        TGI_SET_ " copy info calibrate version mem doctor plot status" TGI_EST_ TGI_CUT_,
+        TGI_SET_
+        " copy info calibrate version mem doctor plot status" TGI_EST_ TGI_CUT_ TGI_CONV_,
         RULE_SWITCH, 0, 0, NULL, 0, "results as one JSON object per line on stdout")
 TGI_OPT(QUIET, "quiet", "q", NULL, NULL,
-        TGI_SET_ " copy info calibrate mem plot status" TGI_EST_ TGI_CUT_, RULE_SWITCH, 0, 0,
-        NULL, 0, "no progress and no closing line; warnings and errors stay")
-TGI_OPT(VERBOSE, "verbose", "v", NULL, NULL, TGI_JOB_ " copy info plot" TGI_EST_ TGI_CUT_,
-        RULE_SWITCH, 0, 0, NULL, 0, "say what is being done; twice: everything")
+        TGI_SET_ " copy info calibrate mem plot status" TGI_EST_ TGI_CUT_ TGI_CONV_,
+        RULE_SWITCH, 0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
+TGI_OPT(VERBOSE, "verbose", "v", NULL, NULL,
+        TGI_JOB_ " copy info plot" TGI_EST_ TGI_CUT_ TGI_CONV_, RULE_SWITCH, 0, 0, NULL, 0,
+        "say what is being done; twice: everything")
 
 #undef TGI_JOB_
 #undef TGI_SET_
 #undef TGI_EST_
 #undef TGI_CUT_
+#undef TGI_CONV_

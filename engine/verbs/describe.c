@@ -1,4 +1,4 @@
-/* describe.c - what a file is, as one JSON object: an image, an array or a network. Headers
+/* describe.c - what a file is, as one JSON object: an image, an array, a network or weights. Headers
  * only. */
 #include "engine/verbs/describe.h"
 #include "engine/base/arith.h"
@@ -8,6 +8,7 @@
 #include "engine/job/job.h"
 #include "engine/plan/stage.h"
 #include "engine/verbs/describe_film.h"
+#include "engine/verbs/describe_weights.h"
 #include "io/npy.h"
 #include "kernels/reduce.h"
 
@@ -536,7 +537,8 @@ tg_status tgi_describe(const char *path, char **json, tgi_err *err)
     tg_status st = has_suffix(path, ".onnx") ? describe_model(path, &w, err)
                    : has_suffix(path, ".npy") && !tgi_source_is_set(path)
                        ? describe_array(path, &w, err)
-                       : describe_image(path, &w, err);
+                   : tgi_names_weights(path) ? tgi_describe_weights(path, &w, err)
+                                             : describe_image(path, &w, err);
     tgi_jw_end(&w, '}');
     char *text = NULL;
     const tg_status taken = tgi_jw_take(&w, &text, err);

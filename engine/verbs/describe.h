@@ -1,4 +1,4 @@
-/* describe.h - a model, an image, a film in JSON: `tegula info`. */
+/* describe.h - a model, an image, a film, weights in JSON: `tegula info`. */
 #ifndef TGI_DESCRIBE_H
 #define TGI_DESCRIBE_H
 

@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = os.environ.get("TG_LINT_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SOURCES = [os.path.join(ROOT, "engine", "verbs", n) for n in ("describe.c", "describe_film.c")]
+SOURCES = [os.path.join(ROOT, "engine", "verbs", n) for n in ("describe.c", "describe_film.c", "describe_weights.c")]
 PAGE = os.path.join(ROOT, "docs", "reference", "json.md")
 CALL = r"\b(?:tgi_jw_(?:begin|bool|int|uint|num|str)|put_ints|put_list|put_point|put_ports|put_text|put_ratio|put_word)\(&?w, (\"\w+\"|[^,;)]+)"
 NAMED = {"NULL": (),  # an element of an array

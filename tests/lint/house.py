@@ -159,6 +159,7 @@ MONITOR = {
     "engine/memory/monitor_nvml.c",     # GPUs
     "engine/device/plugin.c",           # opens plugins, reads nothing
     "io/av/av_open.c",                  # opens the plugin for films, reads nothing
+    "io/zip_file.c",                    # opens libzip, reads nothing
     "kernels/cuda/cu_library.cu",       # opens cuBLASLt, reads nothing
     "kernels/cuda/cu_modules.cu",       # asks for the driver's library, which is open
 }
