@@ -7,6 +7,7 @@
 #include "engine/base/mem.h"
 #include "engine/inpaint/propagate.h"
 #include "engine/inpaint/propainter.h"
+#include "engine/inpaint/rgb8.h"
 #include "io/film_out.h"
 #include "io/png.h"
 
@@ -30,6 +31,8 @@ typedef struct inpaint {
     tgi_propagated now;    /* of the method's size */
     const void *picture;   /* what is read, of the film's size */
     const uint8_t *hidden; /* the film's mask */
+    void *
+        form; /* a frame of the method's size in the film's form, where the method has another; and what is looked at */
     struct {
         double at;      /* when the last picture was written */
         uint8_t *bytes; /* of 8 bits, where the frames have more */
@@ -58,6 +61,23 @@ static size_t plane(const inpaint *p)
 static size_t pixel_bytes(const inpaint *p)
 {
     return (size_t)p->info->samples * tgi_dtype_size(p->info->dtype);
+}
+
+/* Pixels of the method's frames. */
+static size_t method_plane(const inpaint *p)
+{
+    return (size_t)(p->how.height * p->how.width);
+}
+
+/* 1: the method's frames are RGB of 8 bits, the film's are not. */
+static int is_converted(const inpaint *p)
+{
+    return p->how.weights[0] && (p->info->samples != 3 || p->info->dtype != TG_DTYPE_U8);
+}
+
+static size_t form_bytes(const inpaint *p)
+{
+    return p->how.weights[0] ? method_plane(p) * (pixel_bytes(p) + 1) : 0;
 }
 
 /* ---- What the method asks for ------------------------------------------------------------- */
@@ -89,8 +109,10 @@ static tg_status read_frame(void *user, int64_t k, void *pixels, uint8_t *hidden
         return read_film(p, k, pixels, hidden, err);
     tgi_at_size_room(p->how.at_size, &large, &large_hidden);
     TGI_TRY(read_film(p, k, large, large_hidden, err));
-    tgi_at_size_smaller(p->how.at_size, pixels, hidden);
-    return TG_OK;
+    tgi_at_size_smaller(p->how.at_size, is_converted(p) ? p->form : pixels, hidden);
+    if (is_converted(p))
+        tgi_rgb8_from(p->info->samples, p->info->dtype, p->form, method_plane(p), pixels);
+    return p->how.small ? tgi_masks_read(p->how.small, k, hidden, err) : TG_OK;
 }
 
 static tg_status check_stop(void *user, tgi_err *err)
@@ -197,6 +219,10 @@ static tg_status make(inpaint *p, int64_t k, tgi_err *err)
         return TG_OK;
     p->made = NO_FRAME;
     TGI_TRY(p->method->ops->make(p->method, k, &p->now, err));
+    if (is_converted(p)) {
+        tgi_rgb8_to(p->info->samples, p->info->dtype, p->now.pixels, method_plane(p), p->form);
+        p->now.pixels = p->form;
+    }
     p->picture = p->now.pixels;
     p->hidden = p->now.hidden;
     if (p->how.at_size)
@@ -245,6 +271,8 @@ static void inpaint_close(tgi_source **base)
         tgi_source_close(&p->how.behind);
     if (p->inner)
         tgi_source_close(&p->inner);
+    tgi_masks_close(&p->how.small);
+    tgi_free(p->form);
     tgi_free(p->put.hidden);
     tgi_free(p->live.bytes);
     pthread_mutex_destroy(&p->lock);
@@ -263,6 +291,7 @@ size_t tgi_inpaint_bytes(const tgi_source *s)
     return tgi_sat_add(tgi_sat_add(method, method / 512 + ((size_t)64 << 10)),
                        tgi_masks_bytes(p->how.masks) + 2 * plane(p) + RECENT * bits_bytes(p) +
                            (p->how.at_size ? tgi_at_size_bytes(p->how.at_size) : 0) +
+                           (p->how.small ? tgi_masks_bytes(p->how.small) : 0) + form_bytes(p) +
                            (p->how.live ? live_bytes(p) + PNG_BYTES : 0));
 }
 
@@ -362,15 +391,10 @@ static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *er
                                     .frame = read_frame,
                                     .tick = tick,
                                     .stop = check_stop};
-    if (p->info->samples != 3 || p->info->dtype != TG_DTYPE_U8)
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "frames of %d samples of %s: ProPainter takes RGB of 8 bits",
-                        p->info->samples, tgi_dtype_name(p->info->dtype));
-    if (how.height % 8 || how.width % 8 || how.height < TGI_PP_SMALLEST ||
-        how.width < TGI_PP_SMALLEST)
+    if (how.height < TGI_PP_SMALLEST || how.width < TGI_PP_SMALLEST)
         return tgi_fail(err, TG_E_ARG,
-                        "frames of %lld x %lld: ProPainter takes sides that are multiples of 8 "
-                        "and at least %d",
+                        "frames of %lld x %lld: ProPainter takes sides of %d pixels or more; "
+                        "--width and --height let it work at a larger size",
                         (long long)how.width, (long long)how.height, TGI_PP_SMALLEST);
     return tgi_propainter_new(&how, &p->method, err);
 }
@@ -392,7 +416,8 @@ static tg_status open_parts(inpaint *p, tgi_err *err)
     TGI_TRY(plan_method(p, err));
     p->put.hidden = tgi_malloc(TGI_TAG_IO, 2 * plane(p) + RECENT * bits_bytes(p));
     p->live.bytes = p->how.live ? tgi_malloc(TGI_TAG_IO, live_bytes(p) + 1) : NULL;
-    if (!p->put.hidden || (p->how.live && !p->live.bytes))
+    p->form = form_bytes(p) ? tgi_malloc(TGI_TAG_IO, form_bytes(p)) : NULL;
+    if (!p->put.hidden || (p->how.live && !p->live.bytes) || (form_bytes(p) && !p->form))
         return tgi_fail(err, TG_E_NOMEM, "no memory for a mask");
     p->put.stored = p->put.hidden + plane(p);
     p->put.bits = p->put.stored + plane(p);
@@ -421,7 +446,7 @@ tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_so
         return TG_OK;
     }
     p->inner = p->how.behind = NULL; /* they stay the caller's */
-    p->how.masks = NULL;
+    p->how.masks = p->how.small = NULL;
     p->how.at_size = NULL;
     p->how.network = NULL;
     memset(p->how.weights, 0, sizeof p->how.weights);
@@ -546,9 +571,17 @@ tg_status tgi_inpaint_look(tgi_source *s, int64_t k, tgi_propagated *out, tgi_mo
 {
     inpaint *p = inpaint_of(s);
     pthread_mutex_lock(&p->lock);
-    const tg_status st = make(p, k, err);
+    tg_status st = make(p, k, err);
     if (st == TG_OK) {
         *out = p->now;
+        if (!p->now.source && is_converted(p))
+            out->source = out->pixels;
+        else if (!p->now.source) { /* it is gone: read once more, for once */
+            void *frame = p->form;
+            st = read_frame(p, k, frame, (uint8_t *)frame + method_plane(p) * pixel_bytes(p),
+                            err);
+            out->source = frame;
+        }
         if (!p->method->ops->motion || !p->method->ops->motion(p->method, k, motion))
             *motion = (tgi_motion){0};
     }

@@ -22,7 +22,9 @@ typedef struct tgi_inpaint_how {
     tgi_masks *masks;
     tgi_graph *network; /* of motions; NULL: each frame is filled by itself */
     tgi_weights
-        *weights[3];      /* of ProPainter: motion, completion, generator; NULL: propagate.h */
+        *weights[3]; /* of ProPainter: motion, completion, generator; NULL: propagate.h */
+    tgi_masks *
+        small; /* with at_size: masks of the method's size; NULL: those of the film's size, made smaller */
     tgi_at_size *at_size; /* NULL: the method works at the film's size */
     tgi_source *behind;   /* the same film, split by TGI_FILM_PASSES_OUTSIDE; or NULL */
 

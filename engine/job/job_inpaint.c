@@ -104,7 +104,7 @@ static tg_status read_boxes(const tg_opts *o, tgi_mask_box box[MOST_BOXES], int 
     return TG_OK;
 }
 
-/* The size of the method's frames: as ProPainter's script reads these options, but no side is rounded. */
+/* The size of the method's frames, as ProPainter's script reads these options. */
 static tg_status pick_size(const tg_opts *o, const tgi_image_info *i, int64_t *h, int64_t *w,
                            tgi_err *err)
 {
@@ -120,6 +120,10 @@ static tg_status pick_size(const tg_opts *o, const tgi_image_info *i, int64_t *h
                         text);
     *h = (int64_t)(ratio * (double)*h);
     *w = (int64_t)(ratio * (double)*w);
+    if (tgi_job_draws(o)) { /* as the published script rounds */
+        *h -= *h % 8;
+        *w -= *w % 8;
+    }
     if (*h < 2 || *w < 2 || *h > 16384 || *w > 16384)
         return tgi_fail(err, TG_E_ARG,
                         "frames of %lld x %lld: sides of 2 to 16384 are possible",
@@ -127,7 +131,9 @@ static tg_status pick_size(const tg_opts *o, const tgi_image_info *i, int64_t *h
     return TG_OK;
 }
 
-static tg_status open_masks(tg_job *job, const tgi_image_info *i, tgi_masks **out, tgi_err *err)
+/* Of that size. */
+static tg_status open_masks(tg_job *job, const tgi_image_info *i, int64_t height, int64_t width,
+                            tgi_masks **out, tgi_err *err)
 {
     tgi_mask_box box[MOST_BOXES];
     const size_t budget = tgi_machine_budget(&job->machine, job->opts, NULL);
@@ -145,8 +151,8 @@ static tg_status open_masks(tg_job *job, const tgi_image_info *i, tgi_masks **ou
         .frames = i->n_planes,
         .first = tgi_film_source_first(job->source),
         .whole = hi - lo,
-        .height = i->height,
-        .width = i->width,
+        .height = height,
+        .width = width,
         .open = {.threads = 1,
                  .decode_budget = tgi_decode_budget(budget),
                  .budget = budget,
@@ -188,11 +194,15 @@ static tg_status open_at_size(tg_job *job, const tgi_image_info *i, tgi_inpaint_
     TGI_TRY(pick_size(job->opts, i, &how->height, &how->width, err));
     at.height = how->height;
     at.width = how->width;
-    if (at.height == i->height && at.width == i->width)
+    const int other_form =
+        tgi_job_draws(job->opts) && (i->samples != 3 || i->dtype != TG_DTYPE_U8);
+    if (at.height == i->height && at.width == i->width && !other_form)
         return TG_OK;
     tg_status st = again(job, &at.beside, err);
     if (st == TG_OK)
-        st = open_masks(job, i, &at.masks, err);
+        st = open_masks(job, i, i->height, i->width, &at.masks, err);
+    if (st == TG_OK && at.whole && tgi_job_draws(job->opts))
+        st = open_masks(job, i, at.height, at.width, &how->small, err);
     if (st == TG_OK)
         st = tgi_at_size_new(i, &at, &how->at_size, err);
     if (st != TG_OK) {
@@ -213,7 +223,7 @@ static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
     if (method_of(job->opts) == PROPAINTER)
         TGI_TRY(
             tgi_pp_weights_open(tgi_opts_str(job->opts, TGI_OPT_WEIGHTS), how->weights, err));
-    TGI_TRY(open_masks(job, i, &how->masks, err));
+    TGI_TRY(open_masks(job, i, i->height, i->width, &how->masks, err));
     TGI_TRY(open_at_size(job, i, how, again, err));
     TGI_TRY(open_behind(job, again, &how->behind, err));
     TGI_TRY(make_graph(i->samples, &job->graph, err));
@@ -266,6 +276,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
         tgi_graph_free(&how.network);
         for (int i = 0; i < 3; i++)
             tgi_weights_close(&how.weights[i]);
+        tgi_masks_close(&how.small);
         tgi_at_size_free(&how.at_size);
         if (how.behind)
             tgi_source_close(&how.behind);

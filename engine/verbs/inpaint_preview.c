@@ -79,7 +79,7 @@ static void paint(const strip *s, int panel, int64_t y, int64_t x, float rgb[3])
     colour_of(s, panel < 2 ? s->now.source : s->now.pixels, y, x, rgb);
     if (panel == 1 && s->now.hidden[at])
         tint(rgb, green, 0.6f);
-    if (panel == 3 && s->now.left[at])
+    if (panel == 3 && s->now.left && s->now.left[at])
         tint(rgb, dark, 1);
 }
 
