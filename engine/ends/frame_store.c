@@ -61,6 +61,19 @@ uint64_t tgi_frame_store_disk(const tgi_frame_store_how *how)
     return n;
 }
 
+int tgi_frame_store_shrink(tgi_frame_store_how *how, int fewest)
+{
+    int changed = 0;
+    for (int i = 0; i < how->n_kinds; i++) {
+        int *slots = &how->kind[i].slots;
+        if (*slots <= fewest)
+            continue;
+        *slots = *slots * 3 / 4 > fewest ? *slots * 3 / 4 : fewest;
+        changed = 1;
+    }
+    return changed;
+}
+
 static tg_status open_kind(kind *k, const tgi_frame_kind *is, char **memory, uint64_t *at,
                            tgi_err *err)
 {

@@ -39,6 +39,9 @@ typedef struct tgi_frame_store tgi_frame_store;
 size_t tgi_frame_store_bytes(const tgi_frame_store_how *how);
 uint64_t tgi_frame_store_disk(const tgi_frame_store_how *how);
 
+/* Fewer slots of every kind that has more than `fewest`, by a quarter; 0: there is none. */
+int tgi_frame_store_shrink(tgi_frame_store_how *how, int fewest);
+
 /* `memory`: tgi_frame_store_bytes, borrowed. Returned; tgi_frame_store_close. TG_E_NO_SPACE, TG_E_IO. */
 tg_status tgi_frame_store_open(const tgi_frame_store_how *how, void *memory,
                                tgi_frame_store **out, tgi_err *err);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define C TGI_PP_COMPLETION
+#define FEWEST 5 /* items of a kind in memory: four are held at once, and one more */
 #define RING 5   /* steps of a convolution over time, and of what it waits for */
 #define EDGES 64 /* channels */
 
@@ -136,6 +137,13 @@ size_t tgi_pp_complete_bytes(const tgi_pp_complete *c)
     return tgi_sat_add(lay_out(&copy, NULL), tgi_frame_store_bytes(&c->kept));
 }
 
+int tgi_pp_complete_shrink(tgi_pp_complete *c, const char *scratch)
+{
+    c->kept.scratch = scratch;
+    return tgi_frame_store_shrink(&c->kept, FEWEST);
+}
+
+/* The ends of a window are where the next walk begins. */
 static int64_t next_use(void *user, int kind, int64_t frame)
 {
     const tgi_pp_complete *c = user;

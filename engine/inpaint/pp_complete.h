@@ -42,6 +42,8 @@ tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_kernel_set *be, in
 void tgi_pp_complete_free(tgi_pp_complete **c);
 /* Memory beside the weights (schedule->weight_bytes), of use in a run alone. */
 size_t tgi_pp_complete_bytes(const tgi_pp_complete *c);
+/* Less of it, the rest in a scratch file in the folder, which is borrowed; 0: it cannot be less. */
+int tgi_pp_complete_shrink(tgi_pp_complete *c, const char *scratch);
 tg_status tgi_pp_complete_open(tgi_pp_complete *c, const tgi_schedule_memory *m, tgi_err *err);
 void tgi_pp_complete_close(tgi_pp_complete *c);
 tg_status tgi_pp_complete_run(tgi_pp_complete *c, const tgi_pp_window *w,

@@ -14,6 +14,8 @@
 
 #define PAGE ((size_t)4096)
 #define NO_FRAME INT64_MIN
+#define FEWEST 4 /* items of a kind in memory: as many are held at once, and one more */
+#define FAR (INT64_MAX / 4)
 
 /* Kinds of the store: motions of both directions are items of their own. */
 enum { FRAMES, FOUND, FOUND_BACK, COMPLETED, COMPLETED_BACK, UPDATED, PASSING, KINDS };
@@ -48,6 +50,10 @@ typedef struct propainter {
     void *store_room, *weights[3], *block, *mixed_room, *hidden;
     int64_t *mixed_of; /* frames that lie there; tgi_free */
     tgi_pp_order order;
+    struct { /* what is walked over, to know what is needed again when */
+        int64_t at, lo, hi;
+        int back; /* 1: from hi to lo */
+    } walk;
     int64_t made, first; /* the frame that was made last; the one that the order began for */
     int held_kind[2];    /* an item that an `until the next call` holds: FRAMES ..., -1 */
     int64_t held_frame[2];
@@ -232,18 +238,24 @@ static size_t propainter_bytes(const tgi_method *m)
 
 static uint64_t propainter_disk(const tgi_method *m)
 {
-    return tgi_frame_store_disk(&of_const(m)->kept);
+    const propainter *p = of_const(m);
+    return tgi_frame_store_disk(&p->kept) + tgi_frame_store_disk(&p->complete->kept);
 }
 
+/* Fewer items of every kind lie in memory. */
 static int propainter_shrink(tgi_method *m)
 {
-    (void)m;
-    return 0;
+    propainter *p = of(m);
+    if (p->reserve || !p->how.scratch)
+        return 0;
+    return tgi_frame_store_shrink(&p->kept, FEWEST) +
+               tgi_pp_complete_shrink(p->complete, p->how.scratch) >
+           0;
 }
 
 /* ---- Open -------------------------------------------------------------------------------- */
 
-static const tgi_method_ops ops;
+static const tgi_method_ops ops; /* below */
 
 static tg_status plan(propainter *p, tgi_err *err)
 {
@@ -307,11 +319,24 @@ static void propainter_free(tgi_method **m)
     *m = NULL;
 }
 
+/* What lies ahead on the walk is needed when it comes there, what lies behind on the next one; what is no part of it still
+ * later. */
 static int64_t next_use(void *user, int kind, int64_t frame)
 {
-    (void)user;
+    const propainter *p = user;
+    const int64_t ahead = p->walk.back ? p->walk.at - frame : frame - p->walk.at;
     (void)kind;
-    return frame;
+    if (frame < p->walk.lo || frame >= p->walk.hi)
+        return FAR + (ahead < 0 ? -ahead : ahead);
+    return ahead >= 0 ? ahead : 2 * (p->walk.hi - p->walk.lo) + ahead;
+}
+
+static void walk(propainter *p, int64_t lo, int64_t hi, int64_t at, int back)
+{
+    p->walk.lo = lo;
+    p->walk.hi = hi;
+    p->walk.at = at;
+    p->walk.back = back;
 }
 
 static tg_status open_networks(propainter *p, tgi_err *err)
@@ -385,6 +410,7 @@ static tg_status find_motion(void *user, int64_t k, tgi_err *err)
     propainter *p = user;
     const void *first, *second;
     void *there, *back;
+    walk(p, k, k + 2, k, 0);
     TGI_TRY(hold(p, 0, FRAMES, k, &first, err));
     TGI_TRY(hold(p, 1, FRAMES, k + 1, &second, err));
     TGI_TRY(tgi_frame_store_add(p->store, FOUND, k, &there, err));
@@ -398,8 +424,10 @@ static tg_status find_motion(void *user, int64_t k, tgi_err *err)
 
 static tg_status found_motion(void *user, int back, int64_t k, const float **out, tgi_err *err)
 {
+    propainter *p = user;
     const void *at;
-    TGI_TRY(hold(user, 0, back ? FOUND_BACK : FOUND, k, &at, err));
+    walk(p, p->walk.lo, p->walk.hi, k, back);
+    TGI_TRY(hold(p, 0, back ? FOUND_BACK : FOUND, k, &at, err));
     *out = at;
     return TG_OK;
 }
@@ -428,6 +456,7 @@ static tg_status complete(void *user, const tgi_pp_window *w, tgi_err *err)
     propainter *p = user;
     const tgi_pp_complete_io io = {p, found_motion, frame_mask, keep_motion};
     tgi_pp_flow_forget(p->flow);
+    walk(p, w->s, w->e + 1, w->s, 0);
     const tg_status st = tgi_pp_complete_run(p->complete, w, &io, err);
     let_all_go(p);
     return st;
@@ -478,11 +507,13 @@ static tg_status propagate(void *user, const tgi_pp_window *w, tgi_err *err)
 {
     propainter *p = user;
     for (int64_t t = w->e - 1; t >= w->s; t--) {
+        walk(p, w->s, w->e, t, 1);
         TGI_TRY(begin_fill(p, t, err));
         if (t + 1 < w->e)
             TGI_TRY(fill_from(p, t, t + 1, err));
     }
     for (int64_t t = w->s; t < w->e; t++) {
+        walk(p, w->s, w->e, t, 0);
         if (t > w->s)
             TGI_TRY(fill_from(p, t, t - 1, err));
         if (t >= w->keep0 && t < w->keep1)
@@ -566,6 +597,7 @@ static tg_status generate(void *user, const tgi_pp_step *s, tgi_err *err)
     propainter *p = user;
     const tgi_pp_generate_io io = {p, updated, completed_motion, put};
     tgi_pp_flow_forget(p->flow);
+    walk(p, s->lo, s->hi, s->lo, 0);
     const tg_status st = tgi_pp_generate_run(p->generate, s, &io, err);
     let_all_go(p);
     return st;
@@ -728,9 +760,12 @@ static double propainter_seconds(const tgi_method *m, int64_t from, int64_t unti
 static void propainter_text(const tgi_method *m, char *buf, size_t cap)
 {
     const propainter *p = of_const(m);
-    snprintf(buf, cap, "%lld frames, %lld completed motions, %lld updated frames, networks",
-             (long long)p->most.span[TGI_PP_FRAMES], (long long)p->most.span[TGI_PP_COMPLETED],
-             (long long)p->most.span[TGI_PP_UPDATED]);
+    const tgi_frame_kind *k = p->kept.kind;
+    snprintf(buf, cap,
+             "%lld frames, %lld completed motions, %lld updated frames (%d, %d, %d of them in "
+             "memory), networks",
+             (long long)k[FRAMES].span, (long long)k[COMPLETED].span,
+             (long long)k[UPDATED].span, k[FRAMES].slots, k[COMPLETED].slots, k[UPDATED].slots);
 }
 
 static const tgi_method_ops ops = {.free = propainter_free,
