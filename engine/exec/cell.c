@@ -26,6 +26,12 @@ tg_status tgi_cell_open(tgi_cell *c, const tgi_tiling *t, void *arena, tgi_err *
     return TG_OK;
 }
 
+size_t tgi_cell_bytes(const tgi_tiling *t)
+{
+    const size_t nv = (size_t)t->net->n_values + 1;
+    return nv * (6 * sizeof(tgi_range) + sizeof(tgi_view)) + tgi_flow_bytes(t->stage);
+}
+
 void tgi_cell_close(tgi_cell *c)
 {
     tgi_flow_close(&c->flow);

@@ -19,6 +19,8 @@ typedef struct tgi_cell {
 
 /* `t` and `arena` borrowed. Safe to close any time after it was zeroed. */
 tg_status tgi_cell_open(tgi_cell *c, const tgi_tiling *t, void *arena, tgi_err *err);
+/* What that takes. */
+size_t tgi_cell_bytes(const tgi_tiling *t);
 void tgi_cell_close(tgi_cell *c);
 /* Begin: core[axis-2] in output-0 pixels; the stream range may be any part of the cell's
  * (resume). */

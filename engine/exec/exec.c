@@ -47,6 +47,14 @@ tg_status tgi_exec_open(const tgi_tiling *t, const void *packed, void *arena, tg
     return TG_OK;
 }
 
+#define SEGMENTS ((size_t)TGI_MAX_OPERANDS * TGI_MAX_SEG)
+
+size_t tgi_exec_bytes(const tgi_tiling *t)
+{
+    return sizeof(tgi_exec) + SEGMENTS * sizeof(tgi_view) +
+           ((size_t)t->stage->n_out + 1) * sizeof(int64_t) + tgi_cell_bytes(t);
+}
+
 void tgi_exec_close(tgi_exec **e)
 {
     if (!e || !*e)

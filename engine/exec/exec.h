@@ -35,6 +35,8 @@ typedef struct tgi_exec_io {
  * both borrowed, as is the pool (may be NULL). Returned; tgi_exec_close. */
 tg_status tgi_exec_open(const tgi_tiling *t, const void *packed, void *arena, tgi_threads *pool,
                         const tgi_exec_io *io, tgi_exec **out, tgi_err *err);
+/* What it takes beside arena and weights. */
+size_t tgi_exec_bytes(const tgi_tiling *t);
 void tgi_exec_close(tgi_exec **e);
 
 /* Begin a cell: core[axis-2] in output-0 pixels; the stream range may be any part of the cell's

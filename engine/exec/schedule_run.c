@@ -122,6 +122,15 @@ tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
     return st;
 }
 
+size_t tgi_schedule_tables(const tgi_schedule *s)
+{
+    size_t all = sizeof(tgi_schedule_run) + ((size_t)s->n_nets + 1) * sizeof(bound) +
+                 ((size_t)s->n_buffers + 1) * sizeof(void *);
+    for (int i = 0; i < s->n_nets; i++)
+        all += tgi_exec_bytes(&s->net[i].choice.tiling);
+    return all;
+}
+
 void tgi_schedule_close(tgi_schedule_run **rp)
 {
     tgi_schedule_run *r = *rp;

@@ -18,6 +18,8 @@ typedef struct tgi_schedule_memory {
 } tgi_schedule_memory;
 tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
                             tgi_schedule_run **out, tgi_err *err);
+/* What its tables take. */
+size_t tgi_schedule_tables(const tgi_schedule *s);
 void tgi_schedule_close(tgi_schedule_run **r);
 /* Where a buffer lies: to be filled before the step that reads it, to be read after the one that wrote it. */
 void *tgi_schedule_at(const tgi_schedule_run *r, int buffer);

@@ -230,7 +230,9 @@ static size_t propainter_bytes(const tgi_method *m)
 {
     tgi_want want[TGI_RESERVE_MAX_BLOCKS];
     propainter p = *of_const(m);
-    size_t all = p.planned;
+    size_t all = p.planned + tgi_schedule_tables(p.flow->schedule) +
+                 tgi_schedule_tables(p.complete->schedule) +
+                 tgi_schedule_tables(p.generate->schedule);
     for (int i = list_blocks(&p, want) - 1; i >= 0; i--)
         all = tgi_sat_add(all, tgi_align_size(want[i].bytes, 64));
     return tgi_sat_add(all, PAGE); /* it ends on a border of a page */

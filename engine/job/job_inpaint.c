@@ -304,10 +304,12 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
         return TG_OK;
     if (tgi_masks_held(masks, 0, &any))
         TGI_TRY(tgi_fingerprint_files(t, "mask", tgi_masks_held, masks, err));
+    static const char *const of[3] = {"weights of motion", "weights of completion",
+                                      "weights of the generator"};
     for (int i = 0; i < 3 && tgi_inpaint_weights(job->source, i); i++) {
         char sum[TGI_SHA256_TEXT];
         TGI_TRY(tgi_weights_sum(tgi_inpaint_weights(job->source, i), sum, err));
-        tgi_lines_add(t, "weights", "%s", sum);
+        tgi_lines_add(t, of[i], "%s", sum);
     }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         const char *value = tgi_opts_str(job->opts, all[i]);

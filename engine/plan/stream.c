@@ -192,6 +192,12 @@ tg_status tgi_flow_open(tgi_flow *f, const tgi_stage *stage, tgi_err *err)
     return TG_OK;
 }
 
+size_t tgi_flow_bytes(const tgi_stage *stage)
+{
+    const size_t n = (size_t)stage->net->n_values + 1;
+    return n * (5 * sizeof(int64_t) + 2 * sizeof(tgi_range));
+}
+
 void tgi_flow_close(tgi_flow *f)
 {
     tgi_free(f->lo);

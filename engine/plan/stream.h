@@ -48,6 +48,8 @@ typedef struct tgi_flow {
 } tgi_flow;
 
 tg_status tgi_flow_open(tgi_flow *f, const tgi_stage *stage, tgi_err *err);
+/* What that takes. */
+size_t tgi_flow_bytes(const tgi_stage *stage);
 void tgi_flow_close(tgi_flow *f);
 /* Start a cell whose output 0 covers rows `core`. Bands end at the same rows wherever a cell begins:
  * one that goes on in the midst of another takes no more of any value in a band than that one does. */
