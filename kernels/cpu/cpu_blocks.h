@@ -39,6 +39,23 @@ static inline tgi_lane lane_in(const in_blocks *b, const tgi_operand *o, int64_t
     return (tgi_lane){b->p + (size_t)(c / TGI_L) * b->pitch + c % TGI_L - x * TGI_L, TGI_L};
 }
 
+/* Channels [0, n) of TGI_L pixels, from where they lie (`pitch` as above), times `by`, to
+ * dst[channel * room + pixel]; room for whole blocks. */
+TGI_INLINE void turn_pixels(const float *const *from, size_t pitch, int64_t n, float by,
+                            float *dst, int64_t room)
+{
+    for (int64_t c = 0; c < n; c += TGI_L) {
+        vf v[TGI_L];
+        TGI_UNROLL
+        for (int i = 0; i < TGI_L; i++)
+            v[i] = vf_load(from[i] + (size_t)(c / TGI_L) * pitch);
+        vf_transpose(v);
+        TGI_UNROLL
+        for (int i = 0; i < TGI_L; i++)
+            vf_store(dst + (c + i) * room, v[i] * vf_set1(by));
+    }
+}
+
 /* Channels [c0, c0 + n) of n_px tokens of row y, to dst[token * step + block * pitch + channel of the
  * block]; what lies behind the last channel of its block is anything. */
 static inline void copy_run(const tgi_operand *o, int64_t c0, int64_t n, int64_t y, int64_t x,

@@ -1,11 +1,12 @@
 /* cpu_convex.c - ConvexUpsample: the pixels that one pixel becomes lie in lanes, as its weights do;
  * the nine pixels of its neighbourhood are broadcast.
  *
- * A job is a row of the source: weights are made once for all channels of its squares. */
+ * A job is a row of the source: weights are made once for TOGETHER channels. */
 #include "kernels/cpu/cpu_blocks.h"
 #include "kernels/ops/op_attrs.h"
 
 #define NEAR 9
+#define TOGETHER 8 /* channels that share weights */
 
 typedef struct work {
     const tgi_call *call;
@@ -68,17 +69,19 @@ static void put(const work *w, int64_t c, int64_t y, int64_t x, int64_t at, vf v
     }
 }
 
-static void do_square(const work *w, int64_t y, int64_t x)
+/* Channels [c0, c1), TOGETHER at most. */
+static void do_square(const work *w, int64_t c0, int64_t c1, int64_t y, int64_t x)
 {
+    float near[TOGETHER][NEAR];
+    for (int64_t c = c0; c < c1; c++)
+        find_near(w, c, y, x, near[c - c0]);
     for (int64_t at = 0; at < w->s * w->s; at += TGI_L) {
         vf weight[NEAR];
         find_weights(w, y, x, at, weight);
-        for (int64_t c = 0; c < w->call->dst[0].c; c++) {
-            float near[NEAR];
+        for (int64_t c = c0; c < c1; c++) {
             vf sum = vf_zero();
-            find_near(w, c, y, x, near);
             for (int k = 0; k < NEAR; k++)
-                sum = vf_fma(vf_set1(near[k]), weight[k], sum);
+                sum = vf_fma(vf_set1(near[c - c0][k]), weight[k], sum);
             put(w, c, y, x, at, sum);
         }
     }
@@ -93,7 +96,8 @@ static void row_job(void *arg, int64_t job, int thread)
     tgi_row_part part = {.b1 = tgi_view_blocks(&w->call->dst[0]), .x0 = bx.lo, .x1 = bx.hi};
     (void)thread;
     for (int64_t x = w->x.lo; x < w->x.hi; x++)
-        do_square(w, y, x);
+        for (int64_t c = 0; c < w->call->dst[0].c; c += TOGETHER)
+            do_square(w, c, tgi_min64(c + TOGETHER, w->call->dst[0].c), y, x);
     for (part.y = tgi_max64(y * w->s, by.lo); part.y < tgi_min64((y + 1) * w->s, by.hi);
          part.y++)
         TGS(tgi_epilogue_part)(w->call, 0, &part);

@@ -263,23 +263,36 @@ static void do_level(const work *w, const buffers *b, const tile *t, int level)
     }
 }
 
-static void open_tile(const work *w, const buffers *b, tile *t)
+/* The pixels of a row of the tile, in lanes from `at` on. */
+static void copy_pixels(const work *w, const tile *t, int64_t y, float *dst)
 {
     const tgi_operand *o = &w->call->src[0];
-    memset(b->pixels, 0, (size_t)(w->channels * TGI_L) * sizeof *b->pixels);
-    t->n = (int)(t->h * t->w);
-    for (int i = 0; i < t->n; i += (int)t->w) {
-        const int64_t y = t->y + i / t->w;
-        const in_blocks p = blocks_of_source(o, 0, w->channels, y, t->x);
-        for (int64_t c = 0; c < w->channels; c++) {
-            const tgi_lane l = lane_in(&p, o, 0, c, y, t->x);
-            for (int64_t k = 0; k < t->w; k++)
-                b->pixels[c * TGI_L + i + k] = l.p[(t->x + k) * l.step];
-        }
-        for (int k = 0; k < 2 * (int)t->w; k++)
-            t->flow[k % 2][i + k / 2] =
-                tgi_operand_get(&w->call->src[1], k % 2, 0, y, t->x + k / 2);
+    for (int64_t c = 0; c < w->channels; c++) {
+        const tgi_lane l = TGS(tgi_lane_of)(o, c, 0, y);
+        for (int64_t k = 0; k < t->w; k++)
+            dst[c * TGI_L + k] = l.p[(t->x + k) * l.step];
     }
+}
+
+static void open_tile(const work *w, const buffers *b, tile *t)
+{
+    const float *from[TGI_L];
+    in_blocks p = {NULL, 0};
+    t->n = (int)(t->h * t->w);
+    memset(b->pixels, 0, (size_t)(w->channels * TGI_L) * sizeof *b->pixels);
+    for (int i = 0; i < TGI_L; i++) {
+        const int at = i < t->n ? i : 0;
+        p = blocks_of_source(&w->call->src[0], 0, w->channels, t->y + at / t->w,
+                             t->x + at % t->w);
+        from[i] = p.p;
+        for (int k = 0; k < 2; k++)
+            t->flow[k][i] =
+                tgi_operand_get(&w->call->src[1], k, 0, t->y + at / t->w, t->x + at % t->w);
+    }
+    if (p.p)
+        turn_pixels(from, p.pitch, w->channels, 1, b->pixels, TGI_L);
+    for (int64_t i = 0; i < t->h && !p.p; i++)
+        copy_pixels(w, t, t->y + i, b->pixels + i * t->w);
 }
 
 static void close_tile(const work *w, const buffers *b, const tile *t)

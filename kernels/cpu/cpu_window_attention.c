@@ -17,6 +17,9 @@
 /* Queries and vectors of channels whose sums are in registers together. */
 #define VALUE_Q 6
 #define VALUE_V (TG_SIMD_ISA == 2 ? 4 : 2)
+/* Tiles that meet a block of keys one after the other: keys of a window of 720p do not fit the second
+ * level, and its queries are 17 tiles. */
+#define TOGETHER 4
 
 /* ---- What there is ----------------------------------------------------------------------- */
 
@@ -46,29 +49,42 @@ static sizes sizes_of(const tgi_op_ctx *ctx)
     return s;
 }
 
-/* Of a thread: keys, values and likenesses; a tile of queries and what is known of it. */
-static int64_t thread_floats(const sizes *s)
+/* Of a tile of queries: what is known of it. */
+static int64_t tile_floats(const sizes *s)
 {
-    return round_up(s->most * (s->key_room + s->value_room + TILE) +
-                        TILE * (s->inner + s->value_room + 2),
-                    16);
+    return TILE * (s->most + s->key_room + s->value_room + 2);
 }
 
+/* Of a thread: keys and values, tiles. */
+static int64_t thread_floats(const sizes *s)
+{
+    return round_up(s->most * (s->key_room + s->value_room) + TOGETHER * tile_floats(s), 16);
+}
+
+typedef struct tile {
+    float *like;         /* [key][TILE] */
+    float *query, *sum;  /* [channel][TILE], [query][room] */
+    float *top, *weight; /* of the queries */
+} tile;
+
 typedef struct buffers {
-    float *key, *value, *like; /* [key][room], [key][room], [key][TILE] */
-    float *query, *sum;        /* [channel][TILE], [query][room] */
-    float *top, *weight;       /* of a tile's queries */
+    float *key, *value; /* [key][room] */
+    tile t[TOGETHER];
 } buffers;
 
 static buffers buffers_at(const sizes *s, float *p)
 {
-    buffers b = {.like = p};
-    b.key = b.like + s->most * TILE;
+    buffers b = {.key = p};
     b.value = b.key + s->most * s->key_room;
-    b.query = b.value + s->most * s->value_room;
-    b.sum = b.query + s->inner * TILE;
-    b.top = b.sum + TILE * s->value_room;
-    b.weight = b.top + TILE;
+    p = b.value + s->most * s->value_room;
+    for (int i = 0; i < TOGETHER; i++, p += tile_floats(s)) {
+        tile *t = &b.t[i];
+        t->like = p;
+        t->query = t->like + s->most * TILE;
+        t->sum = t->query + s->key_room * TILE;
+        t->top = t->sum + TILE * s->value_room;
+        t->weight = t->top + TILE;
+    }
     return b;
 }
 
@@ -123,18 +139,6 @@ static float *copy_frame(const work *w, int src, int64_t frame, int64_t head,
     return dst;
 }
 
-/* Queries of a row in lanes, from lane `at` on. */
-static void turn_run(const work *w, int64_t c0, int64_t y, int64_t x, int64_t n_px, float *dst)
-{
-    const tgi_operand *o = &w->call->src[0];
-    const in_blocks b = blocks_of_source(o, c0, w->s.inner, y, x);
-    for (int64_t c = 0; c < w->s.inner; c++) {
-        const tgi_lane l = lane_in(&b, o, c0, c, y, x);
-        for (int64_t k = 0; k < n_px; k++)
-            dst[c * TILE + k] = l.p[(x + k) * l.step] * w->a->scale;
-    }
-}
-
 static void put_run(const work *w, int64_t c0, int64_t y, int64_t x, int64_t n_px,
                     const float *sum, const float *share)
 {
@@ -159,6 +163,50 @@ static spot spot_at(const window *w, int64_t i, int64_t end)
 {
     const int64_t row = i / w->w, x = i % w->w;
     return (spot){row / w->h, w->y + row % w->h, w->x + x, tgi_min64(w->w - x, end - i)};
+}
+
+/* Where queries [i0, i1) of a window lie, a tile at most; 0: not all in blocks, or not alike. Lanes
+ * behind the last one get the first one's. */
+static int find_queries(const work *w, const window *at, int64_t i0, int64_t i1,
+                        const float **from, size_t *pitch)
+{
+    for (int64_t i = i0; i < i1;) {
+        const spot p = spot_at(at, i, i1);
+        const int64_t c0 = p.frame * w->s.channels + at->head * w->s.inner;
+        const in_blocks b = blocks_of_source(&w->call->src[0], c0, w->s.inner, p.y, p.x);
+        if (!b.p || (i > i0 && b.pitch != *pitch))
+            return 0;
+        *pitch = b.pitch;
+        for (int64_t k = 0; k < p.n; k++)
+            from[i - i0 + k] = b.p + k * TGI_L;
+        i += p.n;
+    }
+    for (int64_t i = i1 - i0; i < TILE; i++)
+        from[i] = from[0];
+    return 1;
+}
+
+/* Queries [i0, i1) in lanes, scaled. */
+static void turn_queries(const work *w, const window *at, int64_t i0, int64_t i1, float *dst)
+{
+    const float *from[TILE];
+    size_t pitch = 0;
+    if (find_queries(w, at, i0, i1, from, &pitch)) {
+        for (int64_t i = 0; i < TILE; i += TGI_L)
+            turn_pixels(from + i, pitch, w->s.inner, w->a->scale, dst + i, TILE);
+        return;
+    }
+    memset(dst, 0, (size_t)(w->s.inner * TILE) * sizeof *dst);
+    for (int64_t i = i0; i < i1;) {
+        const spot p = spot_at(at, i, i1);
+        const int64_t c0 = p.frame * w->s.channels + at->head * w->s.inner;
+        for (int64_t c = 0; c < w->s.inner; c++) {
+            const tgi_lane l = TGS(tgi_lane_of)(&w->call->src[0], c0 + c, 0, p.y);
+            for (int64_t k = 0; k < p.n; k++)
+                dst[c * TILE + i - i0 + k] = l.p[(p.x + k) * l.step] * w->a->scale;
+        }
+        i += p.n;
+    }
 }
 
 /* ---- A tile ------------------------------------------------------------------------------ */
@@ -193,24 +241,25 @@ TGI_INLINE void value_step(const float *weight, const float *value, int64_t room
     }
 }
 
-static void find_top(const buffers *b, int64_t n)
+/* The largest likenesses, with those of keys [from, to). */
+static void find_top(const tile *t, int64_t from, int64_t to)
 {
     vf top[TILE_V];
     for (int v = 0; v < TILE_V; v++)
-        top[v] = vf_load(b->like + v * TGI_L);
-    for (int64_t j = 1; j < n; j++)
+        top[v] = vf_load(from ? t->top + v * TGI_L : t->like + v * TGI_L);
+    for (int64_t j = from; j < to; j++)
         for (int v = 0; v < TILE_V; v++)
-            top[v] = vf_max(vf_load(b->like + j * TILE + v * TGI_L), top[v]);
+            top[v] = vf_max(vf_load(t->like + j * TILE + v * TGI_L), top[v]);
     for (int v = 0; v < TILE_V; v++)
-        vf_store(b->top + v * TGI_L, top[v]);
+        vf_store(t->top + v * TGI_L, top[v]);
 }
 
 /* Likenesses of a block's keys become weights. */
-static void weigh(const buffers *b, float *like, int64_t n, int first)
+static void weigh(const tile *t, float *like, int64_t n, int first)
 {
     vf top[TILE_V], sum[TILE_V];
     for (int v = 0; v < TILE_V; v++) {
-        top[v] = vf_load(b->top + v * TGI_L);
+        top[v] = vf_load(t->top + v * TGI_L);
         sum[v] = vf_zero();
     }
     for (int64_t j = 0; j < n; j++)
@@ -220,49 +269,62 @@ static void weigh(const buffers *b, float *like, int64_t n, int first)
             sum[v] += w;
         }
     for (int v = 0; v < TILE_V; v++) {
-        float *s = b->weight + v * TGI_L;
+        float *s = t->weight + v * TGI_L;
         vf_store(s, first ? sum[v] : vf_load(s) + sum[v]);
     }
 }
 
-/* The sums of a tile, `used` lanes of which are queries, over n keys. */
-static void sum_tile(const sizes *s, const buffers *b, int64_t n, int64_t used)
+static void like_block(const sizes *s, const buffers *b, const tile *t, int64_t from,
+                       int64_t to)
 {
-    for (int64_t j = 0; j < n; j += STEP)
-        like_step(b->query, b->key + j * s->key_room, s->key_room, s->inner,
-                  b->like + j * TILE);
-    find_top(b, n);
-    for (int64_t j = 0; j < n; j += BLOCK) {
-        float *like = b->like + j * TILE;
-        const int64_t many = tgi_min64(BLOCK, n - j);
-        weigh(b, like, many, j == 0);
-        for (int64_t c = 0; c < s->value_room; c += VALUE_V * TGI_L)
-            for (int64_t q = 0; q < used; q += VALUE_Q)
-                value_step(like + q, b->value + j * s->value_room + c, s->value_room, many,
-                           j == 0, b->sum + q * s->value_room + c);
+    for (int64_t j = from; j < to; j += STEP)
+        like_step(t->query, b->key + j * s->key_room, s->key_room, s->inner,
+                  t->like + j * TILE);
+    find_top(t, from, to);
+}
+
+/* `used` of the lanes are queries. */
+static void add_block(const sizes *s, const buffers *b, const tile *t, int64_t from, int64_t to,
+                      int64_t used)
+{
+    float *like = t->like + from * TILE;
+    const float *value = b->value + from * s->value_room;
+    weigh(t, like, to - from, from == 0);
+    for (int64_t c = 0; c < s->value_room; c += VALUE_V * TGI_L)
+        for (int64_t q = 0; q < used; q += VALUE_Q)
+            value_step(like + q, value + c, s->value_room, to - from, from == 0,
+                       t->sum + q * s->value_room + c);
+}
+
+static void put_tile(const work *w, const window *at, const tile *t, int64_t i0, int64_t i1)
+{
+    for (int v = 0; v < TILE_V; v++)
+        vf_store(t->weight + v * TGI_L, vf_set1(1.0f) / vf_load(t->weight + v * TGI_L));
+    for (int64_t i = i0; i < i1;) {
+        const spot p = spot_at(at, i, i1);
+        put_run(w, p.frame * w->s.channels + at->head * w->s.inner, p.y, p.x, p.n,
+                t->sum + (i - i0) * w->s.value_room, t->weight + i - i0);
+        i += p.n;
     }
 }
 
-/* Queries [i0, i1) of a window, a tile at most, which look at n keys. */
-static void tile(const work *w, const window *at, const buffers *b, int64_t i0, int64_t i1,
-                 int64_t n)
+/* Queries [i0, i1) of a window, TOGETHER tiles at most, which look at n keys. A block of keys or
+ * values is taken out of the second level by the first of the tiles. */
+static void do_tiles(const work *w, const window *at, const buffers *b, int64_t i0, int64_t i1,
+                     int64_t n)
 {
-    const int64_t head = at->head * w->s.inner;
-    memset(b->query, 0, (size_t)(w->s.inner * TILE) * sizeof *b->query);
-    for (int64_t i = i0; i < i1;) {
-        const spot p = spot_at(at, i, i1);
-        turn_run(w, p.frame * w->s.channels + head, p.y, p.x, p.n, b->query + i - i0);
-        i += p.n;
-    }
-    sum_tile(&w->s, b, n, i1 - i0);
-    for (int v = 0; v < TILE_V; v++)
-        vf_store(b->weight + v * TGI_L, vf_set1(1.0f) / vf_load(b->weight + v * TGI_L));
-    for (int64_t i = i0; i < i1;) {
-        const spot p = spot_at(at, i, i1);
-        put_run(w, p.frame * w->s.channels + head, p.y, p.x, p.n,
-                b->sum + (i - i0) * w->s.value_room, b->weight + i - i0);
-        i += p.n;
-    }
+    const int64_t tiles = tgi_ceil_div64(i1 - i0, TILE);
+    for (int64_t k = 0; k < tiles; k++)
+        turn_queries(w, at, i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1), b->t[k].query);
+    for (int64_t j = 0; j < n; j += BLOCK)
+        for (int64_t k = 0; k < tiles; k++)
+            like_block(&w->s, b, &b->t[k], j, tgi_min64(j + BLOCK, n));
+    for (int64_t j = 0; j < n; j += BLOCK)
+        for (int64_t k = 0; k < tiles; k++)
+            add_block(&w->s, b, &b->t[k], j, tgi_min64(j + BLOCK, n),
+                      tgi_min64(TILE, i1 - i0 - k * TILE));
+    for (int64_t k = 0; k < tiles; k++)
+        put_tile(w, at, &b->t[k], i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1));
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------- */
@@ -276,8 +338,9 @@ static void masked_window(const work *w, const window *at, const tgi_window_toke
         key = copy_frame(w, 1, f, at->head, t, key, w->s.key_room);
         value = copy_frame(w, 2, f, at->head, t, value, w->s.value_room);
     }
-    for (int64_t i = 0; i < queries; i += TILE)
-        tile(w, at, b, i, tgi_min64(i + TILE, queries), (key - b->key) / w->s.key_room);
+    for (int64_t i = 0; i < queries; i += TOGETHER * TILE)
+        do_tiles(w, at, b, i, tgi_min64(i + TOGETHER * TILE, queries),
+                 (key - b->key) / w->s.key_room);
 }
 
 static void open_window(const work *w, const window *at, const tgi_window_tokens *t,
@@ -287,8 +350,8 @@ static void open_window(const work *w, const window *at, const tgi_window_tokens
     for (int64_t f = 0; f < w->a->frames; f++) {
         copy_list(w, 1, f, at->head, t, t->own, b->key, w->s.key_room);
         copy_list(w, 2, f, at->head, t, t->own, b->value, w->s.value_room);
-        for (int64_t i = f * queries; i < (f + 1) * queries; i += TILE)
-            tile(w, at, b, i, tgi_min64(i + TILE, (f + 1) * queries), t->own);
+        for (int64_t i = f * queries; i < (f + 1) * queries; i += TOGETHER * TILE)
+            do_tiles(w, at, b, i, tgi_min64(i + TOGETHER * TILE, (f + 1) * queries), t->own);
     }
 }
 

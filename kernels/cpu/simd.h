@@ -271,6 +271,35 @@ TGI_INLINE vf vf_reduce_all(const vf *v, ptrdiff_t step)
 #endif
     return vf_add_1(vf_add_2(t[0], t[1]), vf_add_2(t[2], t[3]));
 }
+/* Lane j of v[i] and lane i of v[j] change places, for all of TGI_L vectors. */
+#define TGI_EXCHANGE(k, low, high)                                                             \
+    TGI_UNROLL                                                                                 \
+    for (int i = 0; i < TGI_L; i++)                                                            \
+        if (!(i & (k))) {                                                                      \
+            const vf a = v[i], b = v[i | (k)];                                                 \
+            v[i] = VF_SHUFFLE(a, b, low);                                                      \
+            v[i | (k)] = VF_SHUFFLE(a, b, high);                                               \
+        }
+#define TGI_LANES(...) __VA_ARGS__
+TGI_INLINE void vf_transpose(vf *v)
+{
+#if TGI_L == 16
+    TGI_EXCHANGE(8, TGI_LANES(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+                 TGI_LANES(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+    TGI_EXCHANGE(4, TGI_LANES(0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+                 TGI_LANES(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
+    TGI_EXCHANGE(2, TGI_LANES(0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+                 TGI_LANES(2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
+    TGI_EXCHANGE(1, TGI_LANES(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
+                 TGI_LANES(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+#else
+    TGI_EXCHANGE(4, TGI_LANES(0, 1, 2, 3, 8, 9, 10, 11), TGI_LANES(4, 5, 6, 7, 12, 13, 14, 15))
+    TGI_EXCHANGE(2, TGI_LANES(0, 1, 8, 9, 4, 5, 12, 13), TGI_LANES(2, 3, 10, 11, 6, 7, 14, 15))
+    TGI_EXCHANGE(1, TGI_LANES(0, 8, 2, 10, 4, 12, 6, 14), TGI_LANES(1, 9, 3, 11, 5, 13, 7, 15))
+#endif
+}
+#undef TGI_EXCHANGE
+#undef TGI_LANES
 /* All ones in the lanes below n. */
 TGI_INLINE vi vi_first(int64_t n)
 {

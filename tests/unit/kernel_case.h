@@ -33,6 +33,10 @@ typedef struct kcase {
         instance_norm_attrs norm;
         norm_numbers_attrs numbers;
         attention_attrs attention;
+        window_attrs window;
+        lookup_attrs lookup;
+        convex_attrs convex;
+        fold_attrs fold;
         char bytes[2048];
     } a;
     const char *variant;            /* the name that must be picked; NULL: any */
