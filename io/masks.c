@@ -289,7 +289,7 @@ static void note_counts(tgi_masks *m)
     const tgi_masks_how *h = &m->how;
     char whole[64] = "", rest[80];
     const int64_t n = m->count;
-    if (n == 1 || n == h->frames || n == h->whole)
+    if (n == 1 || n == h->frames || n == h->whole || h->frames == TGI_MASKS_NO_END)
         return;
     if (h->whole != h->frames)
         snprintf(whole, sizeof whole, " (the whole film has %lld)", (long long)h->whole);

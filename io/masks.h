@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TGI_MASKS_NO_END ((int64_t)1 << 40) /* frames of a film whose end nobody knows */
+
 typedef struct tgi_masks_how {
     const char *path;        /* picture, folder, pattern or film; NULL: boxes alone */
     const tgi_mask_box *box; /* copied */

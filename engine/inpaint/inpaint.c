@@ -115,6 +115,17 @@ static tg_status read_frame(void *user, int64_t k, void *pixels, uint8_t *hidden
     return p->how.small ? tgi_masks_read(p->how.small, k, hidden, err) : TG_OK;
 }
 
+/* Of a film that comes through a pipe: wait for frame k. */
+static tg_status reach_frame(void *user, int64_t k, int *end, tgi_err *err)
+{
+    inpaint *p = user;
+    int64_t ended = INT64_MAX;
+    TGI_TRY(tgi_check_cancel(err));
+    TGI_TRY(tgi_film_source_reach(p->inner, k, &ended, err));
+    *end = k >= ended;
+    return TG_OK;
+}
+
 static tg_status check_stop(void *user, tgi_err *err)
 {
     (void)user;
@@ -390,6 +401,7 @@ static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *er
                                     .user = p,
                                     .frame = read_frame,
                                     .tick = tick,
+                                    .reach = reach_frame,
                                     .stop = check_stop};
     if (how.height < TGI_PP_SMALLEST || how.width < TGI_PP_SMALLEST)
         return tgi_fail(err, TG_E_ARG,
@@ -407,6 +419,8 @@ static tg_status plan_method(inpaint *p, tgi_err *err)
         lo = 0;
         hi = p->info->n_planes;
     }
+    if (tgi_film_source_is_stream(p->inner))
+        hi = TGI_PP_NO_END;
     return p->how.weights[0] ? plan_propainter(p, lo, hi, err) : plan_propagate(p, lo, hi, err);
 }
 

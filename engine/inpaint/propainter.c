@@ -22,6 +22,7 @@ enum { FRAMES, FOUND, FOUND_BACK, COMPLETED, COMPLETED_BACK, UPDATED, PASSING, K
 
 /* What a film of such a length has at most. */
 typedef struct extent {
+    int64_t length; /* frames of the film */
     int64_t span[TGI_PP_KEPT], newest[TGI_PP_KEPT], oldest[TGI_PP_KEPT];
     int64_t completion, propagation; /* the longest windows */
     int local;                       /* neighbours of a step */
@@ -79,6 +80,19 @@ static size_t mask_bytes(const propainter *p)
     return tgi_pp_mask_bytes(p->how.height, p->how.width);
 }
 
+static int is_endless(const propainter *p)
+{
+    return p->how.hi == TGI_PP_NO_END;
+}
+
+/* Frames of the film; of one whose end is not known those that a plan supposes. */
+static int64_t length_of(const propainter *p)
+{
+    const tgi_pp_settings *s = &p->how.set;
+    return is_endless(p) ? 4 * s->subvideo_length + 2 * s->neighbor_length + 500
+                         : tgi_max(1, p->how.hi - p->how.lo);
+}
+
 /* Of a frame that is mixed: RGB, and bits of what it hides. */
 static size_t mixed_bytes(const propainter *p)
 {
@@ -99,7 +113,9 @@ static tg_status count_frame(void *user, int64_t k, int *end, tgi_err *err)
 {
     extent *x = user;
     (void)err;
-    *end = 0;
+    *end = k >= x->length;
+    if (*end)
+        return TG_OK;
     enter(x, TGI_PP_FRAMES, k, k + 1);
     x->frames++;
     return TG_OK;
@@ -155,7 +171,8 @@ static void count_forget(void *user, tgi_pp_kept kind, int64_t k)
     x->oldest[kind] = tgi_max(x->oldest[kind], tgi_min(k, x->newest[kind]));
 }
 
-static tg_status measure(const tgi_pp_settings *s, int64_t length, extent *x, tgi_err *err)
+static tg_status measure(const tgi_pp_settings *s, int64_t length, int known, extent *x,
+                         tgi_err *err)
 {
     const tgi_pp_acts acts = {.user = x,
                               .frame = count_frame,
@@ -165,8 +182,8 @@ static tg_status measure(const tgi_pp_settings *s, int64_t length, extent *x, tg
                               .step = count_step,
                               .forget = count_forget};
     tgi_pp_order o;
-    *x = (extent){0};
-    tgi_pp_begin(&o, s, &acts, length, 0);
+    *x = (extent){.length = length};
+    tgi_pp_begin(&o, s, &acts, known ? length : -1, 0);
     TGI_TRY(tgi_pp_until(&o, length - 1, err));
     return x->too_many
                ? tgi_fail(err, TG_E_ARG,
@@ -174,6 +191,23 @@ static tg_status measure(const tgi_pp_settings *s, int64_t length, extent *x, tg
                           "a larger ref_stride or a smaller neighbor_length has fewer",
                           x->too_many, TGI_PP_MOST_FRAMES)
                : TG_OK;
+}
+
+/* The film may end anywhere: what films of all lengths up to two windows have, too. */
+static tg_status allow_any_end(propainter *p, tgi_err *err)
+{
+    const tgi_pp_settings *s = &p->how.set;
+    for (int64_t length = 1; length <= 2 * s->subvideo_length + 20; length++) {
+        extent x;
+        TGI_TRY(measure(s, length, 0, &x, err));
+        for (int i = 0; i < TGI_PP_KEPT; i++)
+            p->most.span[i] = tgi_max(p->most.span[i], x.span[i]);
+        p->most.completion = tgi_max(p->most.completion, x.completion);
+        p->most.propagation = tgi_max(p->most.propagation, x.propagation);
+        for (int n = 1; n <= TGI_PP_MOST_FRAMES; n++)
+            p->most.has[n] |= x.has[n];
+    }
+    return TG_OK;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */
@@ -263,7 +297,9 @@ static tg_status plan(propainter *p, tgi_err *err)
 {
     const tgi_propainter_how *h = &p->how;
     TGI_TRY(tgi_pp_check(&h->set, err));
-    TGI_TRY(measure(&h->set, tgi_max(1, h->hi - h->lo), &p->most, err));
+    TGI_TRY(measure(&h->set, length_of(p), !is_endless(p), &p->most, err));
+    if (is_endless(p))
+        TGI_TRY(allow_any_end(p, err));
     TGI_TRY(tgi_pp_flow_new(h->raft, h->be, h->height, h->width, h->iterations, h->threads,
                             &p->flow, err));
     TGI_TRY(tgi_pp_complete_new(h->completion, h->be, h->height, h->width,
@@ -400,6 +436,11 @@ static tg_status read_frame(void *user, int64_t k, int *end, tgi_err *err)
     propainter *p = user;
     void *item;
     *end = 0;
+    if (is_endless(p)) {
+        TGI_TRY(p->how.reach(p->how.user, k + p->how.lo, end, err));
+        if (*end)
+            return TG_OK;
+    }
     TGI_TRY(tgi_frame_store_add(p->store, FRAMES, k, &item, err));
     const tg_status st = p->how.frame(p->how.user, k + p->how.lo, item, p->hidden, err);
     tgi_pp_pack_bits(p->hidden, p->how.height, p->how.width, (uint8_t *)item + 3 * pixels(p));
@@ -634,7 +675,7 @@ static void start_at(propainter *p, int64_t k)
         p->mixed_of[i] = NO_FRAME;
     p->held_kind[0] = p->held_kind[1] = -1;
     p->first = k;
-    tgi_pp_begin(&p->order, &p->how.set, &acts, p->how.hi - p->how.lo, k);
+    tgi_pp_begin(&p->order, &p->how.set, &acts, is_endless(p) ? -1 : p->how.hi - p->how.lo, k);
 }
 
 static tg_status begin(propainter *p, tgi_err *err)

@@ -17,9 +17,12 @@
 
 #define TGI_PP_SMALLEST 128 /* pixels of a side: RAFT's coarsest likeness would be one wide */
 
+#define TGI_PP_NO_END INT64_MAX
+
 typedef struct tgi_propainter_how {
     int64_t height, width; /* multiples of 8, TGI_PP_SMALLEST or more */
-    int64_t lo, hi;        /* frames that can be read */
+    int64_t lo,
+        hi; /* frames that can be read; hi TGI_PP_NO_END: nobody knows yet, `reach` tells */
     tgi_pp_settings set;
     int iterations; /* of RAFT */
     int threads;
@@ -31,6 +34,8 @@ typedef struct tgi_propainter_how {
     tg_status (*frame)(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err);
     /* Told how much of what a frame needs is there; NULL: nobody is. */
     void (*tick)(void *user, double fraction);
+    /* Where the end is not known: wait for frame k; *end: there is none. */
+    tg_status (*reach)(void *user, int64_t k, int *end, tgi_err *err);
     tg_status (*stop)(void *user, tgi_err *err); /* asked while networks run; NULL: nobody */
 } tgi_propainter_how;
 

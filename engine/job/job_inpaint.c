@@ -137,6 +137,7 @@ static tg_status open_masks(tg_job *job, const tgi_image_info *i, int64_t height
 {
     tgi_mask_box box[MOST_BOXES];
     const size_t budget = tgi_machine_budget(&job->machine, job->opts, NULL);
+    const int endless = tgi_film_source_is_stream(job->source);
     int n;
     int64_t lo = 0, hi = i->n_planes;
     TGI_TRY(read_boxes(job->opts, box, &n, err));
@@ -148,9 +149,9 @@ static tg_status open_masks(tg_job *job, const tgi_image_info *i, int64_t height
         .threshold = (int)tgi_opts_int(job->opts, TGI_OPT_MASK_THRESHOLD, -1),
         .invert = tgi_opts_flag(job->opts, TGI_OPT_MASK_INVERT),
         .dilation = (int)tgi_opts_int(job->opts, TGI_OPT_MASK_DILATION, 4),
-        .frames = i->n_planes,
+        .frames = endless ? TGI_MASKS_NO_END : i->n_planes,
         .first = tgi_film_source_first(job->source),
-        .whole = hi - lo,
+        .whole = endless ? TGI_MASKS_NO_END : hi - lo,
         .height = height,
         .width = width,
         .open = {.threads = 1,
@@ -169,8 +170,8 @@ static tg_status open_behind(tg_job *job,
                              tgi_source **out, tgi_err *err)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    if (!from || !tgi_job_wants_film(job) || job->set.pictures ||
-        tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1)
+    if (!from || tgi_film_source_is_stream(job->source) || !tgi_job_wants_film(job) ||
+        job->set.pictures || tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1)
         return TG_OK;
     if ((from->rotation || from->flipped) && !tgi_film_says_turns(job->set.output)) {
         tgi_job_warn(job,
@@ -198,6 +199,14 @@ static tg_status open_at_size(tg_job *job, const tgi_image_info *i, tgi_inpaint_
         tgi_job_draws(job->opts) && (i->samples != 3 || i->dtype != TG_DTYPE_U8);
     if (at.height == i->height && at.width == i->width && !other_form)
         return TG_OK;
+    if (tgi_film_source_is_stream(job->source))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s: frames of %lld x %lld come once, through a pipe, and what is drawn "
+            "at %lld x %lld is pasted into them: give frames whose sides are "
+            "multiples of 8, in RGB or YUV of 8 bits, or write them to a file first",
+            job->set.input, (long long)i->width, (long long)i->height, (long long)at.width,
+            (long long)at.height);
     tg_status st = again(job, &at.beside, err);
     if (st == TG_OK)
         st = open_masks(job, i, i->height, i->width, &at.masks, err);
@@ -256,7 +265,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
                                tgi_err *err)
 {
     TGI_TRY(check_live(job, err));
-    if (tgi_film_source_is_stream(job->source))
+    if (tgi_film_source_is_stream(job->source) && !tgi_job_draws(job->opts))
         return tgi_fail(err, TG_E_ARG,
                         "%s: its frames come once, through a pipe, and later ones show what is "
                         "behind what is removed: write it to a file first",
