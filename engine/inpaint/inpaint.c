@@ -229,6 +229,13 @@ static tg_status make(inpaint *p, int64_t k, tgi_err *err)
     if (p->made == k)
         return TG_OK;
     p->made = NO_FRAME;
+    if (tgi_film_source_is_stream(p->inner)) {
+        int end = 0;
+        TGI_TRY(reach_frame(p, k, &end, err));
+        if (end) /* the film's own words for it */
+            return tgi_source_read(p->inner, 0, k, 0, 1, 0, 1, 0, 1, p->put.hidden,
+                                   sizeof(uint16_t), TGI_INTERLEAVED, err);
+    }
     TGI_TRY(p->method->ops->make(p->method, k, &p->now, err));
     if (is_converted(p)) {
         tgi_rgb8_to(p->info->samples, p->info->dtype, p->now.pixels, method_plane(p), p->form);

@@ -93,6 +93,15 @@ static int64_t length_of(const propainter *p)
                          : tgi_max(1, p->how.hi - p->how.lo);
 }
 
+/* Every other block looks at the second frame first: there has to be one. */
+static tg_status one_frame(tgi_err *err)
+{
+    return tgi_fail(
+        err, TG_E_ARG,
+        "one frame alone: ProPainter draws from other frames; --method smooth fills "
+        "a picture by itself");
+}
+
 /* Of a frame that is mixed: RGB, and bits of what it hides. */
 static size_t mixed_bytes(const propainter *p)
 {
@@ -197,7 +206,7 @@ static tg_status measure(const tgi_pp_settings *s, int64_t length, int known, ex
 static tg_status allow_any_end(propainter *p, tgi_err *err)
 {
     const tgi_pp_settings *s = &p->how.set;
-    for (int64_t length = 1; length <= 2 * s->subvideo_length + 20; length++) {
+    for (int64_t length = 2; length <= 2 * s->subvideo_length + 20; length++) {
         extent x;
         TGI_TRY(measure(s, length, 0, &x, err));
         for (int i = 0; i < TGI_PP_KEPT; i++)
@@ -297,6 +306,8 @@ static tg_status plan(propainter *p, tgi_err *err)
 {
     const tgi_propainter_how *h = &p->how;
     TGI_TRY(tgi_pp_check(&h->set, err));
+    if (length_of(p) < 2)
+        return one_frame(err);
     TGI_TRY(measure(&h->set, length_of(p), !is_endless(p), &p->most, err));
     if (is_endless(p))
         TGI_TRY(allow_any_end(p, err));
@@ -638,6 +649,8 @@ static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
 static tg_status generate(void *user, const tgi_pp_step *s, tgi_err *err)
 {
     propainter *p = user;
+    if (s->hi - s->lo + s->n_refs < 2)
+        return one_frame(err);
     const tgi_pp_generate_io io = {p, updated, completed_motion, put};
     tgi_pp_flow_forget(p->flow);
     walk(p, s->lo, s->hi, s->lo, 0);
