@@ -144,6 +144,11 @@ void tgi_schedule_close(tgi_schedule_run **rp)
     *rp = NULL;
 }
 
+tgi_exec *tgi_schedule_exec(const tgi_schedule_run *r, int net)
+{
+    return r->net[net].exec;
+}
+
 void *tgi_schedule_at(const tgi_schedule_run *r, int buffer)
 {
     return r->at[buffer];

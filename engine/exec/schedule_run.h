@@ -21,6 +21,8 @@ tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
 /* What its tables take. */
 size_t tgi_schedule_tables(const tgi_schedule *s);
 void tgi_schedule_close(tgi_schedule_run **r);
+/* What runs a network; for measuring. View. */
+tgi_exec *tgi_schedule_exec(const tgi_schedule_run *r, int net);
 /* Where a buffer lies: to be filled before the step that reads it, to be read after the one that wrote it. */
 void *tgi_schedule_at(const tgi_schedule_run *r, int buffer);
 /* Steps [from, until), in order; `user` goes to steps that are functions. */

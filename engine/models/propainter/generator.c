@@ -29,53 +29,79 @@ static int leaky(const tgi_trained *t, int x)
 
 /* ---- Encoder ----------------------------------------------------------------------------- */
 
-/* What a layer of `groups` gets: of each group, its part of e and its part of x. */
-static int beside(tgi_draft *d, int e, int64_t of_e, int x, int64_t of_x, int64_t groups)
+#define MOST_PARTS 8
+#define EDGES 256 /* channels of e */
+
+/* A value as parts that stand side by side, of as many channels each. */
+typedef struct parts {
+    int n, part[MOST_PARTS];
+    int64_t channels; /* of all */
+} parts;
+
+/* Part g of `groups`, each of which lies in one part. */
+static int group_of(tgi_draft *d, const parts *x, int64_t g, int64_t groups)
 {
-    int part[16], n = 0;
-    if (groups == 1) {
-        part[n++] = e;
-        part[n++] = x;
-    }
-    for (int64_t g = 0; g < groups && groups > 1; g++) {
-        part[n++] = tgi_draft_channels(d, e, g * of_e / groups, (g + 1) * of_e / groups);
-        part[n++] = tgi_draft_channels(d, x, g * of_x / groups, (g + 1) * of_x / groups);
-    }
-    return tgi_draft_concat(d, n, part);
+    const int64_t each = x->channels / groups, in_part = x->channels / x->n,
+                  at = g * each % in_part;
+    const int part = x->part[g * each / in_part];
+    return each == in_part ? part : tgi_draft_channels(d, part, at, at + each);
+}
+
+static int named(char name[32], int number)
+{
+    return snprintf(name, 32, "encoder.layers.%d", number);
 }
 
 static int layer(const tgi_trained *t, int x, int number, int64_t from, int64_t to,
-                 int64_t stride, int64_t groups)
+                 int64_t stride)
 {
     char name[32];
-    snprintf(name, sizeof name, "encoder.layers.%d", number);
-    return leaky(t, tgi_trained_conv(t, x, name, from, to, 3,
-                                     &(tgi_draft_window){.stride = {stride, stride},
-                                                         .pad = {1, 1},
-                                                         .group = groups}));
+    named(name, number);
+    return leaky(
+        t, tgi_trained_conv(t, x, name, from, to, 3,
+                            &(tgi_draft_window){.stride = {stride, stride}, .pad = {1, 1}}));
+}
+
+/* A layer of groups: of each group its part of e and its part of x, by a convolution of its own, which may be a fast one. */
+static parts grouped(const tgi_trained *t, const parts *e, const parts *x, int number,
+                     int64_t to, int groups)
+{
+    char name[32];
+    const int64_t from = (e->channels + x->channels) / groups, each = to / groups;
+    parts out = {.n = groups, .channels = to};
+    named(name, number);
+    for (int g = 0; g < groups; g++) {
+        const int both[2] = {group_of(t->draft, e, g, groups),
+                             group_of(t->draft, x, g, groups)};
+        out.part[g] = leaky(t, tgi_trained_part(t, tgi_draft_concat(t->draft, 2, both), name,
+                                                from, to, g * each, (g + 1) * each, 3));
+    }
+    return out;
 }
 
 tg_status tgi_pp_encode(const tgi_weights *w, int64_t high, int64_t wide, tgi_graph **out,
                         tgi_err *err)
 {
     static const struct {
-        int number;
-        int64_t from, to, groups;
-    } rest[4] = {{10, 384, 512, 2}, {12, 512, 384, 4}, {14, 384, 256, 8}, {16, 256, C, 1}};
+        int number, groups;
+        int64_t to;
+    } rest[3] = {{10, 2, 512}, {12, 4, 384}, {14, 8, 256}};
     tgi_draft d;
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
     const int in[2] = {tgi_draft_input(&d, "frame", 3, high, wide),
                        tgi_draft_input(&d, "masks", 2, high, wide)};
-    int x = layer(&t, tgi_draft_concat(&d, 2, in), 0, 5, 64, 2, 1);
-    x = layer(&t, x, 2, 64, 64, 1, 1);
-    x = layer(&t, x, 4, 64, 128, 2, 1);
-    const int e = layer(&t, x, 6, 128, 256, 1, 1);
-    x = layer(&t, e, 8, 256, 384, 1, 1);
-    for (int i = 0; i < 4; i++)
-        x = layer(&t, beside(&d, e, 256, x, rest[i].from, rest[i].groups), rest[i].number,
-                  256 + rest[i].from, rest[i].to, 1, rest[i].groups);
-    tgi_draft_output(&d, x);
+    int v = layer(&t, tgi_draft_concat(&d, 2, in), 0, 5, 64, 2);
+    v = layer(&t, v, 2, 64, 64, 1);
+    v = layer(&t, v, 4, 64, 128, 2);
+    const parts e = {1, {layer(&t, v, 6, 128, EDGES, 1)}, EDGES};
+    parts x = {1, {layer(&t, e.part[0], 8, EDGES, 384, 1)}, 384};
+    for (int i = 0; i < 3; i++)
+        x = grouped(&t, &e, &x, rest[i].number, rest[i].to, rest[i].groups);
+    int all[1 + MOST_PARTS] = {e.part[0]};
+    memcpy(all + 1, x.part, sizeof x.part);
+    tgi_draft_output(
+        &d, layer(&t, tgi_draft_concat(&d, 1 + x.n, all), 16, EDGES + x.channels, C, 1));
     return tgi_draft_finish(&d, out, err);
 }
 
