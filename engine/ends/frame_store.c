@@ -40,7 +40,7 @@ static size_t item_bytes(const tgi_frame_kind *k)
 
 static int is_short(const tgi_frame_kind *k)
 {
-    return k->slots < k->span;
+    return k->slots < k->span && !k->drop;
 }
 
 size_t tgi_frame_store_bytes(const tgi_frame_store_how *how)
@@ -186,6 +186,11 @@ static tg_status make_room(tgi_frame_store *s, kind *k, int slot, tgi_err *err)
     if (k->user_of[slot] == NOBODY)
         return TG_OK;
     item *was = &k->item[k->user_of[slot]];
+    if (k->is.drop) {
+        k->user_of[slot] = NOBODY;
+        *was = (item){.frame = NO_FRAME, .slot = NOBODY};
+        return TG_OK;
+    }
     if (!was->on_disk) {
         TGI_TRY(tgi_scratch_write(s->scratch, place_of(k, was), slot_at(k, slot), k->is.bytes,
                                   err));

@@ -22,6 +22,7 @@ typedef struct tgi_frame_kind {
     size_t bytes; /* of an item */
     int64_t span; /* items alive at once, at most; the file has as many places */
     int slots;    /* in memory: 1 to span */
+    int drop; /* 1: what makes room is forgotten: the user can make it again (tgi_frame_store_has) */
 } tgi_frame_kind;
 
 typedef struct tgi_frame_store_how {

@@ -145,7 +145,6 @@ static size_t lay_out(tgi_pp_generate *g, char *base)
     g->input = place(base, &at, 5 * n);
     g->picture = place(base, &at, 3 * n);
     for (int i = 0; i < g->most; i++) {
-        g->features[i] = place(base, &at, C * quarter);
         g->x[i] = place(base, &at, token);
     }
     for (int i = 0; i < g->most_local; i++) {
@@ -155,7 +154,7 @@ static size_t lay_out(tgi_pp_generate *g, char *base)
         g->flow[0][i] = place(base, &at, 2 * quarter);
         g->flow[1][i] = place(base, &at, 2 * quarter);
     }
-    g->spare_features = place(base, &at, C * quarter);
+    g->spare = place(base, &at, C * quarter);
     g->spare_x = place(base, &at, token);
     g->queries = place(base, &at, t * token);
     g->keys = place(base, &at, t * token);
@@ -165,6 +164,12 @@ static size_t lay_out(tgi_pp_generate *g, char *base)
     g->attended = place(base, &at, t * token);
     g->windows = place(base, &at, g->tokens.win_h * g->tokens.win_w);
     return at;
+}
+
+size_t tgi_pp_feature_bytes(const tgi_pp_generate *g)
+{
+    return (size_t)tgi_sched_floats(g->schedule->lanes, C, g->height / 4, g->width / 4) *
+           sizeof(float);
 }
 
 size_t tgi_pp_generate_bytes(const tgi_pp_generate *g)
@@ -290,11 +295,17 @@ static tg_status encode(const step *k, tgi_err *err)
     memset(g->windows, 0, (size_t)(g->tokens.win_h * g->tokens.win_w) * sizeof(float));
     for (int i = 0; i < k->all; i++) {
         tgi_pp_updated from;
+        int made;
+        TGI_TRY(k->io->features(k->io->user, frame_of(k, i), &g->features[i], &made, err));
+        if (made && i >= k->local)
+            continue;
         TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
         input_rows r = {&from, g->height, g->width, g->input};
-        tgi_parallel(g->pool, g->height, input_row, &r);
+        if (!made)
+            tgi_parallel(g->pool, g->height, input_row, &r);
         const tgi_sched_at in[] = {{g->input, 0}, {g->input + 3 * g->height * g->width, 0}};
-        TGI_TRY(call(k, g->net_encode, in, &(tgi_sched_at){g->features[i], 0}, err));
+        if (!made)
+            TGI_TRY(call(k, g->net_encode, in, &(tgi_sched_at){g->features[i], 0}, err));
         if (i >= k->local)
             continue;
         quarter_masks(g, &from, g->masks[i]);
@@ -339,10 +350,10 @@ static tg_status propagate(const step *k, tgi_err *err)
     for (int i = 0; i < n; i++) {
         const tgi_sched_at in[] = {
             {g->features[i], 0}, {g->way[0][i], 0}, {g->way[1][i], 0}, {g->masks[i], 0}};
-        float *const joined = g->spare_features;
-        TGI_TRY(call(k, g->net_join, in, &(tgi_sched_at){joined, 0}, err));
-        g->spare_features = g->features[i];
-        g->features[i] = joined;
+        g->joined[i] = g->spare; /* what came back is of no use behind that */
+        TGI_TRY(call(k, g->net_join, in, &(tgi_sched_at){g->joined[i], 0}, err));
+        g->spare = g->way[0][i];
+        g->way[0][i] = g->joined[i];
     }
     return TG_OK;
 }
@@ -373,6 +384,24 @@ static tg_status attend(const step *k, int b, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status run(const step *k, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    TGI_TRY(encode(k, err));
+    TGI_TRY(propagate(k, err));
+    for (int i = 0; i < k->all; i++)
+        TGI_TRY(call_one(k, g->net_split, i < k->local ? g->joined[i] : g->features[i], g->x[i],
+                         err));
+    for (int b = 0; b < TGI_PP_BLOCKS; b++)
+        TGI_TRY(attend(k, b, err));
+    for (int i = 0; i < k->local; i++) {
+        const tgi_sched_at in[] = {{g->x[i], 0}, {g->joined[i], 0}};
+        TGI_TRY(call(k, g->net_compose, in, &(tgi_sched_at){g->picture, 0}, err));
+        TGI_TRY(k->io->put(k->io->user, frame_of(k, i), g->picture, err));
+    }
+    return TG_OK;
+}
+
 tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
                               const tgi_pp_generate_io *io, tgi_err *err)
 {
@@ -383,16 +412,7 @@ tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
                     .all = (int)(s->hi - s->lo) + s->n_refs};
     if (k.all > g->most || k.local > g->most_local)
         return tgi_fail(err, TG_E_INTERNAL, "a step of %d frames was not planned", k.all);
-    TGI_TRY(encode(&k, err));
-    TGI_TRY(propagate(&k, err));
-    for (int i = 0; i < k.all; i++)
-        TGI_TRY(call_one(&k, g->net_split, g->features[i], g->x[i], err));
-    for (int b = 0; b < TGI_PP_BLOCKS; b++)
-        TGI_TRY(attend(&k, b, err));
-    for (int i = 0; i < k.local; i++) {
-        const tgi_sched_at in[] = {{g->x[i], 0}, {g->features[i], 0}};
-        TGI_TRY(call(&k, g->net_compose, in, &(tgi_sched_at){g->picture, 0}, err));
-        TGI_TRY(io->put(io->user, frame_of(&k, i), g->picture, err));
-    }
-    return TG_OK;
+    const tg_status st = run(&k, err);
+    io->release(io->user);
+    return st;
 }

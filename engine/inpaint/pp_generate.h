@@ -4,10 +4,9 @@
 #define TGI_PP_GENERATE_H
 
 #include "engine/exec/schedule_run.h"
+#include "engine/inpaint/pp_extent.h"
 #include "engine/inpaint/pp_fill.h"
 #include "engine/models/propainter/networks.h"
-
-#define TGI_PP_MOST_FRAMES 64 /* of a step */
 
 typedef struct tgi_pp_block {
     tgi_graph *keys, *queries, *mix, *attend[TGI_PP_MOST_FRAMES + 1];
@@ -27,7 +26,8 @@ typedef struct tgi_pp_generate {
     tgi_threads *pool;
     /* In the block, each of the frames of a step: */
     float *input, *picture;
-    float *features[TGI_PP_MOST_FRAMES + 1], *spare_features;
+    float *features[TGI_PP_MOST_FRAMES], *joined[TGI_PP_MOST_FRAMES],
+        *spare; /* features: the caller's */
     float *way[2][TGI_PP_MOST_FRAMES], *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
     float *x[TGI_PP_MOST_FRAMES], *spare_x;
     float *queries, *keys, *values, *pooled_keys, *pooled_values, *attended, *windows;
@@ -38,6 +38,9 @@ typedef struct tgi_pp_generate_io {
     /* Frame k, updated; motion k completed, there (0) or back (1). Until the next call. */
     tg_status (*updated)(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err);
     tg_status (*motion)(void *user, int back, int64_t k, const float **out, tgi_err *err);
+    /* Room for the features of frame k, the caller's until `release`; *made: they are there already, of this frame. */
+    tg_status (*features)(void *user, int64_t k, float **out, int *made, tgi_err *err);
+    void (*release)(void *user);
     /* What neighbour k became: [3][height][width] of -1..1. */
     tg_status (*put)(void *user, int64_t k, const float *picture, tgi_err *err);
 } tgi_pp_generate_io;
@@ -49,6 +52,8 @@ tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_kernel_set *be, in
 void tgi_pp_generate_free(tgi_pp_generate **g);
 /* Memory beside the weights (schedule->weight_bytes), of use in a step alone. */
 size_t tgi_pp_generate_bytes(const tgi_pp_generate *g);
+/* Of the features of a frame. */
+size_t tgi_pp_feature_bytes(const tgi_pp_generate *g);
 tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m, tgi_err *err);
 void tgi_pp_generate_close(tgi_pp_generate *g);
 tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,

@@ -6,6 +6,7 @@
 #include "engine/base/reserve.h"
 #include "engine/base/size.h"
 #include "engine/inpaint/pp_complete.h"
+#include "engine/inpaint/pp_extent.h"
 #include "engine/inpaint/pp_flow.h"
 #include "engine/inpaint/pp_generate.h"
 
@@ -18,25 +19,22 @@
 #define FAR (INT64_MAX / 4)
 
 /* Kinds of the store: motions of both directions are items of their own. */
-enum { FRAMES, FOUND, FOUND_BACK, COMPLETED, COMPLETED_BACK, UPDATED, PASSING, KINDS };
-
-/* What a film of such a length has at most. */
-typedef struct extent {
-    int64_t length; /* frames of the film */
-    int64_t span[TGI_PP_KEPT], newest[TGI_PP_KEPT], oldest[TGI_PP_KEPT];
-    int64_t completion, propagation; /* the longest windows */
-    int local;                       /* neighbours of a step */
-    uint8_t has[TGI_PP_MOST_FRAMES + 1];
-    int64_t frames, motions, steps; /* how many of each */
-    double windowed;                /* motions of completion windows, pads included */
-    double step_frames, step_local;
-    int too_many; /* frames of a step, where they are more than is possible */
-} extent;
+enum {
+    FRAMES,
+    FOUND,
+    FOUND_BACK,
+    COMPLETED,
+    COMPLETED_BACK,
+    UPDATED,
+    PASSING,
+    FEATURES,
+    KINDS
+};
 
 typedef struct propainter {
     tgi_method base;
     tgi_propainter_how how;
-    extent most;
+    tgi_pp_extent most;
     tgi_pp_flow *flow;
     tgi_pp_complete *complete;
     tgi_pp_generate *generate;
@@ -85,12 +83,10 @@ static int is_endless(const propainter *p)
     return p->how.hi == TGI_PP_NO_END;
 }
 
-/* Frames of the film; of one whose end is not known those that a plan supposes. */
+/* Frames of the film, if their number is known. */
 static int64_t length_of(const propainter *p)
 {
-    const tgi_pp_settings *s = &p->how.set;
-    return is_endless(p) ? 4 * s->subvideo_length + 2 * s->neighbor_length + 500
-                         : tgi_max(1, p->how.hi - p->how.lo);
+    return is_endless(p) ? INT64_MAX / 4 : tgi_max(1, p->how.hi - p->how.lo);
 }
 
 /* Every other block looks at the second frame first: there has to be one. */
@@ -108,122 +104,39 @@ static size_t mixed_bytes(const propainter *p)
     return 3 * pixels(p) + mask_bytes(p);
 }
 
-/* ---- How much there is at once: the order, without pixels --------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------ */
 
-static void enter(extent *x, tgi_pp_kept kind, int64_t from, int64_t until)
-{
-    if (x->newest[kind] == 0 && x->oldest[kind] == 0)
-        x->oldest[kind] = from;
-    x->newest[kind] = tgi_max(x->newest[kind], until);
-    x->span[kind] = tgi_max(x->span[kind], x->newest[kind] - x->oldest[kind]);
-}
-
-static tg_status count_frame(void *user, int64_t k, int *end, tgi_err *err)
-{
-    extent *x = user;
-    (void)err;
-    *end = k >= x->length;
-    if (*end)
-        return TG_OK;
-    enter(x, TGI_PP_FRAMES, k, k + 1);
-    x->frames++;
-    return TG_OK;
-}
-
-static tg_status count_motion(void *user, int64_t k, tgi_err *err)
-{
-    extent *x = user;
-    (void)err;
-    enter(x, TGI_PP_MOTIONS, k, k + 1);
-    x->motions++;
-    return TG_OK;
-}
-
-static tg_status count_complete(void *user, const tgi_pp_window *w, tgi_err *err)
-{
-    extent *x = user;
-    (void)err;
-    enter(x, TGI_PP_COMPLETED, w->keep0, w->keep1);
-    x->completion = tgi_max(x->completion, w->e - w->s);
-    x->windowed += (double)(w->e - w->s);
-    return TG_OK;
-}
-
-static tg_status count_propagate(void *user, const tgi_pp_window *w, tgi_err *err)
-{
-    extent *x = user;
-    (void)err;
-    enter(x, TGI_PP_UPDATED, w->keep0, w->keep1);
-    x->propagation = tgi_max(x->propagation, w->e - w->s);
-    return TG_OK;
-}
-
-static tg_status count_step(void *user, const tgi_pp_step *s, tgi_err *err)
-{
-    extent *x = user;
-    const int local = (int)(s->hi - s->lo), all = local + s->n_refs;
-    (void)err;
-    x->steps++;
-    x->step_frames += all;
-    x->step_local += local;
-    x->local = local > x->local ? local : x->local;
-    if (all > TGI_PP_MOST_FRAMES)
-        x->too_many = all > x->too_many ? all : x->too_many;
-    else
-        x->has[all] = 1;
-    return TG_OK;
-}
-
-static void count_forget(void *user, tgi_pp_kept kind, int64_t k)
-{
-    extent *x = user;
-    x->oldest[kind] = tgi_max(x->oldest[kind], tgi_min(k, x->newest[kind]));
-}
-
-static tg_status measure(const tgi_pp_settings *s, int64_t length, int known, extent *x,
-                         tgi_err *err)
-{
-    const tgi_pp_acts acts = {.user = x,
-                              .frame = count_frame,
-                              .motion = count_motion,
-                              .complete = count_complete,
-                              .propagate = count_propagate,
-                              .step = count_step,
-                              .forget = count_forget};
-    tgi_pp_order o;
-    *x = (extent){.length = length};
-    tgi_pp_begin(&o, s, &acts, known ? length : -1, 0);
-    TGI_TRY(tgi_pp_until(&o, length - 1, err));
-    return x->too_many
-               ? tgi_fail(err, TG_E_ARG,
-                          "a step of %d frames, neighbours and references: %d are possible; "
-                          "a larger ref_stride or a smaller neighbor_length has fewer",
-                          x->too_many, TGI_PP_MOST_FRAMES)
-               : TG_OK;
-}
-
-/* The film may end anywhere: what films of all lengths up to two windows have, too. */
-static tg_status allow_any_end(propainter *p, tgi_err *err)
+static int64_t reach_of(const propainter *p)
 {
     const tgi_pp_settings *s = &p->how.set;
-    for (int64_t length = 2; length <= 2 * s->subvideo_length + 20; length++) {
-        extent x;
-        TGI_TRY(measure(s, length, 0, &x, err));
-        for (int i = 0; i < TGI_PP_KEPT; i++)
-            p->most.span[i] = tgi_max(p->most.span[i], x.span[i]);
-        p->most.completion = tgi_max(p->most.completion, x.completion);
-        p->most.propagation = tgi_max(p->most.propagation, x.propagation);
-        for (int n = 1; n <= TGI_PP_MOST_FRAMES; n++)
-            p->most.has[n] |= x.has[n];
-    }
-    return TG_OK;
+    return tgi_max(s->neighbor_length / 2,
+                   s->ref_stride * (s->subvideo_length / s->ref_stride / 2));
 }
 
-/* ---- Memory ------------------------------------------------------------------------------ */
+/* Frames whose features may be there at once lie no farther apart. */
+static int64_t feature_span(const propainter *p)
+{
+    const int64_t whole = tgi_max(p->how.set.subvideo_length, p->most.span[TGI_PP_UPDATED]);
+    return tgi_min(length_of(p), tgi_max(whole, 2 * reach_of(p)) + 2 * p->pending);
+}
+
+/* Of a frame whose features are needed again they are made once, if so many lie in memory: neighbours, and references, which
+ * are as far apart as both steps and references allow. */
+static int64_t features_of_use(const propainter *p)
+{
+    const tgi_pp_settings *s = &p->how.set;
+    int64_t a = s->neighbor_length / 2, b = s->ref_stride;
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return tgi_max(p->generate->most, p->pending + 2 * reach_of(p) / a + 2) + 1;
+}
 
 static void plan_store(propainter *p)
 {
-    const extent *x = &p->most;
+    const tgi_pp_extent *x = &p->most;
     const size_t motion = pixels(p) * 2 * sizeof(float),
                  updated = tgi_pp_updated_bytes(p->how.height, p->how.width);
     const struct {
@@ -235,12 +148,16 @@ static void plan_store(propainter *p)
                     {motion, x->span[TGI_PP_COMPLETED]},
                     {motion, x->span[TGI_PP_COMPLETED]},
                     {updated, x->span[TGI_PP_UPDATED]},
-                    {updated, x->propagation}};
+                    {updated, x->propagation},
+                    {tgi_pp_feature_bytes(p->generate), feature_span(p)}};
     p->kept = (tgi_frame_store_how){.n_kinds = KINDS, .scratch = p->how.scratch};
     for (int i = 0; i < KINDS; i++) {
         const int64_t span = tgi_max(1, all[i].span);
-        p->kept.kind[i] = (tgi_frame_kind){all[i].bytes, span, (int)span};
+        p->kept.kind[i] = (tgi_frame_kind){all[i].bytes, span, (int)span, 0};
     }
+    tgi_frame_kind *f = &p->kept.kind[FEATURES];
+    f->drop = 1;
+    f->slots = (int)tgi_min(f->span, features_of_use(p));
 }
 
 static size_t larger(size_t a, size_t b)
@@ -291,11 +208,19 @@ static uint64_t propainter_disk(const tgi_method *m)
 static int propainter_shrink(tgi_method *m)
 {
     propainter *p = of(m);
-    if (p->reserve || !p->how.scratch)
+    int *features = &p->kept.kind[FEATURES].slots;
+    if (p->reserve)
         return 0;
-    return tgi_frame_store_shrink(&p->kept, FEWEST) +
-               tgi_pp_complete_shrink(p->complete, p->how.scratch) >
-           0;
+    if (*features > p->generate->most + 1) { /* they are made again */
+        *features = (int)tgi_max(p->generate->most + 1, *features * 3 / 4);
+        return 1;
+    }
+    if (!p->how.scratch)
+        return 0;
+    const int kept = *features;
+    const int fewer = tgi_frame_store_shrink(&p->kept, FEWEST);
+    *features = kept;
+    return tgi_pp_complete_shrink(p->complete, p->how.scratch) || fewer;
 }
 
 /* ---- Open -------------------------------------------------------------------------------- */
@@ -308,9 +233,8 @@ static tg_status plan(propainter *p, tgi_err *err)
     TGI_TRY(tgi_pp_check(&h->set, err));
     if (length_of(p) < 2)
         return one_frame(err);
-    TGI_TRY(measure(&h->set, length_of(p), !is_endless(p), &p->most, err));
-    if (is_endless(p))
-        TGI_TRY(allow_any_end(p, err));
+    TGI_TRY(is_endless(p) ? tgi_pp_measure_any(&h->set, &p->most, err)
+                          : tgi_pp_measure(&h->set, length_of(p), 1, &p->most, err));
     TGI_TRY(tgi_pp_flow_new(h->raft, h->be, h->height, h->width, h->iterations, h->threads,
                             &p->flow, err));
     TGI_TRY(tgi_pp_complete_new(h->completion, h->be, h->height, h->width,
@@ -370,11 +294,28 @@ static void propainter_free(tgi_method **m)
 
 /* What lies ahead on the walk is needed when it comes there, what lies behind on the next one; what is no part of it still
  * later. */
+/* The next step that looks at frame k; FAR: there is none. */
+static int64_t next_step(const propainter *p, int64_t k)
+{
+    const tgi_pp_settings *s = &p->how.set;
+    const int64_t half = s->neighbor_length / 2, reach = reach_of(p);
+    if (p->order.length <= s->subvideo_length && k % s->ref_stride == 0)
+        return p->order.step;
+    for (int64_t f = p->order.step; f <= k + reach; f += half) {
+        const int64_t from = tgi_max(0, f - reach);
+        if ((k >= f - half && k <= f + half) ||
+            (k >= from && k < f + reach && (k - from) % s->ref_stride == 0))
+            return f;
+    }
+    return FAR;
+}
+
 static int64_t next_use(void *user, int kind, int64_t frame)
 {
     const propainter *p = user;
+    if (kind == FEATURES)
+        return next_step(p, frame);
     const int64_t ahead = p->walk.back ? p->walk.at - frame : frame - p->walk.at;
-    (void)kind;
     if (frame < p->walk.lo || frame >= p->walk.hi)
         return FAR + (ahead < 0 ? -ahead : ahead);
     return ahead >= 0 ? ahead : 2 * (p->walk.hi - p->walk.lo) + ahead;
@@ -646,12 +587,39 @@ static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
     return TG_OK;
 }
 
+/* Held until the step has ended. */
+static tg_status features(void *user, int64_t k, float **out, int *made, tgi_err *err)
+{
+    propainter *p = user;
+    const void *there;
+    void *room;
+    *made = tgi_frame_store_has(p->store, FEATURES, k);
+    if (*made) {
+        TGI_TRY(tgi_frame_store_get(p->store, FEATURES, k, &there, err));
+        *out = (float *)(uintptr_t)there;
+        return TG_OK;
+    }
+    TGI_TRY(tgi_frame_store_add(p->store, FEATURES, k, &room, err));
+    *out = room;
+    return TG_OK;
+}
+
+static void release(void *user)
+{
+    propainter *p = user;
+    const tgi_pp_step *s = &p->order.now;
+    for (int64_t k = s->lo; k < s->hi; k++)
+        tgi_frame_store_let_go(p->store, FEATURES, k);
+    for (int i = 0; i < s->n_refs; i++)
+        tgi_frame_store_let_go(p->store, FEATURES, s->ref[i]);
+}
+
 static tg_status generate(void *user, const tgi_pp_step *s, tgi_err *err)
 {
     propainter *p = user;
     if (s->hi - s->lo + s->n_refs < 2)
         return one_frame(err);
-    const tgi_pp_generate_io io = {p, updated, completed_motion, put};
+    const tgi_pp_generate_io io = {p, updated, completed_motion, features, release, put};
     tgi_pp_flow_forget(p->flow);
     walk(p, s->lo, s->hi, s->lo, 0);
     const tg_status st = tgi_pp_generate_run(p->generate, s, &io, err);
@@ -664,6 +632,8 @@ static void forget(void *user, tgi_pp_kept kind, int64_t k)
     static const int of_kind[TGI_PP_KEPT] = {FRAMES, FOUND, COMPLETED, UPDATED};
     propainter *p = user;
     tgi_frame_store_forget_of(p->store, of_kind[kind], k);
+    if (kind == TGI_PP_UPDATED)
+        tgi_frame_store_forget_of(p->store, FEATURES, k);
     if (kind == TGI_PP_MOTIONS)
         tgi_frame_store_forget_of(p->store, FOUND_BACK, k);
     if (kind == TGI_PP_COMPLETED)
@@ -792,7 +762,7 @@ static double of_step(const propainter *p, double frames, double local,
 static double of_film(const propainter *p, double (*of_pass)(void *user, const tgi_tiling *t),
                       void *user)
 {
-    const extent *x = &p->most;
+    const tgi_pp_extent *x = &p->most;
     const double steps = x->steps > 0 ? (double)x->steps : 1;
     return (double)x->motions * of_pair(p, of_pass, user) +
            x->windowed * of_completion(p, of_pass, user) +

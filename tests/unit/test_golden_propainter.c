@@ -210,7 +210,7 @@ static void test_completed_motions_are_the_official_ones(void)
 
 typedef struct generation {
     void *item[6];
-    float *flow[2];
+    float *flow[2], *features[6];
     float *made;
 } generation;
 
@@ -226,6 +226,19 @@ static tg_status completed(void *user, int back, int64_t k, const float **out, t
     (void)err;
     *out = ((const generation *)user)->flow[back] + k * 2 * H * W;
     return TG_OK;
+}
+
+static tg_status features(void *user, int64_t k, float **out, int *there, tgi_err *err)
+{
+    (void)err;
+    *out = ((const generation *)user)->features[k];
+    *there = 0;
+    return TG_OK;
+}
+
+static void release(void *user)
+{
+    (void)user;
 }
 
 static tg_status made(void *user, int64_t k, const float *picture, tgi_err *err)
@@ -276,7 +289,7 @@ static void test_a_step_is_the_official_one(void)
     const tgi_pp_step s = {.mid = 2, .lo = 0, .hi = 4, .n_refs = 2, .ref = {4, 5}};
     uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
     generation n = {0};
-    const tgi_pp_generate_io io = {&n, updated, completed, made};
+    const tgi_pp_generate_io io = {&n, updated, completed, features, release, made};
     tgi_pp_generate *g = NULL;
     tgi_err e = {0};
     tgi_desc d;
@@ -292,11 +305,13 @@ static void test_a_step_is_the_official_one(void)
     CHECK_OK(tgi_pp_generate_new(weights[2], kernels(), H, W, has, 4, 2, &g, &e), e);
     if (g) {
         memory m = take(g->schedule->weight_bytes, tgi_pp_generate_bytes(g));
+        for (int i = 0; i < 6; i++)
+            n.features[i] = room(tgi_pp_feature_bytes(g));
         CHECK_OK(tgi_pp_generate_open(g, &m.m, &e), e);
         CHECK_OK(tgi_pp_generate_run(g, &s, &io, &e), e);
         for (int i = 0; i < 3; i++)
             compare(name, "ds_flows_f", i, 2 * 32 * 40, g->flow[0][i]);
-        float *fused = dense(g->features[1], kernels()->lanes, 128, 32, 40);
+        float *fused = dense(g->joined[1], kernels()->lanes, 128, 32, 40);
         compare(name, "prop_fused", 0, 128 * 32 * 40, fused);
         free(fused);
         for (int i = 0; i < 4; i++)
@@ -304,8 +319,10 @@ static void test_a_step_is_the_official_one(void)
         tgi_pp_generate_free(&g);
         give(&m);
     }
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++) {
         free(n.item[i]);
+        free(n.features[i]);
+    }
     free(n.made);
     for (int i = 0; i < 2; i++)
         tgi_free(n.flow[i]);

@@ -1,0 +1,27 @@
+/* pp_extent.h - how much ProPainter has at once, of a film of some length: its order (pp_order.h), walked without pixels. */
+#ifndef TGI_PP_EXTENT_H
+#define TGI_PP_EXTENT_H
+
+#include "engine/inpaint/pp_order.h"
+
+#define TGI_PP_MOST_FRAMES 64 /* of a step */
+
+typedef struct tgi_pp_extent {
+    int64_t length; /* frames of the film */
+    int64_t span[TGI_PP_KEPT], newest[TGI_PP_KEPT], oldest[TGI_PP_KEPT];
+    int64_t completion, propagation; /* the longest windows */
+    int local;                       /* neighbours of a step */
+    uint8_t has[TGI_PP_MOST_FRAMES + 1];
+    int64_t frames, motions, steps; /* how many of each */
+    double windowed;                /* motions of completion windows, pads included */
+    double step_frames, step_local;
+    int too_many; /* frames of a step, where they are more than is possible */
+} tgi_pp_extent;
+
+/* Of a film of `length` frames, whose end is known or shows. TG_E_ARG: a step has too many frames. */
+tg_status tgi_pp_measure(const tgi_pp_settings *s, int64_t length, int known,
+                         tgi_pp_extent *out, tgi_err *err);
+/* The same of a film that may end anywhere, or never. */
+tg_status tgi_pp_measure_any(const tgi_pp_settings *s, tgi_pp_extent *out, tgi_err *err);
+
+#endif
