@@ -217,9 +217,10 @@ static int propainter_shrink(tgi_method *m)
     }
     if (!p->how.scratch)
         return 0;
-    const int kept = *features;
+    const int most = *features;
+    *features = 0; /* they are as few as can be */
     const int fewer = tgi_frame_store_shrink(&p->kept, FEWEST);
-    *features = kept;
+    *features = most;
     return tgi_pp_complete_shrink(p->complete, p->how.scratch) || fewer;
 }
 
