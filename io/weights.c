@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 
 #define TIMES 16
-#define ARENA_BYTES ((size_t)32 << 20)
+#define NAMES_BYTES ((size_t)16 << 20)
 
 static const tgi_weights_ops *const formats[] = {
     &tgi_pth_ops,
@@ -143,7 +143,7 @@ tg_status tgi_weights_open(const char *path, tgi_weights **out, tgi_err *err)
     if (!w)
         return tgi_fail(err, TG_E_NOMEM, "no memory for weights");
     w->file.fd = -1;
-    w->arena.limit = ARENA_BYTES;
+    w->arena.limit = NAMES_BYTES;
     w->path = tgi_strdup(TGI_TAG_IO, path);
     tg_status st = w->path ? open_file(path, w, err)
                            : tgi_fail(err, TG_E_NOMEM, "no memory for the name of weights");
