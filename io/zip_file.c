@@ -190,6 +190,9 @@ static tg_status failed(zip_error_t *e, const char *what, tgi_err *err)
     const int code = lib.zip_error_code_zip(e);
     if (code == ZIP_ER_MEMORY)
         return no_memory(err);
+    if (code == ZIP_ER_NOZIP)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "a ZIP archive that is cut off or damaged: its end has no directory");
     return tgi_fail(err, TG_E_FORMAT, "a ZIP archive that is damaged: %s (%s)",
                     lib.zip_error_strerror(e), what);
 }

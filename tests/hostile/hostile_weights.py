@@ -11,6 +11,7 @@ The files are made by a process of their own: what a parent holds counts as its 
 import json
 import os
 import pickletools
+import resource
 import struct
 import subprocess
 import sys
@@ -311,11 +312,12 @@ class Run:
         self.failed += 1
         print("FAILED:", what, flush=True)
 
-    def command(self, *words):
-        """(exit code, lines of stderr)"""
+    def command(self, *words, limit=None):
+        """(exit code, lines of stderr); limit: of bytes of a file"""
         start = time.monotonic()
         with tempfile.TemporaryFile() as err:
-            p = subprocess.Popen([self.tegula, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err, cwd=self.folder)
+            p = subprocess.Popen([self.tegula, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err, cwd=self.folder,
+                                 preexec_fn=limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
             _, status, usage = os.wait4(p.pid, 0)
             p.returncode = os.waitstatus_to_exitcode(status)
             seconds = time.monotonic() - start
@@ -414,6 +416,54 @@ def convert_valid(run):
         run.fail(f"no seeds {missing}")
 
 
+# ---- What is there -------------------------------------------------------------------------------
+
+def overwriting(run):
+    """The input is never replaced, what is there not without -y, no pipe and nobody's OUT.partial ever; a stop leaves no output."""
+    here, data = run.folder, dict(w.seeds())["safetensors"]
+
+    def put(name, b=data):
+        with open(os.path.join(here, name), "wb") as f:
+            f.write(b)
+
+    def get(name):
+        with open(os.path.join(here, name), "rb") as f:
+            return f.read()
+
+    def want(code, *words, **how):
+        got, lines = run.command("convert-weights", *words, "-q", **how)
+        if got != code:
+            run.fail(f"{words}: exit {got}, expected {code}: {lines}")
+    put("in.safetensors")
+    os.symlink("in.safetensors", os.path.join(here, "soft.safetensors"))
+    os.link(os.path.join(here, "in.safetensors"), os.path.join(here, "hard.safetensors"))
+    for out in ("in", "soft", "hard", "./in"):
+        for more in ((), ("-y",)):
+            want(64, "in.safetensors", "-o", out + ".safetensors", *more)
+    want(64, "soft.safetensors", "-o", "in.safetensors", "-y")
+    put("other.safetensors", b"precious")
+    want(73, "in.safetensors", "-o", "other.safetensors")
+    if get("in.safetensors") != data or get("other.safetensors") != b"precious":
+        run.fail("an input or an output that was there was replaced")
+    want(0, "in.safetensors", "-o", "other.safetensors", "-y")
+    os.mkfifo(os.path.join(here, "pipe.safetensors"))
+    want(73, "in.safetensors", "-o", "pipe.safetensors", "-y")
+    os.mkdir(os.path.join(here, "folder.safetensors"))
+    want(73, "in.safetensors", "-o", "folder.safetensors", "-y")
+    want(64, "in.safetensors", "-o", "-")
+    put("mine.safetensors.partial", b"years of work")
+    want(73, "in.safetensors", "-o", "mine.safetensors", "-y")
+    if get("mine.safetensors.partial") != b"years of work" or os.path.exists(os.path.join(here, "mine.safetensors")):
+        run.fail("somebody's own .partial was replaced")
+    big = w.safetensors({"x": {"dtype": "U8", "shape": [1 << 20], "data_offsets": [0, 1 << 20]}}, bytes(1 << 20))
+    put("big.safetensors", big)
+    want(74, "big.safetensors", "-o", "limited.safetensors", limit=1 << 16)
+    if os.path.exists(os.path.join(here, "limited.safetensors")):
+        run.fail("a file that could not be written whole has its name")
+    want(66, "nowhere.pth", "-o", "n.safetensors")
+    want(73, "in.safetensors", "-o", "nowhere/n.safetensors")
+
+
 def main():
     tegula = os.path.abspath(sys.argv[1])
     if sys.argv[2:3] == ["--make"]:
@@ -427,6 +477,7 @@ def main():
             run.refused(name, tries, ("bomb_lies.pth", "short_lies.pth", "crc_lies.pth"))
         cuts = run.cut()
         convert_valid(run)
+        overwriting(run)
         print("largest:", run.worst)
         print(f"{len(made)} files, {cuts} cuts, {run.n} commands: at most {run.seconds:.2f} s and {run.kib} KiB; {run.failed} failed")
         return run.failed
