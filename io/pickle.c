@@ -162,14 +162,12 @@ static tg_status get(machine *m, size_t place)
     return push(m, m->memo[place]);
 }
 
-/* The values above the last mark; the mark goes, they stay until `drop`. */
-static tg_status since_mark(machine *m, tgi_pickle ***first, size_t *n)
+/* How many values are above the last mark, which goes. */
+static tg_status since_mark(machine *m, size_t *n)
 {
     if (!m->n_mark)
         return bad(m, "no mark");
-    const size_t floor = m->mark[--m->n_mark];
-    *first = m->stack + floor;
-    *n = m->n_stack - floor;
+    *n = m->n_stack - m->mark[--m->n_mark];
     return TG_OK;
 }
 
@@ -291,10 +289,9 @@ static tg_status tuple_of(machine *m, size_t n)
 
 static tg_status op_tuple(machine *m, uint64_t v)
 {
-    tgi_pickle **first;
     size_t n = 0;
     (void)v;
-    TGI_TRY(since_mark(m, &first, &n));
+    TGI_TRY(since_mark(m, &n));
     return tuple_of(m, n);
 }
 
@@ -345,9 +342,8 @@ static tg_status collect(machine *m, tgi_pickle_kind kind, size_t n)
 
 static tg_status collect_all(machine *m, tgi_pickle_kind kind)
 {
-    tgi_pickle **first;
     size_t n = 0;
-    TGI_TRY(since_mark(m, &first, &n));
+    TGI_TRY(since_mark(m, &n));
     return collect(m, kind, n);
 }
 

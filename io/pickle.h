@@ -17,6 +17,7 @@
 #include "io/onnx_wire.h"
 
 #define TGI_PICKLE_BYTES ((size_t)8 << 20)
+#define TGI_PICKLE_VALUES ((size_t)24 << 20) /* a limit for the arena: some 20,000 tensors */
 
 typedef enum tgi_pickle_kind {
     TGI_PICKLE_NONE,

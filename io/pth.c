@@ -253,7 +253,7 @@ static tg_status read_archive(tgi_weights *w, archive *a, tgi_err *err)
     const uint8_t *pickle;
     uint8_t *copy = NULL;
     size_t n;
-    tgi_onnx_arena values = {.limit = w->arena.limit};
+    tgi_onnx_arena values = {.limit = TGI_PICKLE_VALUES};
     tgi_pickled got;
     TGI_TRY(read_byte_order(a, w->map, &k.swap, err));
     tg_status st =
@@ -426,7 +426,7 @@ static tg_status open_legacy(tgi_weights *w, tgi_err *err)
 {
     storages s = {0};
     walk k = {.w = w, .find = find_stored, .of = &s};
-    tgi_onnx_arena values = {.limit = w->arena.limit};
+    tgi_onnx_arena values = {.limit = TGI_PICKLE_VALUES};
     tgi_pickled p[N_PICKLES];
     uint64_t at = 0;
     tg_status st = read_pickles(w, &values, p, &at, err);

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 
 #define TIMES 16
-#define ARENA_BYTES ((size_t)32 << 20)
+#define NAMES_BYTES ((size_t)16 << 20)
 
 static const tgi_weights_ops *const formats[] = {
     &tgi_pth_ops,
@@ -124,9 +124,8 @@ static tg_status check_sum_of_bytes(const tgi_weights *w, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status open_file(const char *path, tgi_weights *w, tgi_err *err)
+static tg_status read_file(tgi_weights *w, tgi_err *err)
 {
-    TGI_TRY(tgi_rfile_open(path, &w->file, err));
     TGI_TRY(map_file(w, err));
     TGI_TRY(find_format(w, err));
     TGI_TRY(w->ops->open(w, err));
@@ -137,24 +136,30 @@ static tg_status open_file(const char *path, tgi_weights *w, tgi_err *err)
     return sort_names(w, err);
 }
 
+static tg_status open_file(const char *path, tgi_weights *w, tgi_err *err)
+{
+    TGI_TRY(tgi_rfile_open(path, &w->file, err)); /* what it says names the file */
+    w->path = tgi_strdup(TGI_TAG_IO, path);
+    const tg_status st =
+        w->path ? read_file(w, err) : tgi_fail(err, TG_E_NOMEM, "no memory for its name");
+    if (st != TG_OK)
+        tgi_err_prefix(err, "%s", path);
+    return st;
+}
+
 tg_status tgi_weights_open(const char *path, tgi_weights **out, tgi_err *err)
 {
     tgi_weights *w = tgi_calloc(TGI_TAG_IO, 1, sizeof *w);
     if (!w)
         return tgi_fail(err, TG_E_NOMEM, "no memory for weights");
     w->file.fd = -1;
-    w->arena.limit = ARENA_BYTES;
-    w->path = tgi_strdup(TGI_TAG_IO, path);
-    tg_status st = w->path ? open_file(path, w, err)
-                           : tgi_fail(err, TG_E_NOMEM, "no memory for the name of weights");
-    if (st != TG_OK) {
-        if (st != TG_E_NOT_FOUND && st != TG_E_ARG) /* those name it */
-            tgi_err_prefix(err, "%s", path);
+    w->arena.limit = NAMES_BYTES;
+    const tg_status st = open_file(path, w, err);
+    if (st == TG_OK)
+        *out = w;
+    else
         tgi_weights_close(&w);
-        return st;
-    }
-    *out = w;
-    return TG_OK;
+    return st;
 }
 
 void tgi_weights_close(tgi_weights **out)

@@ -7,12 +7,13 @@
  * libzip is opened when an archive is, and closed with the last one: linked with it, every process would hold 450 KiB more, nearly
  * all of them of libcrypto.
  *
- * While the archive is opened the source gives no more than OPEN_BYTES: the directory is held in memory, about four times as
+ * While the archive is opened the source gives no more than OPEN_BYTES: the directory is held in memory, about eight times as
  * large, so that a file of a million empty records is a refusal, too. */
 #include "io/zip_file.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "io/bytes.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <zip.h>
 
-#define OPEN_BYTES ((uint64_t)8 << 20)
+#define OPEN_BYTES ((uint64_t)2 << 20) /* some 25,000 records */
 #define MAX_RATIO 100
 #define SMALL ((uint64_t)1 << 16) /* unpacked: no bomb, whatever its ratio */
 #define LOOK 64
@@ -189,8 +190,31 @@ static tg_status failed(zip_error_t *e, const char *what, tgi_err *err)
     const int code = lib.zip_error_code_zip(e);
     if (code == ZIP_ER_MEMORY)
         return no_memory(err);
+    if (code == ZIP_ER_NOZIP)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "a ZIP archive that is cut off or damaged: its end has no directory");
     return tgi_fail(err, TG_E_FORMAT, "a ZIP archive that is damaged: %s (%s)",
                     lib.zip_error_strerror(e), what);
+}
+
+/* libzip makes room for as many records as the end of 64 bits states, before it reads one. So each place is looked at where
+ * it may find such an end. */
+static tg_status check_ends(const tgi_zip *z, tgi_err *err)
+{
+    const size_t tail = 70000, first = z->n > tail ? z->n - tail : 0;
+    for (size_t p = first < 20 ? 20 : first; p + 22 <= z->n; p++) {
+        if (memcmp(z->bytes + p, "PK\5\6", 4) != 0 ||
+            memcmp(z->bytes + p - 20, "PK\6\7", 4) != 0)
+            continue;
+        const uint64_t at = tgi_load64(z->bytes + p - 12, false);
+        if (at > z->n || z->n - at < 56 || memcmp(z->bytes + at, "PK\6\6", 4) != 0)
+            continue;
+        const uint64_t count = tgi_load64(z->bytes + at + 32, false);
+        if (count > OPEN_BYTES / 46)
+            return tgi_fail(err, TG_E_FORMAT, "an archive that states %llu records",
+                            (unsigned long long)count);
+    }
+    return TG_OK;
 }
 
 static tg_status open_archive(tgi_zip *z, tgi_err *err)
@@ -260,7 +284,9 @@ tg_status tgi_zip_open(const uint8_t *bytes, size_t n, tgi_zip **out, tgi_err *e
     z->n = n;
     z->allowed = OPEN_BYTES;
     lib.zip_error_init(&z->error);
-    tg_status st = open_archive(z, err);
+    tg_status st = check_ends(z, err);
+    if (st == TG_OK)
+        st = open_archive(z, err);
     z->allowed = UINT64_MAX;
     if (st == TG_OK)
         st = list_records(z, err);

@@ -22,7 +22,7 @@ typedef struct tgi_zip_record {
     uint64_t at;      /* first byte in the archive */
 } tgi_zip_record;
 
-/* `bytes` are borrowed for the life. Returned; tgi_zip_close. TG_E_FORMAT: no archive, more than 8 MiB of directory, two
+/* `bytes` are borrowed for the life. Returned; tgi_zip_close. TG_E_FORMAT: no archive, more than 2 MiB of directory, two
  * records of one name. */
 tg_status tgi_zip_open(const uint8_t *bytes, size_t n, tgi_zip **out, tgi_err *err);
 void tgi_zip_close(tgi_zip **z);

@@ -126,7 +126,9 @@ static tg_status check_names(const tgi_weights *w, const char *in, const char *o
     if (tgi_weights_find(w, "__metadata__") >= 0)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "%s: safetensors has no place for a tensor called __metadata__", in);
-    tg_status st = tgi_gate_writes_whole(&g, out, "the output", ".partial", NULL, err);
+    tg_status st = tgi_is_stream(out) /* it is written at any place, so not into a pipe */
+                       ? tgi_gate_writes(&g, out, "the output", TGI_GATE_FILE, err)
+                       : tgi_gate_writes_whole(&g, out, "the output", ".partial", NULL, err);
     if (st == TG_OK)
         st = tgi_gate_reads(&g, in, "the input", err);
     tgi_gate_close(&g);

@@ -38,6 +38,8 @@ PLANTS = {
     "memlog_columns": ("memlog", "engine/memory/log_read.c", "if (r->n_columns == TGI_MEMLOG_COLUMNS)",
                        "if (r->n_columns == 4096)"),
     "video_track": ("video", "io/video_mkv.c", "if (track < 128)", "if (track < 1u << 16)"),
+    "weights_room": ("weights", "io/weights.c", "    if (p.span > p.room)\n", "    if (p.span > p.room && p.span == 1)\n"),
+    "weights_stack": ("weights", "io/pickle.c", "return m->n_stack - floor >= n;", "return floor + n < 4;"),
     "film_size": ("film", "io/av/av_film.c",
                   "f->frame->width != f->info.width || f->frame->height != f->info.height ||", ""),
     "journal_tile": ("journal", "engine/out/journal_resume.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import zlib
 
+import weight_files
+
 # ---- TIFF ----------------------------------------------------------------------------------------
 
 def lzw(data, old=False):
@@ -915,6 +917,7 @@ DICTS = {
     "config": [quoted(f'"{w}": '.encode()) for w in OPTIONS] + [quoted(w.encode()) for w in (
         "true", "false", "1e300", "-1", "9223372036854775807", '"auto"', '"percentile:1,99"', '"scale:1/255,0"', '"80%"', '":,0:1"', '"10-"')],
     "memlog": [quoted(w.encode()) for w in HOST.split(",") + ["gpu0_used_bytes", "gpu0_free_bytes", ",9223372036854775807", "\n0,"]],
+    "weights": [quoted(w) for w in weight_files.WORDS],
     "journal": [quoted(journal_head()), quoted(struct.pack("<Q", 0x746f6c732d6a6774)), quoted(struct.pack("<Q", 12288)),
                 quoted(struct.pack("<Q", 12352))],
 }
@@ -935,7 +938,8 @@ def main(folder):
     corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": [*onnxes(), *more_onnxes()],
                "png": list(pngs()), "jpeg": list(jpegs()), "codec": list(blocks()), "set": list(sets()),
                "npy": list(npys()), "json": list(JSON.items()), "config": list(CONFIG.items()),
-               "memlog": list(MEMLOGS.items()), "journal": list(journals()), "video": list(videos()), "film": list(films())}
+               "memlog": list(MEMLOGS.items()), "journal": list(journals()), "video": list(videos()), "film": list(films()),
+               "weights": list(weight_files.seeds())}
     for target, files in corpora.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, data in files:

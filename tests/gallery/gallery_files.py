@@ -10,6 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 for part in ("fuzz", "hostile"):
     sys.path.insert(0, os.path.join(HERE, "..", part))
 from hostile_made import described, external, lying  # noqa: E402
+import weight_files as wf  # noqa: E402
 from seeds import OME, Tiff, deflate, floats, ints, model, node, npy, page, pixels, port  # noqa: E402
 
 W, H = 64, 48
@@ -179,6 +180,20 @@ def models():
     yield "odd.onnx", plain
 
 
+def weights():
+    six = wf.storage("FloatStorage", "0", 6)
+    good = wf.archive(wf.state([("conv.weight", wf.tensor(six, 0, (2, 3), (3, 1)))]), {"0": wf.FLOATS})
+    yield "trained.pth", good
+    yield "half.pth", good[:len(good) // 2]
+    yield "pointer.pth", b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 157800000\n"
+    for name, value in (("trap", wf.call("os", "system", wf.text("echo trapped"))),
+                        ("whole", wf.tup(wf.text("module"), wf.text("Net"), wf.text("net.py"), wf.text("code")) + b"Q"),
+                        ("sparse", wf.call("torch._utils", "_rebuild_sparse_tensor", b"N")),
+                        ("beyond", wf.tensor(six, 0, (7,), (1,)))):
+        yield name + ".pth", wf.archive(wf.state([("conv.weight", value)]), {"0": wf.FLOATS})
+    yield "settings.pth", wf.archive(wf.PROTO2 + b"}" + wf.text("epochs") + wf.num(30) + b"s.")
+
+
 def texts():
     scale = json.dumps({"normalize": "scale:1/255"})
     for name in ("net", "colour", "pair", "volume", "norm", "fixed", "classes", "halves", "doubling", "blend", "unknown", "future", "shapes"):
@@ -192,7 +207,7 @@ def texts():
 
 
 def make(folder):
-    for name, data in (*images(), *folders(), *arrays(), *models(), *texts()):
+    for name, data in (*images(), *folders(), *arrays(), *models(), *weights(), *texts()):
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as f:
