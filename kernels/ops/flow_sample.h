@@ -27,8 +27,8 @@ static inline float tgi_flow_pair(const tgi_call *call, int src, int64_t c, int6
     float v[2] = {0, 0};
     for (int i = 0; i < 2; i++)
         if (x->weight[i] != 0)
-            v[i] = x->weight[i] *
-                   tgi_src_broadcast(call, src, -1, &(tgi_px){c, 0, y, x->lo + i});
+            v[i] =
+                x->weight[i] * tgi_src_broadcast(call, src, -1, &(tgi_px){c, 0, y, x->lo + i});
     return v[0] + v[1];
 }
 

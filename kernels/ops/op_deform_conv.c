@@ -86,9 +86,9 @@ static double sample(const pixel *p, int64_t c, int64_t ky, int64_t kx)
     for (int j = 0; j < 2; j++)
         for (int i = 0; i < 2; i++)
             if (y.weight[j] != 0 && x.weight[i] != 0)
-                sum += (double)y.weight[j] * (double)x.weight[i] *
-                       (double)tgi_src_broadcast(call, 0, -1,
-                                                 &(tgi_px){c, 0, y.lo + j, x.lo + i});
+                sum +=
+                    (double)y.weight[j] * (double)x.weight[i] *
+                    (double)tgi_src_broadcast(call, 0, -1, &(tgi_px){c, 0, y.lo + j, x.lo + i});
     at.c = tap;
     return tgi_given(call->ctx, 4) ? sum * (double)tgi_src_broadcast(call, 4, -1, &at) : sum;
 }
@@ -103,12 +103,10 @@ static void sums(const pixel *p, int64_t m0, int64_t m1)
     const int64_t first = m0 / (g->out_c / g->groups) * per;
     double acc[PART];
     for (int64_t m = m0; m < m1; m++)
-        acc[m - m0] =
-            tgi_given(ctx, 3) ? (double)tgi_f32_at(ctx->const_src[3]->data, m) : 0;
+        acc[m - m0] = tgi_given(ctx, 3) ? (double)tgi_f32_at(ctx->const_src[3]->data, m) : 0;
     for (int64_t i = 0; i < per * taps; i++) {
         const int64_t tap = i % taps;
-        const double v =
-            sample(p, first + i / taps, tap / g->k[TGI_X], tap % g->k[TGI_X]);
+        const double v = sample(p, first + i / taps, tap / g->k[TGI_X], tap % g->k[TGI_X]);
         for (int64_t m = m0; m < m1; m++)
             acc[m - m0] += v * (double)tgi_f32_at(w, m * per * taps + i);
     }

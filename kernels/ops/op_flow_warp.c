@@ -11,8 +11,7 @@
 
 static const char *const modes[] = {"bilinear", "nearest", NULL};
 static const tgi_attr rows[] = {
-    {"mode", TGI_ATTR_ENUM, offsetof(warp_attrs, mode), 0, 0, 1, modes, "between pixels"},
-    {0}};
+    {"mode", TGI_ATTR_ENUM, offsetof(warp_attrs, mode), 0, 0, 1, modes, "between pixels"}, {0}};
 
 static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {

@@ -152,7 +152,9 @@ static void a_kernel_says_what_it_spends_its_time_on(void)
         const tgi_kernel_set *set = tgi_backend_for_plans((tgi_isa)isa);
         for (size_t i = 0; set && set->variants[i]; i++) {
             const tgi_variant *v = set->variants[i];
-            const int conv = strcmp(v->op, "Conv") == 0 || strcmp(v->op, "ConvTranspose") == 0;
+            const int conv = strcmp(v->op, "Conv") == 0 ||
+                             strcmp(v->op, "ConvTranspose") == 0 ||
+                             strcmp(v->op, "DeformConv") == 0;
             const int attention =
                 strstr(v->op, "Attention") != NULL || strcmp(v->op, "CorrelationLookup") == 0;
             const int said = attention ? v->work == TGI_WORK_ATTENTION

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Things that are removed by ProPainter's networks: the frames are those of the published script, whatever the memory, through a pipe and
+after a stop, too.
+
+    film_propainter.py TEGULA SOURCE VIDEOS CONFORMANCE WEIGHTS [more]
+
+CONFORMANCE: the folder of the conformance data, WEIGHTS: the three files of the weights that its goldens were made with (tegula-draw-weights).
+`more`: the longer film, memory, a pipe, kills. 77: there are none of these, or no ffmpeg."""
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import zlib
+
+from film_help import SANITIZED, TEGULA, expect, ffmpeg, in_folder, run
+
+CONFORMANCE, WEIGHTS = (os.path.abspath(a) for a in sys.argv[4:6])
+GOLDENS = os.path.join(CONFORMANCE, "propainter", "e2e")
+
+
+def png(path, width, height, rows, colours):
+    """Rows of bytes as a PNG, grey or RGB."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2 if colours == 3 else 0, 0, 0, 0)) +
+                chunk(b"IDAT", zlib.compress(b"".join(b"\0" + r for r in rows), 1)) + chunk(b"IEND", b""))
+
+
+def npy(path):
+    """(shape, bytes) of an array of uint8."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<H", data[8:10])[0]
+    head = data[10:10 + n].decode()
+    assert "'|u1'" in head, head
+    shape = tuple(int(v) for v in re.search(r"\(([^)]*)\)", head).group(1).split(",") if v.strip())
+    return shape, data[10 + n:]
+
+
+def case(name):
+    with open(os.path.join(GOLDENS, "index.json"), encoding="utf-8") as f:
+        return [c for c in json.load(f)["cases"] if c["name"] == name][0]
+
+
+def lay_out(name):
+    """Its frames and masks as pictures."""
+    for what, colours in (("frames", 3), ("masks", 1)):
+        shape, data = npy(os.path.join(GOLDENS, name, what + ".npy"))
+        os.makedirs(f"{name}/{what}", exist_ok=True)
+        h, w = shape[1:3]
+        for i in range(shape[0]):
+            at, row = i * h * w * colours, w * colours
+            rows = [bytes(255 * (v != 0) for v in data[at + y * row:at + (y + 1) * row]) if colours == 1 else data[at + y * row:at + (y + 1) * row]
+                    for y in range(h)]
+            png(f"{name}/{what}/{i:05d}.png", w, h, rows, colours)
+
+
+def words_of(name, *more):
+    p = case(name)["params"]
+    return ("inpaint", f"{name}/frames", "--mask", f"{name}/masks", "--mask-dilation", "0", "--weights", WEIGHTS, "--subvideo-length",
+            str(p["subvideo_length"]), "--neighbor-length", str(p["neighbor_length"]), "--ref-stride", str(p["ref_stride"]), *more)
+
+
+def pixels(folder):
+    """RGB of the pictures in a folder, in their order."""
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".png"))
+    got = [subprocess.run(["ffmpeg", "-v", "error", "-i", f"{folder}/{n}", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], capture_output=True,
+                          check=False).stdout for n in names]
+    return b"".join(got)
+
+
+def draw(name, out, *more, code=0):
+    os.makedirs(out, exist_ok=True)
+    got, text, err = run(*words_of(name, *more), "-o", f"{out}/%05d.png", "--json")
+    expect(got == code, f"{name} {more}: {got}: {err}")
+    done = [e for e in map(json.loads, text.splitlines()) if e["event"] == "done"]
+    return done[0] if done else None, err
+
+
+# ---- The published result ------------------------------------------------------------------------------------------------
+
+
+def frames_are_the_published_ones(name, out):
+    """Shares of samples that are off by any, and by more than one; outside of the mask none is."""
+    allowed = case(name)["tolerance"]["comp"]
+    _, want = npy(os.path.join(GOLDENS, name, "comp.npy"))
+    _, was = npy(os.path.join(GOLDENS, name, "frames.npy"))
+    _, mask = npy(os.path.join(GOLDENS, name, "masks.npy"))
+    got = pixels(out)
+    expect(len(got) == len(want), f"{name}: {len(got)} bytes of {len(want)}")
+    off = [abs(a - b) for a, b in zip(got, want)]
+    any_off, more = sum(d > 0 for d in off) / len(off), sum(d > 1 for d in off) / len(off)
+    outside = sum(a != b and not mask[i // 3] for i, (a, b) in enumerate(zip(got, was)))
+    print(f"  {name}: {any_off:.2g} of the samples are off ({allowed['max_fraction_diff_gt0']}), {more:.2g} by more than one "
+          f"({allowed['max_fraction_diff_gt1']}), {outside} outside of the mask", flush=True)
+    expect(any_off <= allowed["max_fraction_diff_gt0"] and more <= allowed["max_fraction_diff_gt1"] and outside == 0, f"{name} differs")
+
+
+def the_short_film():
+    lay_out("bmx12")
+    done, _ = draw("bmx12", "whole12")
+    frames_are_the_published_ones("bmx12", "whole12")
+    if not SANITIZED:
+        expect(done["measured_peak_bytes"] <= done["predicted_peak_bytes"] <= 1.1 * done["measured_peak_bytes"], f"peak: {done}")
+
+
+# ---- What is refused -----------------------------------------------------------------------------------------------------
+
+
+def what_does_not_go_is_told():
+    lay_out("bmx12")
+    os.makedirs("none", exist_ok=True)
+    film = ("inpaint", "bmx12/frames", "--mask", "bmx12/masks", "-o", "x/%d.png")
+    code, _, err = run(*film, "--weights", "none")
+    expect(code != 0 and "raft-things.pth" in err and "S-Lab" in err and "releases" in err, f"no weights: {code}: {err}")
+    code, _, err = run(*film, "--method", "propainter")
+    expect(code == 64 and "--weights" in err, f"no --weights: {code}: {err}")
+    code, _, err = run(*film, "--method", "smooth", "--weights", WEIGHTS)
+    expect(code == 64 and "propainter" in err, f"--weights of another method: {code}: {err}")
+    for name in ("raft-things", "recurrent_flow_completion", "ProPainter"):
+        with open(f"none/{name}.pth", "wb") as f:
+            f.write(b"\x80\x02cos\nsystem\nX\x05\0\0\0ls >xq\x85R.")
+    code, _, err = run(*film, "--weights", "none")
+    expect(code == 65 and not os.path.exists("xq"), f"a file that runs a command: {code}: {err}")
+    for name, other in (("raft-things", "ProPainter"), ("recurrent_flow_completion", "raft-things"), ("ProPainter", "raft-things")):
+        os.unlink(f"none/{name}.pth")
+        os.symlink(os.path.join(WEIGHTS, other + ".pth"), f"none/{name}.pth")
+    code, _, err = run(*film, "--weights", "none")
+    expect(code == 65 and "tensor" in err, f"another network's weights: {code}: {err}")
+    code, _, err = run("inpaint", "bmx12/frames/00000.png", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "one.png")
+    expect(code == 64 and "one frame" in err, f"one frame: {code}: {err}")
+    code, _, err = run(*film, "--weights", WEIGHTS, "--resize-ratio", "0.5")
+    expect(code == 64 and "128" in err, f"80 x 64: {code}: {err}")
+    code, _, err = run(*film, "--weights", WEIGHTS, "--ref-stride", "1", "--subvideo-length", "90", "--neighbor-length", "2")
+    expect(code == 0 or "frames" in err, f"every frame a reference: {code}: {err}")
+
+
+# ---- Memory, pipes, stops ------------------------------------------------------------------------------------------------
+
+
+def memory_changes_no_bit():
+    """The least memory that is promised, with items in a scratch folder, and all of it."""
+    lay_out("bmx24")
+    done, _ = draw("bmx24", "whole24")
+    frames_are_the_published_ones("bmx24", "whole24")
+    os.makedirs("scratch", exist_ok=True)
+    os.makedirs("least24", exist_ok=True)
+    code, _, err = run(*words_of("bmx24", "--ram", "8MiB", "--scratch", "scratch"), "-o", "least24/%05d.png")
+    promised = re.search(r"--ram (\d+MiB)\n *peak", err)
+    least = promised.group(1) if promised else "none"
+    expect(code == 71 and promised, f"8 MiB: {code}: {err}")
+    less, _ = draw("bmx24", "least24", "--ram", least, "--scratch", "scratch")
+    if not SANITIZED:
+        expect(less["measured_peak_bytes"] <= less["budget_bytes"], f"{least}: {less}")
+    expect(pixels("least24") == pixels("whole24"), f"{least}: other frames")
+    expect(not os.listdir("scratch"), f"scratch: {os.listdir('scratch')}")
+    print(f"  {done['measured_peak_bytes'] >> 20} MiB, the least: {least}", flush=True)
+
+
+def a_pipe_has_no_end_before_it_ends():
+    """A film whose length nobody knows: the same frames as from the file."""
+    lay_out("bmx24")
+    ffmpeg("-i", "bmx24/frames/%05d.png", "-pix_fmt", "yuv444p", "-f", "yuv4mpegpipe", "in.y4m")
+    rest = [w for w in words_of("bmx24", "--raft-iter", "1", "--compose", "official", "-q")][2:]
+    code, _, err = run("inpaint", "in.y4m", *rest, "-o", "file.y4m")
+    expect(code == 0, f"from a file: {code}: {err}")
+    with open("in.y4m", "rb") as f, open("piped.y4m", "wb") as out:
+        piped = subprocess.run([TEGULA, "inpaint", "-", *rest, "-o", "-"], stdin=f, stdout=out, stderr=subprocess.PIPE, check=False, timeout=300)
+    with open("file.y4m", "rb") as a, open("piped.y4m", "rb") as b:
+        expect(piped.returncode == 0 and a.read() == b.read(), f"through a pipe: {piped.returncode}: {piped.stderr.decode()}")
+
+
+def a_stop_is_gone_on_with():
+    """20 kills over the whole run; the frames are those of a run without a stop."""
+    lay_out("bmx24")
+    words = ("--raft-iter", "1")
+    draw("bmx24", "unstopped", *words)
+    seconds, kills = 0.3, 0
+    os.makedirs("stopped", exist_ok=True)
+    all_words = [TEGULA, *words_of("bmx24", *words, "-q"), "-o", "stopped/%05d.png"]
+    while kills < 20:
+        p = subprocess.Popen(all_words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            p.wait(seconds)
+            expect(p.returncode == 0, f"after {kills} kills: {p.returncode}")
+            for n in os.listdir("stopped"): # it came to its end: from the beginning
+                os.unlink(os.path.join("stopped", n))
+            seconds = 0.3
+        except subprocess.TimeoutExpired:
+            p.send_signal(signal.SIGKILL)
+            p.wait()
+            kills += 1
+            seconds *= 1.25
+    draw("bmx24", "stopped", *words)
+    expect(pixels("stopped") == pixels("unstopped"), "stopped: other frames")
+
+
+def frames_of_other_forms():
+    """Grey of 16 bits, sides that are no multiples of 8: what is not hidden stays as it was, to the bit."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=155x131:rate=5:duration=1", "-pix_fmt", "gray16be", "wide%d.png")
+    os.makedirs("wide", exist_ok=True)
+    code, _, err = run("inpaint", "wide%d.png", "--mask-box", "20,20,30,30", "--mask-dilation", "0", "--weights", WEIGHTS, "--raft-iter", "1", "-o",
+                       "wide/%d.png")
+    expect(code == 0, f"grey of 16 bits: {code}: {err}")
+    for k in range(1, 6):
+        a, b = (subprocess.run(["ffmpeg", "-v", "error", "-i", n, "-f", "rawvideo", "-pix_fmt", "gray16be", "-"], capture_output=True, check=False).stdout
+                for n in (f"wide{k}.png", f"wide/{k}.png"))
+        rows = [[a[2 * (y * 155 + x):][:2] != b[2 * (y * 155 + x):][:2] for x in range(155)] for y in range(131)]
+        inside = sum(rows[y][x] for y in range(20, 50) for x in range(20, 50))
+        expect(len(a) == len(b) == 2 * 155 * 131 and sum(map(sum, rows)) == inside and inside > 100, f"frame {k}: {sum(map(sum, rows))}, {inside}")
+
+
+def quick(_):
+    what_does_not_go_is_told()
+    the_short_film()
+
+
+def more(_):
+    memory_changes_no_bit()
+    a_pipe_has_no_end_before_it_ends()
+    a_stop_is_gone_on_with()
+    frames_of_other_forms()
+
+
+if __name__ == "__main__":
+    if not os.path.exists(GOLDENS):
+        print("skipped: no conformance data")
+        sys.exit(77)
+    sys.exit(in_folder(more if "more" in sys.argv[6:] else quick, "ffmpeg", samples=False))
