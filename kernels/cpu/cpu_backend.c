@@ -42,6 +42,8 @@ static const tgi_variant *const variants[] = {
     &TGS(tgi_convex),
     &TGS(tgi_fold_bias),
     &TGS(tgi_deform),
+    &TGS(tgi_flow_warp),
+    &TGS(tgi_flow_consistency),
 #define ROW(name) &TGS(tgi_eltwise_##name),
     TGI_ELTWISE_LIST(ROW)
 #undef ROW

@@ -116,7 +116,8 @@ extern const tgi_variant TGS(tgi_conv_bf16), TGS(tgi_conv_transpose_bf16); /* AV
 extern const tgi_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
 extern const tgi_variant TGS(tgi_conv_grouped), TGS(tgi_softmax), TGS(tgi_attention);
 extern const tgi_variant TGS(tgi_window_attention), TGS(tgi_correlation), TGS(tgi_convex);
-extern const tgi_variant TGS(tgi_fold_bias), TGS(tgi_deform);
+extern const tgi_variant TGS(tgi_fold_bias), TGS(tgi_deform), TGS(tgi_flow_warp);
+extern const tgi_variant TGS(tgi_flow_consistency);
 extern const tgi_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
 extern const tgi_variant TGS(tgi_global_average_pool), TGS(tgi_global_max_pool);
 extern const tgi_variant TGS(tgi_norm_apply), TGS(tgi_norm_numbers), TGS(tgi_pad_copy);
