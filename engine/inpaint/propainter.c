@@ -5,10 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/base/size.h"
-#include "engine/inpaint/pp_complete.h"
-#include "engine/inpaint/pp_extent.h"
-#include "engine/inpaint/pp_flow.h"
-#include "engine/inpaint/pp_generate.h"
+#include "engine/inpaint/pp_cost.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -704,70 +701,17 @@ static tg_status propainter_make(tgi_method *m, int64_t k, tgi_propagated *out, 
     return TG_OK;
 }
 
-static double of_nets(const tgi_schedule *s, const int *net, int n,
-                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
-{
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        if (net[i] >= 0)
-            sum += of_pass(user, &s->net[net[i]].choice.tiling);
-    return sum;
-}
-
 static double operations(void *user, const tgi_tiling *t)
 {
     (void)user;
     return t->flops;
 }
 
-/* All motions of a pair; of a motion in a completion window, both directions; of a step. */
-static double of_pair(const propainter *p, double (*of_pass)(void *user, const tgi_tiling *t),
-                      void *user)
-{
-    const tgi_schedule *s = p->flow->schedule;
-    double sum = 0;
-    for (int k = p->flow->look; k < p->flow->end; k++)
-        if (s->step[k].net != TGI_SCHED_WORK)
-            sum += of_pass(user, &s->net[s->step[k].net].choice.tiling) *
-                   (s->step[k].repeat > 1 ? s->step[k].repeat : 1);
-    return sum;
-}
-
-static double of_completion(const propainter *p,
-                            double (*of_pass)(void *user, const tgi_tiling *t), void *user)
-{
-    const tgi_pp_complete *c = p->complete;
-    const int net[] = {c->lead,     c->blend[0],    c->blend[1],    c->blend[2],
-                       c->blend[3], c->recur[0][0], c->recur[1][0], c->decode};
-    return 2 * of_nets(c->schedule, net, (int)(sizeof net / sizeof net[0]), of_pass, user);
-}
-
-static double of_step(const propainter *p, double frames, double local,
-                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
-{
-    const tgi_pp_generate *g = p->generate;
-    const int of_all[] = {g->net_encode, g->net_split},
-              of_local[] = {g->net_propagate[0][0], g->net_propagate[1][0], g->net_join,
-                            g->net_compose};
-    double sum = frames * of_nets(g->schedule, of_all, 2, of_pass, user) +
-                 local * of_nets(g->schedule, of_local, 4, of_pass, user);
-    for (int b = 0; b < TGI_PP_BLOCKS; b++) {
-        const tgi_pp_block *k = &g->block[b];
-        const int each[] = {k->net_keys, k->net_queries, k->net_mix};
-        sum += frames * of_nets(g->schedule, each, 3, of_pass, user) +
-               of_nets(g->schedule, &k->net_attend[g->most], 1, of_pass, user);
-    }
-    return sum;
-}
-
 static double of_film(const propainter *p, double (*of_pass)(void *user, const tgi_tiling *t),
                       void *user)
 {
-    const tgi_pp_extent *x = &p->most;
-    const double steps = x->steps > 0 ? (double)x->steps : 1;
-    return (double)x->motions * of_pair(p, of_pass, user) +
-           x->windowed * of_completion(p, of_pass, user) +
-           steps * of_step(p, x->step_frames / steps, x->step_local / steps, of_pass, user);
+    return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, &p->most, of_pass,
+                       user);
 }
 
 static double propainter_flops(const tgi_method *m)
