@@ -81,7 +81,7 @@ static void each(const tgi_desc *d, const tgi_view *v, float *dense, int to_view
 
 static void shape_layer(layer_case *k, const layer *l)
 {
-    const int64_t kd = l->d ? l->k : 1;
+    const int64_t kd = l->d ? l->k : 1, kw = l->kw ? l->kw : l->k;
     const int n = l->d ? 3 : 2;
     k->l = l;
     k->attrs = (conv_attrs){.group = l->groups,
@@ -93,11 +93,12 @@ static void shape_layer(layer_case *k, const layer *l)
     k->attrs.pads.n = 2 * n;
     for (int i = 0; i < 2 * n; i++) {
         k->attrs.strides.v[i % n] = l->s;
-        k->attrs.pads.v[i] = l->transposed ? (l->k - l->s) / 2 : l->k / 2;
+        const int64_t size = i % n == n - 1 ? kw : l->k;
+        k->attrs.pads.v[i] = l->transposed ? (size - l->s) / 2 : size / 2;
     }
     k->src[0] = desc(l, 1, l->ci, l->d, l->h, l->w);
     k->src[1] = desc(l, l->transposed ? l->ci : l->co,
-                     (l->transposed ? l->co : l->ci) / l->groups, kd, l->k, l->k);
+                     (l->transposed ? l->co : l->ci) / l->groups, kd, l->k, kw);
     k->src[2] = (tgi_desc){TG_DTYPE_F32, 1, {l->co}};
     k->ctx = (tgi_op_ctx){.attrs = &k->attrs,
                           .opset = 17,

@@ -11,6 +11,7 @@ typedef struct layer {
     const char *name;
     int64_t ci, co, d, h, w, k, s, groups; /* d 0: 2-D */
     int transposed;
+    int64_t kw; /* columns of the kernel where they are not k; 0: k */
 } layer;
 
 typedef struct layer_case {

@@ -5,8 +5,6 @@
 
 #include "tests/tg_test.h"
 
-#define RECIPE TG_SHARED_DATA "/conformance/propainter"
-
 static inline uint64_t recipe_seed(const char *name)
 {
     uint64_t h = 0xCBF29CE484222325u;
@@ -35,12 +33,14 @@ static inline char *recipe_row(char *line, const char *model, const char *tensor
                : NULL;
 }
 
-/* A tensor of kind `lin`, free(). NULL, and a failure is counted: there is none of that name with so
+/* A tensor of kind `lin` by the weights.csv of a folder, free(). NULL, and a failure is counted: there is none of that name with so
  * many elements. */
-static inline float *recipe_tensor(const char *model, const char *tensor, size_t count)
+static inline float *recipe_tensor(const char *folder, const char *model, const char *tensor,
+                                   size_t count)
 {
     char line[4096], *row = NULL;
-    FILE *f = fopen(RECIPE "/weights.csv", "r");
+    snprintf(line, sizeof line, "%s/weights.csv", folder);
+    FILE *f = fopen(line, "r");
     while (f && !row && fgets(line, sizeof line, f))
         row = recipe_row(line, model, tensor);
     if (f)

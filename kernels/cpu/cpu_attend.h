@@ -9,7 +9,7 @@
 #define TILE (TILE_V * TGI_L)
 #define BLOCK 64 /* keys whose sums are added up before they are added to what was there */
 /* Keys, or channels of a value, whose sums are in registers together. */
-#define STEP (TG_SIMD_ISA == 2 ? 8 : 4)
+#define STEP (TGI_L == 16 ? 8 : 4)
 
 /* e^x for x <= 0; where that is below the normal numbers, something tiny. Two to the whole part
  * of x log2(e) and to what is left, r, in [-1/2, 1/2]: 1 + r P(r).

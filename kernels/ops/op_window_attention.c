@@ -79,7 +79,7 @@ static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 
 /* ---- Reference --------------------------------------------------------------------------- */
 
-#define PART 64 /* channels of a result that are summed together */
+#define PART 256 /* channels of a result that are summed together */
 
 /* One query, and the part of the channels that it looks at. */
 typedef struct query {

@@ -2,6 +2,7 @@
  * the conformance data: lookup and upsampling of RAFT, window attention, soft split, soft
  * composition and the feed-forward layer between them. By reference, then by the variants of each
  * instruction set, direct ones. */
+#define RECIPE TG_SHARED_DATA "/conformance/propainter"
 #include "tests/unit/golden_kit.h"
 
 #define CHANNELS 512 /* of a token */
@@ -111,7 +112,7 @@ static const int64_t image[2] = {H, W};
 static float *to_patches(const char *name, int64_t channels)
 {
     const int64_t m = channels * PATCH;
-    float *w = recipe_tensor("gen", name, (size_t)(m * CHANNELS)), *out;
+    float *w = recipe_tensor(RECIPE, "gen", name, (size_t)(m * CHANNELS)), *out;
     if (!w)
         abort();
     out = turned(w, m, CHANNELS);
@@ -126,7 +127,7 @@ static float *folded(float *x, tgi_desc *d, const char *layer, int64_t channels,
     snprintf(name, sizeof name, "%s.weight", layer);
     float *w = to_patches(name, channels);
     snprintf(name, sizeof name, "%s.bias", layer);
-    float *b = recipe_tensor("gen", name, (size_t)(channels * PATCH));
+    float *b = recipe_tensor(RECIPE, "gen", name, (size_t)(channels * PATCH));
     x = conv(x, d, w, NULL, channels, KERNEL, 3, 3, image);
     op_node n = open_node("FoldBias", 2);
     ((fold_attrs *)n.attrs)->mean = mean;
@@ -143,9 +144,9 @@ static float *split(float *x, tgi_desc *d, const char *layer)
 {
     char name[128];
     snprintf(name, sizeof name, "%s.weight", layer);
-    float *w = recipe_tensor("gen", name, (size_t)(CHANNELS * PATCH * d->dim[1]));
+    float *w = recipe_tensor(RECIPE, "gen", name, (size_t)(CHANNELS * PATCH * d->dim[1]));
     snprintf(name, sizeof name, "%s.bias", layer);
-    float *b = recipe_tensor("gen", name, CHANNELS);
+    float *b = recipe_tensor(RECIPE, "gen", name, CHANNELS);
     x = conv(x, d, w, b, CHANNELS, KERNEL, 3, 3, NULL);
     free(w);
     free(b);
@@ -175,8 +176,8 @@ static void test_a_composition_is_a_convolution_and_a_bias(void)
 {
     tgi_desc d;
     float *x = load("soft_comp", "tokens", &d), *got = floats(FRAMES * 128 * H * W);
-    float *w = recipe_tensor("gen", "sc.bias_conv.weight", 128 * 128 * 9),
-          *b = recipe_tensor("gen", "sc.bias_conv.bias", 128);
+    float *w = recipe_tensor(RECIPE, "gen", "sc.bias_conv.weight", 128 * 128 * 9),
+          *b = recipe_tensor(RECIPE, "gen", "sc.bias_conv.bias", 128);
     for (int f = 0; f < FRAMES; f++) {
         d = shape4(1, CHANNELS, FH, FW);
         float *one = turned(x + f * TOKENS * CHANNELS, TOKENS, CHANNELS);
@@ -220,9 +221,9 @@ static float *linear(int block, const char *part, const float *x, int64_t n)
 {
     char name[128];
     snprintf(name, sizeof name, "transformers.transformer.%d.attention.%s.weight", block, part);
-    float *w = recipe_tensor("gen", name, CHANNELS * CHANNELS);
+    float *w = recipe_tensor(RECIPE, "gen", name, CHANNELS * CHANNELS);
     snprintf(name, sizeof name, "transformers.transformer.%d.attention.%s.bias", block, part);
-    float *b = recipe_tensor("gen", name, CHANNELS);
+    float *b = recipe_tensor(RECIPE, "gen", name, CHANNELS);
     tgi_desc d = shape4(1, CHANNELS, 1, n);
     float *y = conv(turned(x, n, CHANNELS), &d, w, b, CHANNELS, 1, 1, 0, NULL);
     float *out = turned(y, CHANNELS, n);
@@ -242,9 +243,9 @@ static float *pooled(int block, const float *x, const tokens *t, const tokens *p
     char name[128];
     snprintf(name, sizeof name, "transformers.transformer.%d.attention.pool_layer.weight",
              block);
-    float *w = recipe_tensor("gen", name, CHANNELS * 16);
+    float *w = recipe_tensor(RECIPE, "gen", name, CHANNELS * 16);
     snprintf(name, sizeof name, "transformers.transformer.%d.attention.pool_layer.bias", block);
-    float *b = recipe_tensor("gen", name, CHANNELS),
+    float *b = recipe_tensor(RECIPE, "gen", name, CHANNELS),
           *out = floats((size_t)(p->f * p->h * p->w * CHANNELS));
     for (int64_t i = 0; i < p->f * p->h * p->w; i++)
         for (int64_t c = 0; c < CHANNELS; c++) {
@@ -297,7 +298,7 @@ static void give_bias(op_node *n, int i, int block, const char *part)
 {
     char name[128];
     snprintf(name, sizeof name, "transformers.transformer.%d.attention.%s.bias", block, part);
-    float *b = recipe_tensor("gen", name, CHANNELS);
+    float *b = recipe_tensor(RECIPE, "gen", name, CHANNELS);
     give(n, i, &(tgi_desc){TG_DTYPE_F32, 1, {CHANNELS}}, b, 1);
     free(b);
 }

@@ -1,5 +1,6 @@
 /* Operators of ProPainter that read where a flow or offsets point to give what the official modules
  * gave: warped images, flows that lead back, deformable convolutions. */
+#define RECIPE TG_SHARED_DATA "/conformance/propainter"
 #include "tests/unit/golden_kit.h"
 
 static void warp(const char *name, const char *output, int nearest)
@@ -48,9 +49,9 @@ static void deformed(const char *name, const char *model, const char *layer)
           *m = load(name, "mask", &mask);
     const tgi_desc weights = shape4(128, d.dim[1], 3, 3);
     snprintf(tensor, sizeof tensor, "feat_prop_module.deform_align.%s.weight", layer);
-    float *w = recipe_tensor(model, tensor, desc_floats(&weights));
+    float *w = recipe_tensor(RECIPE, model, tensor, desc_floats(&weights));
     snprintf(tensor, sizeof tensor, "feat_prop_module.deform_align.%s.bias", layer);
-    float *b = recipe_tensor(model, tensor, 128);
+    float *b = recipe_tensor(RECIPE, model, tensor, 128);
     a->conv.pads = (tgi_ints){4, {1, 1, 1, 1}};
     a->offset_group = 16;
     give(&n, 0, &d, x, 0);
