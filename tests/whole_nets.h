@@ -380,6 +380,44 @@ static void draw_joined(drawn *d, uint64_t seed)
     d->c = wide + narrow;
 }
 
+/* x where offsets point to, which are made of x too; c channels of x, `groups` of offsets. */
+static const char *deformed(drawn *d, const char *x, int64_t c, int64_t to, int64_t groups)
+{
+    const int64_t weights[4] = {to, c, 3, 3}, bias[1] = {to};
+    const char *in[6] = {x};
+    char names[5][16];
+    bytes a = {0};
+    now(names[1], made_weights(&d->m, 4, weights));
+    now(names[2], conv(d, x, c, 18 * groups, 0));
+    now(names[3], made_weights(&d->m, 1, bias));
+    now(names[4], one(d, "Sigmoid", conv(d, x, c, 9 * groups, 1)));
+    for (int i = 1; i < 5; i++)
+        in[i] = names[i];
+    integer(&a, "offset_group", groups);
+    made_rep(&a, "pads", 4, 1);
+    const char *y = made_name(&d->m);
+    b_node(&d->m.g, "DeformConv", in, y, &a);
+    return y;
+}
+
+/* Deformable convolutions of one value, or of two that are joined. */
+static void draw_deformed(drawn *d, uint64_t seed)
+{
+    *d = (drawn){.seed = seed * 0x9e3779b97f4a7c15ull | 1, .ext = {136, 200}};
+    const int64_t c = 8 * tg_rand_in(&d->seed, 1, 2), groups = 1 << tg_rand_in(&d->seed, 0, 3);
+    const int joined = (int)tg_rand_in(&d->seed, 0, 1);
+    char a[16], b[16];
+    d->in_c = tg_rand_in(&d->seed, 1, 3);
+    d->m = made_begin(2, d->in_c, d->ext);
+    d->m.seed = seed | 1;
+    now(a, one(d, "Tanh", conv(d, "x", d->in_c, c, 0)));
+    now(b, one(d, "Tanh", deformed(d, a, c, c, groups)));
+    if (joined)
+        now(b, made_concat(&d->m, 1, a, b));
+    d->c = 5;
+    now(d->x, deformed(d, b, joined ? 2 * c : c, d->c, groups));
+}
+
 static void output_of(drawn *d, const char *name)
 {
     static const int64_t open[5] = {0};

@@ -1,185 +1,191 @@
-/* op_grid_sample.c - GridSample: source 0, [N,C,...], sampled where source 1, [N,...,axes], says: -1
- * and 1 are its ends, along x first. `align_corners` 1: the ends are the middles of its outer pixels,
- * 0: their edges. `mode` linear, nearest (of two as near the even one), or cubic with a = -0.75, each
- * along all axes. On dense tensors with 1 to 3 spatial axes, in float64. The grid has its
- * coordinates, not images, in its last axis: it is no image.
- * Border, `padding_mode`: what lies outside is zero; or the nearest pixel; or mirrored at the ends.
- * A place that is no number is zero.
- * @source ONNX operator GridSample, versions 16, 20 and 22. */
+/* op_grid_sample.c - GridSample: source 0 at the places that source 1, the grid, names for each pixel
+ * of the result: [N,out...,axes], the last axis first, -1 and 1 the ends of an axis, which are the
+ * centres of its first and last pixel (align_corners) or their outer edges. Between pixels linear,
+ * cubic (a = -0.75) or of the nearest pixel, ties to even. Coordinates in float32 where the grid is,
+ * else all in float64.
+ * Border: zeros outside, or the nearest pixel, or the image mirrored at its ends. A place that is no
+ * number, or infinitely far, is 0.
+ * @source ONNX operator GridSample, versions 16 to 22; its reference implementation. */
 #include "kernels/ops/op_shared.h"
 
 #include <math.h>
 
-enum { LINEAR, NEAREST, CUBIC, BILINEAR, BICUBIC }; /* the last two: version 16 */
-enum { ZEROS, BORDER, REFLECTION };
 #define MOST_AXES 3
 #define MOST_TAPS 4
+#define FAR 1e15 /* beyond, one pixel is as good as the other */
 
 typedef struct grid_attrs {
+    int mode, padding_mode; /* in the order of their choices */
     int64_t align_corners;
-    int mode, padding;
 } grid_attrs;
 
-static const char *const modes[] = {"linear", "nearest", "cubic", "bilinear", "bicubic", NULL};
-static const char *const paddings[] = {"zeros", "border", "reflection", NULL};
+enum { LINEAR, NEAREST, CUBIC };
+enum { ZEROS, BORDER, REFLECTION }; /* BORDER: what neither of the others is */
 
-#define AT(field) offsetof(grid_attrs, field)
+static const char *const modes[] = {"bilinear", "nearest", "bicubic", "linear", "cubic", NULL};
+static const char *const paddings[] = {"zeros", "border", "reflection", NULL};
 static const tgi_attr rows[] = {
-    {"align_corners", TGI_ATTR_INT, AT(align_corners), 0, 0, 1, NULL, "what -1 and 1 are"},
-    {"mode", TGI_ATTR_ENUM, AT(mode), 0, 0, 4, modes, "what lies between pixels"},
-    {"padding_mode", TGI_ATTR_ENUM, AT(padding), 0, 0, 2, paddings, "what lies outside"},
+    {"align_corners", TGI_ATTR_INT, offsetof(grid_attrs, align_corners), 0, 0, 1, NULL,
+     "1: -1 and 1 are centres of pixels"},
+    {"mode", TGI_ATTR_ENUM, offsetof(grid_attrs, mode), 0, 0, 4, modes, "between pixels"},
+    {"padding_mode", TGI_ATTR_ENUM, offsetof(grid_attrs, padding_mode), 0, 0, 2, paddings,
+     "outside"},
     {0}};
+
+static int mode_of(const tgi_op_ctx *ctx)
+{
+    static const int of[] = {LINEAR, NEAREST, CUBIC, LINEAR, CUBIC};
+    return of[((const grid_attrs *)ctx->attrs)->mode];
+}
 
 static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    char a[128], b[128];
-    if (ctx->n_src != 2 || !tgi_given(ctx, 0) || !tgi_given(ctx, 1))
-        return tgi_fail(err, TG_E_FORMAT, "data or grid are missing");
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    TGI_TRY(tgi_want_image(ctx, 1, err));
     const tgi_desc *x = &ctx->src[0], *grid = &ctx->src[1];
-    if (x->rank < 3 || x->rank > 2 + MOST_AXES)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "input 0 is %s: done here for ranks 3 to 5",
-                        tgi_desc_text(x, a, sizeof a));
-    if (grid->rank != x->rank || grid->dim[0] != x->dim[0] ||
-        grid->dim[grid->rank - 1] != x->rank - 2 || !tgi_dtype_is_float(grid->dtype))
-        return tgi_fail(err, TG_E_FORMAT, "a grid of %s for data of %s",
+    const int axes = x->rank - 2;
+    char a[128], b[128];
+    if (grid->rank != x->rank || grid->dim[0] != x->dim[0] || grid->dim[axes + 1] != axes)
+        return tgi_fail(err, TG_E_FORMAT, "a grid of shape %s for an input of shape %s",
                         tgi_desc_text(grid, a, sizeof a), tgi_desc_text(x, b, sizeof b));
+    if (!tgi_dtype_is_float(grid->dtype))
+        return tgi_fail(err, TG_E_FORMAT, "a grid of %s", tgi_dtype_name(grid->dtype));
     *dst = *x;
-    for (int k = 2; k < x->rank; k++) {
-        if (x->dim[k] < 1)
-            return tgi_fail(err, TG_E_FORMAT, "data without pixels");
-        dst->dim[k] = grid->dim[k - 1];
-    }
+    for (int k = 0; k < axes; k++)
+        dst->dim[2 + k] = grid->dim[1 + k];
     return TG_OK;
 }
 
-/* ---- Along one axis ---------------------------------------------------------------------- */
-
-/* Mirrored at lo and hi until it lies between them. */
-static double mirror(double c, double lo, double hi)
-{
-    const double length = hi - lo;
-    if (c >= lo && c <= hi)
-        return c;
-    if (!(length > 0))
-        return lo;
-    const double past = c < lo ? lo - c : c - hi, rest = fmod(past, length);
-    const int back = fmod(floor(past / length), 2) != 0;
-    return (c < lo) == back ? hi - rest : lo + rest;
-}
-
-/* Pixels and what they weigh; -1: zero. */
+/* What a place reads along one axis; at -1: nothing. */
 typedef struct taps {
     int n;
     int64_t at[MOST_TAPS];
     double weight[MOST_TAPS];
 } taps;
 
-/* The pixel that whole coordinate c stands for: -1, zero. */
-static int64_t pixel(const grid_attrs *a, double c, int64_t n)
+/* An axis of n pixels, and where it is mirrored. */
+typedef struct axis {
+    int64_t n;
+    double lo, hi;
+    int padding, mode;
+} axis;
+
+static double mirrored(const axis *a, double x)
 {
-    const double last = (double)(n - 1), half = a->align_corners ? 0 : 0.5;
-    if (a->padding == ZEROS && !(c >= 0 && c <= last))
-        return -1;
+    const double length = a->hi - a->lo;
+    if (x >= a->lo && x <= a->hi)
+        return x;
+    if (length <= 0)
+        return a->lo;
+    const double over = x < a->lo ? a->lo - x : x - a->hi;
+    const double rest = fmod(over, length), even = fmod(floor(over / length), 2) == 0;
+    return (x < a->lo) == (even != 0) ? a->lo + rest : a->hi - rest;
+}
+
+static int64_t pixel(const axis *a, double x)
+{
+    if (a->padding == ZEROS)
+        return x >= 0 && x < (double)a->n ? (int64_t)x : -1;
     if (a->padding == REFLECTION)
-        c = mirror(c, -half, last + half);
-    return (int64_t)(c <= 0 ? 0 : c >= last ? last : c);
+        x = mirrored(a, x);
+    return (int64_t)fmax(0, fmin((double)(a->n - 1), trunc(x)));
 }
 
-/* Keys' kernel with a = -0.75 for the pixels at -1, 0, 1 and 2 of a place at f. */
-static void cubic(double f, double *w)
+static void cubic_weights(double t, double *w)
 {
-    const double a = -0.75, g = 1 - f;
-    w[0] = ((a * (f + 1) - 5 * a) * (f + 1) + 8 * a) * (f + 1) - 4 * a;
-    w[1] = ((a + 2) * f - (a + 3)) * f * f + 1;
-    w[2] = ((a + 2) * g - (a + 3)) * g * g + 1;
-    w[3] = ((a * (g + 1) - 5 * a) * (g + 1) + 8 * a) * (g + 1) - 4 * a;
+    const double a = -0.75, u = t + 1, v = 1 - t, z = 2 - t;
+    w[0] = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a;
+    w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
+    w[2] = ((a + 2) * v - (a + 3)) * v * v + 1;
+    w[3] = ((a * z - 5 * a) * z + 8 * a) * z - 4 * a;
 }
 
-/* Taps of coordinate v of the grid on an axis of n pixels. 0: the place is no number. */
-static int find_taps(const grid_attrs *a, double v, int64_t n, taps *t)
+/* Of a coordinate in pixels. */
+static taps taps_of(const axis *a, double x)
 {
-    const double last = (double)(n - 1), half = a->align_corners ? 0 : 0.5;
-    double c = a->align_corners ? (v + 1) / 2 * last : ((v + 1) * (double)n - 1) / 2;
-    const int is_cubic = a->mode == CUBIC || a->mode == BICUBIC, nearest = a->mode == NEAREST;
-    if (isnan(c))
-        return 0;
-    c = nearest ? rint(c) : c;
-    if (a->padding == REFLECTION)
-        c = isinf(c) ? 0 : mirror(c, -half, last + half);
-    else /* there, all taps are one pixel or nothing */
-        c = c < -4 ? -4 : c > last + 4 ? last + 4 : c;
-    const double whole = nearest ? c : floor(c), part = c - whole;
-    *t = (taps){.n = nearest ? 1 : is_cubic ? 4 : 2, .weight = {1 - part, part}};
-    if (is_cubic)
-        cubic(part, t->weight);
-    if (nearest)
-        t->weight[0] = 1;
-    for (int i = 0; i < t->n; i++)
-        t->at[i] = pixel(a, whole + i - (is_cubic ? 1 : 0), n);
-    return 1;
-}
-
-/* ---- All of it --------------------------------------------------------------------------- */
-
-/* Pixels of a channel and what they weigh, of all axes together. */
-typedef struct places {
-    int n;
-    int64_t at[MOST_TAPS * MOST_TAPS * MOST_TAPS];
-    double weight[MOST_TAPS * MOST_TAPS * MOST_TAPS];
-} places;
-
-/* Where entry g of the grid is. */
-static void find_places(const tgi_op_ctx *ctx, int64_t g, places *p)
-{
-    const int axes = ctx->src[0].rank - 2;
-    taps t[MOST_AXES];
-    int count = 1;
-    p->n = 0;
-    for (int k = 0; k < axes; k++) { /* x, the last axis, comes first in the grid */
-        if (!find_taps(ctx->attrs, tgi_num_at(ctx->const_src[1], g * axes + axes - 1 - k),
-                       ctx->src[0].dim[2 + k], &t[k]))
-            return;
-        count *= t[k].n;
+    taps t = {.n = a->mode == NEAREST ? 1 : a->mode == LINEAR ? 2 : 4};
+    if (!isfinite(x)) {
+        t.n = 0;
+        return t;
     }
-    for (int i = 0; i < count; i++) {
-        int64_t at = 0;
-        double weight = 1;
-        int rest = i, there = 1;
-        for (int k = 0, per = count; k < axes; k++) {
-            per /= t[k].n;
-            const int j = rest / per;
-            rest %= per;
-            there &= t[k].at[j] >= 0;
-            at = at * ctx->src[0].dim[2 + k] + t[k].at[j];
-            weight *= t[k].weight[j];
-        }
-        p->at[p->n] = at;
-        p->weight[p->n] = weight;
-        p->n += there;
+    x = fmax(-FAR, fmin(FAR, a->mode == NEAREST ? rint(x) : x));
+    const double first = floor(x) - (a->mode == CUBIC), part = x - floor(x);
+    t.weight[0] = a->mode == LINEAR ? 1 - part : 1;
+    t.weight[1] = part;
+    if (a->mode == CUBIC)
+        cubic_weights(part, t.weight);
+    for (int k = 0; k < t.n; k++)
+        t.at[k] = pixel(a, first + k);
+    return t;
+}
+
+/* A coordinate of the grid in pixels. */
+static double in_pixels(const tgi_constant *grid, int64_t i, int64_t n, int aligned)
+{
+    const double v = tgi_num_at(grid, i);
+    if (grid->desc.dtype == TG_DTYPE_F64)
+        return aligned ? (v + 1) / 2 * (double)(n - 1) : ((v + 1) * (double)n - 1) / 2;
+    const float f = (float)v;
+    return (double)(aligned ? (f + 1) / 2 * (float)(n - 1) : ((f + 1) * (float)n - 1) / 2);
+}
+
+/* Where a pixel of the result looks: axes that are not there have one tap. */
+static void look(const tgi_op_ctx *ctx, int64_t place, taps *t)
+{
+    const grid_attrs *g = ctx->attrs;
+    const tgi_desc *d = &ctx->src[0];
+    const int axes = d->rank - 2;
+    for (int k = 0; k < MOST_AXES; k++) {
+        const int from_end = MOST_AXES - 1 - k;
+        t[k] = (taps){.n = 1, .weight = {1}};
+        if (from_end >= axes)
+            continue;
+        axis a = {.n = d->dim[d->rank - 1 - from_end],
+                  .padding = g->padding_mode,
+                  .mode = mode_of(ctx)};
+        a.lo = g->align_corners ? 0 : -0.5;
+        a.hi = (double)a.n - 1 - a.lo;
+        t[k] = taps_of(&a, in_pixels(ctx->const_src[1], place * axes + from_end, a.n,
+                                     g->align_corners != 0));
     }
+}
+
+/* The image whose first element is `first`, there. */
+static double value(const tgi_op_ctx *ctx, int64_t first, const taps *t)
+{
+    const int64_t h = tgi_desc_axis(&ctx->src[0], TGI_Y), w = tgi_desc_axis(&ctx->src[0], TGI_X);
+    double sum = 0;
+    for (int z = 0; z < t[0].n; z++)
+        for (int y = 0; y < t[1].n; y++)
+            for (int x = 0; x < t[2].n; x++) {
+                const int64_t at[3] = {t[0].at[z], t[1].at[y], t[2].at[x]};
+                const double by = t[0].weight[z] * t[1].weight[y] * t[2].weight[x];
+                if (at[0] >= 0 && at[1] >= 0 && at[2] >= 0 && by != 0)
+                    sum += by * tgi_num_at(ctx->const_src[0],
+                                           first + (at[0] * h + at[1]) * w + at[2]);
+            }
+    return sum;
 }
 
 static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    const tgi_desc *d = &ctx->dst[0];
-    int64_t pixels = 1, of_channel = 1;
-    places p;
+    const tgi_desc *in = &ctx->src[0], *out = &ctx->dst[0];
+    int64_t image = 1, result = 1;
     (void)err;
-    for (int k = 2; k < d->rank; k++) {
-        pixels *= d->dim[k];
-        of_channel *= ctx->src[0].dim[k];
+    for (int k = 2; k < in->rank; k++) {
+        image *= in->dim[k];
+        result *= out->dim[k];
     }
-    for (int64_t g = 0; of_channel && g < d->dim[0] * pixels; g++) {
-        find_places(ctx, g, &p);
-        for (int64_t c = 0; c < d->dim[1]; c++) {
-            const int64_t channel = g / pixels * d->dim[1] + c;
-            double sum = 0;
-            for (int i = 0; i < p.n; i++)
-                sum +=
-                    p.weight[i] * tgi_num_at(ctx->const_src[0], channel * of_channel + p.at[i]);
-            tgi_num_put(d->dtype, dst_data[0], channel * pixels + g % pixels, sum);
+    if (image == 0)
+        return tgi_fail(err, TG_E_FORMAT, "an input without pixels");
+    for (int64_t n = 0; n < in->dim[0]; n++)
+        for (int64_t p = 0; p < result; p++) {
+            taps t[MOST_AXES];
+            look(ctx, n * result + p, t);
+            for (int64_t c = n * in->dim[1]; c < (n + 1) * in->dim[1]; c++)
+                tgi_num_put(out->dtype, dst_data[0], c * result + p,
+                            value(ctx, c * image, t));
         }
-    }
     return TG_OK;
 }
 

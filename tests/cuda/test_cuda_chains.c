@@ -554,8 +554,14 @@ static int n_without;
 static void note_no_variant(const char *op)
 {
     /* Of processors: a device has norms as they are, and attention as products (net.c). */
-    if (strncmp(op, "Norm", 4) == 0 || strcmp(op, "PixelAttention") == 0)
+    static const char *const of_processors[] = {
+        "PixelAttention", "ConvexUpsample",  "CorrelationLookup", "DeformConv", "FlowConsistency",
+        "FlowWarp",       "FoldBias",        "WindowAttention"};
+    if (strncmp(op, "Norm", 4) == 0)
         return;
+    for (size_t i = 0; i < sizeof of_processors / sizeof *of_processors; i++)
+        if (strcmp(of_processors[i], op) == 0)
+            return;
     for (int i = 0; i < n_without; i++)
         if (strcmp(without[i], op) == 0)
             return;

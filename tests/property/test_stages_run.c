@@ -1,8 +1,8 @@
 /* A network that runs stage by stage gives the bits of the same network over the whole image at
  * once, for networks nobody drew: norms, reductions, pools, softmax over pixels and attention
  * among convolutions, in two and three dimensions, alone and as gates, at the image's resolution,
- * below and above it, of several values joined. Whole jobs from memory to memory, with budgets
- * that are too small for the uncut network.
+ * below and above it, of several values joined; deformable convolutions. Whole jobs from memory to
+ * memory, with budgets that are too small for the uncut network.
  *
  * Both ways share the code of the reductions. So each reduction is also held against float64 sums
  * that are written out here.
@@ -374,6 +374,13 @@ static void check_joined(uint64_t seed)
     check_drawn(&d, NULL);
 }
 
+static void check_deformed(uint64_t seed)
+{
+    static drawn d;
+    draw_deformed(&d, seed);
+    check_drawn(&d, NULL);
+}
+
 static void check_seed(uint64_t seed)
 {
     const int before = tg_failures;
@@ -400,6 +407,8 @@ int main(int argc, char **argv)
         check_seed(seed + (uint64_t)i);
     for (int i = 0; i < 1 + count / 6; i++)
         check_joined(seed + (uint64_t)i);
+    for (int i = 0; i < 2 + count / 12; i++)
+        check_deformed(seed + (uint64_t)i);
     help_close();
     tg_env_back(&poison);
     printf(
