@@ -8,9 +8,9 @@ attention with its copies. Written from ../shared/conformance/propainter/SPEC.md
 `--recipe DIR`: weights made by DIR/recipe.py. `--weights DIR`: the three published files, .pth, or .npz by the same names. `--check DIR`
 runs the goldens in DIR and prints for each output the largest difference beside the tolerance; it ends with 1 where one is not met.
 `--time STAGE`, of raft (one pair, one direction), completion (N - 1 flows, both directions), propagation, generator (one step; N frames, the
-last --refs of them references) and e2e, prints a line of JSON: seconds of each round after one that warms up (--cold: none), and the peak of
-resident memory above what weights and inputs hold. `--film`, `--masks` (uint8, [T,H,W,3] and [T,H,W]) serve `--time`, too. `--keep DIR` writes
-what went in and came out. Python with numpy, torch, torchvision."""
+last --refs of them references) and e2e, prints a line of JSON: of each round, after one that warms up (--cold: none), seconds and the peak of
+resident memory above the round's start, when weights and inputs are there. What goes in is drawn, with a box of SHARE of each side as the mask,
+unless --film and --masks (uint8, [T,H,W,3] and [T,H,W]) give it. `--keep DIR` writes what went in and came out. Python with numpy, torch, torchvision."""
 import argparse
 import ctypes
 import gc
@@ -729,7 +729,7 @@ def check(w, root, only):
 # ---- Time ----------------------------------------------------------------------------------------------------------------
 
 def drawn(args):
-    """A textured scene that moves two pixels a frame to the right and one down, and a box of the given share of each side."""
+    """A textured scene that moves two pixels a frame to the left and one up, and a box in the middle, of the given share of each side."""
     width, height = map(int, args.size.split("x"))
     if args.film:
         pixels, masks = np.load(args.film)[:args.frames], np.load(args.masks)[:args.frames]
@@ -746,10 +746,10 @@ def drawn(args):
 
 
 def stage_of(w, args, pixels, masks):
-    """(model's key or none, what to call, what went in) of one stage."""
+    """(what to call, what goes in) of one stage. Flows are those of the drawn scene with a small wave on them."""
     n, settings = len(pixels), tuple(map(int, args.settings.split(",")))
     x, m = network_input(pixels), torch.from_numpy(masks)[:, None].float()
-    flow = torch.tensor((2.0, 1.0)).view(1, 2, 1, 1).expand(n - 1, 2, *x.shape[-2:])
+    flow = torch.tensor((-2.0, -1.0)).view(1, 2, 1, 1).expand(n - 1, 2, *x.shape[-2:])
     wave = 0.2 * torch.sin(pixel_grid(n - 1, *x.shape[-2:]) / 17)
     f, b = (flow + wave).contiguous(), (wave - flow).contiguous()
     local = n - args.refs
@@ -782,19 +782,19 @@ def watched(call):
 def time_stage(w, args):
     pixels, masks = drawn(args)
     call, went_in = stage_of(w, args, pixels, masks)
-    rounds, peak = [], 0
-    for k in range(args.rounds + (not args.cold)):
+    made = None if args.cold else call()
+    rounds, peaks = [], []
+    for _ in range(args.rounds):
         made, seconds, above = watched(call)
-        peak = max(peak, above)
-        if k or args.cold:
-            rounds.append(round(seconds, 4))
+        rounds.append(round(seconds, 4))
+        peaks.append(above)
     if args.keep:
         os.makedirs(args.keep, exist_ok=True)
         out = made if isinstance(made, tuple) else (made,)
         for name, a in [*went_in.items(), *((f"out{i}", np.asarray(a)) for i, a in enumerate(out))]:
             np.save(os.path.join(args.keep, name + ".npy"), a)
     print(json.dumps({"stage": args.time, "size": "x".join(map(str, pixels.shape[2:0:-1])), "frames": len(pixels), "refs": args.refs,
-                      "threads": args.threads, "settings": args.settings, "seconds": rounds, "peak_above_start_bytes": peak,
+                      "threads": args.threads, "settings": args.settings, "seconds": rounds, "peak_above_start_bytes": peaks,
                       "torch": torch.__version__}))
 
 
@@ -818,6 +818,8 @@ def main():
     p.add_argument("--mask", type=float, default=0.4)
     p.add_argument("--keep")
     args = p.parse_args()
+    if not (args.recipe or args.weights) or not (args.check or args.time or args.run and args.film and args.masks):
+        p.error("weights, and one of --check, --time and --run with --film and --masks")
     torch.set_num_threads(args.threads)
     w = from_recipe(args.recipe) if args.recipe else from_files(args.weights)
     with torch.inference_mode():
