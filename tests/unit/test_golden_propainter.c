@@ -206,6 +206,121 @@ static void test_completed_motions_are_the_official_ones(void)
     tgi_free(masks);
 }
 
+/* ---- Image propagation ------------------------------------------------------------------- */
+
+/* Both walks over six frames, the motions completed; the frames, for free(). */
+static void walk_both_ways(void *item[6], float *const flow[2])
+{
+    tgi_pp_updated at[6];
+    for (int t = 5; t >= 0; t--) {
+        at[t] = tgi_pp_updated_at(item[t], H, W);
+        if (t < 5)
+            tgi_pp_fill_step(&(tgi_pp_fill){pool, H, W, &at[t], &at[t + 1],
+                                            flow[0] + t * 2 * H * W, flow[1] + t * 2 * H * W});
+    }
+    for (int t = 1; t < 6; t++)
+        tgi_pp_fill_step(&(tgi_pp_fill){pool, H, W, &at[t], &at[t - 1],
+                                        flow[1] + (t - 1) * 2 * H * W,
+                                        flow[0] + (t - 1) * 2 * H * W});
+}
+
+/* Pixels and masks that differ: none may, though the data allow some. */
+static void propagated(const char *name, const char *there, const char *back, int stored)
+{
+    char file[96];
+    tgi_desc d;
+    void *item[6];
+    float *flow[2] = {load(there, &d), load(back, &d)};
+    uint8_t *frames = load("image_propagation_net_bmx/frames", &d),
+            *masks = load("flow_completion_bmx/masks", &d);
+    snprintf(file, sizeof file, "%s/updated_masks", name);
+    uint8_t *open = load(file, &d);
+    snprintf(file, sizeof file, "%s/updated_frames", name);
+    float *want = load(file, &d);
+    int64_t off = 0, filled = 0;
+    for (int t = 0; t < 6; t++) {
+        uint8_t *bits = room(tgi_pp_mask_bytes(H, W));
+        item[t] = room(tgi_pp_updated_bytes(H, W));
+        const tgi_pp_updated to = tgi_pp_updated_at(item[t], H, W);
+        tgi_pp_pack_bits(masks + t * H * W, H, W, bits);
+        tgi_pp_fill_begin(&to, frames + t * H * W * 3, bits, H, W);
+        free(bits);
+    }
+    walk_both_ways(item, flow);
+    for (int t = 0; t < 6; t++) {
+        const tgi_pp_updated is = tgi_pp_updated_at(item[t], H, W);
+        for (int64_t i = 0; i < H * W; i++) {
+            const int zero = tgi_pp_bit(is.zero, W, i / W, i % W),
+                      left = tgi_pp_bit(is.open, W, i / W, i % W);
+            off += left != open[t * H * W + i];
+            filled += masks[t * H * W + i] && !left;
+            for (int c = 0; c < 3 && (stored < 0 || stored == t); c++) {
+                const float v = zero ? 0 : tgi_pp_float(is.rgb[3 * i + c]);
+                off += v != want[((stored < 0 ? t : 0) * 3 + c) * H * W + i];
+            }
+        }
+        free(item[t]);
+    }
+    printf("     %s: %d differ, %d pixels were filled\n", name, (int)off, (int)filled);
+    CHECK_EQ(off, 0);
+    CHECK(filled > 0);
+    for (int i = 0; i < 2; i++)
+        tgi_free(flow[i]);
+    tgi_free(frames);
+    tgi_free(masks);
+    tgi_free(open);
+    tgi_free(want);
+}
+
+static void test_propagated_frames_are_the_official_ones(void)
+{
+    propagated("image_propagation_synth_bmx", "image_propagation_synth_bmx/flows_f",
+               "image_propagation_synth_bmx/flows_b", -1);
+    propagated("image_propagation_net_bmx", "flow_completion_bmx/comb_f",
+               "flow_completion_bmx/comb_b", 3);
+}
+
+/* Motions agree by the size of the motion back where the one to there leads, not of any other. */
+static void test_motions_agree_by_what_lies_there(void)
+{
+    const int64_t n = H * W;
+    float *to = room((size_t)n * 2 * sizeof *to), *back = room((size_t)n * 2 * sizeof *back);
+    void *item[2];
+    tgi_pp_updated at[2];
+    uint8_t *bits = room(tgi_pp_mask_bytes(H, W)), *rgb = room((size_t)n * 3);
+    for (int64_t i = 0; i < n; i++) { /* 12 to the right; back 11.2 there, and 40 elsewhere */
+        const int far = i % W >= 92;
+        to[i] = 12;
+        to[n + i] = back[n + i] = 0;
+        back[i] = far ? -11.2f : 40;
+    }
+    for (int k = 0; k < 2; k++) {
+        memset(bits, 0, tgi_pp_mask_bytes(H, W));
+        if (k == 0)
+            bits[64 * (W / 8) + 10] =
+                0x0f; /* columns 80 to 83 of row 64, which lead to 92 to 95 */
+        if (k == 0)
+            bits[64 * (W / 8) + 5] = 0x0f; /* columns 40 to 43 */
+        memset(rgb, 50 + 100 * k, (size_t)n * 3);
+        item[k] = room(tgi_pp_updated_bytes(H, W));
+        at[k] = tgi_pp_updated_at(item[k], H, W);
+        tgi_pp_fill_begin(&at[k], rgb, bits, H, W);
+    }
+    tgi_pp_fill_step(&(tgi_pp_fill){pool, H, W, &at[0], &at[1], to, back});
+    for (int64_t x = 0; x < W; x++) {
+        const int near = x >= 80 && x < 84, wrong = x >= 40 && x < 44;
+        /* 0.8 apart: 0.64 < 0.01 * (144 + 125.44) + 0.5 */
+        CHECK_EQ(at[0].rgb[(64 * W + x) * 3], near ? 150 : 50);
+        CHECK_EQ(tgi_pp_bit(at[0].open, W, 64, x), wrong);
+    }
+    free(to);
+    free(back);
+    free(bits);
+    free(rgb);
+    free(item[0]);
+    free(item[1]);
+}
+
 /* ---- A step of the generator ------------------------------------------------------------- */
 
 typedef struct generation {
@@ -283,6 +398,24 @@ static void *compact(const float *frame, const uint8_t *open, const uint8_t *hid
     return item;
 }
 
+/* A window is masked where a neighbour hides something in it; references do not count. */
+static void check_windows(const tgi_pp_generate *g)
+{
+    tgi_desc d;
+    uint8_t *pool_of = load("generator_bmx/mask_pool", &d);
+    const tgi_pp_tokens *n = &g->tokens;
+    for (int64_t w = 0; w < n->win_h * n->win_w; w++) {
+        int masked = 0;
+        for (int64_t i = 0; i < 4 * n->high * n->wide; i++) {
+            const int64_t y = i / n->wide % n->high, x = i % n->wide;
+            if (y / TGI_PP_WINDOW_H == w / n->win_w && x / TGI_PP_WINDOW_W == w % n->win_w)
+                masked |= pool_of[i] != 0;
+        }
+        CHECK_EQ(g->windows[w] != 0, masked);
+    }
+    tgi_free(pool_of);
+}
+
 static void test_a_step_is_the_official_one(void)
 {
     const char *name = "generator_bmx";
@@ -311,6 +444,7 @@ static void test_a_step_is_the_official_one(void)
         CHECK_OK(tgi_pp_generate_run(g, &s, &io, &e), e);
         for (int i = 0; i < 3; i++)
             compare(name, "ds_flows_f", i, 2 * 32 * 40, g->flow[0][i]);
+        check_windows(g);
         float *fused = dense(g->joined[1], kernels()->lanes, 128, 32, 40);
         compare(name, "prop_fused", 0, 128 * 32 * 40, fused);
         free(fused);
@@ -343,6 +477,8 @@ int main(int argc, char **argv)
     CHECK_OK(tgi_threads_open(2, &pool, &e), e);
     RUN(test_motions_are_the_official_ones);
     RUN(test_completed_motions_are_the_official_ones);
+    RUN(test_propagated_frames_are_the_official_ones);
+    RUN(test_motions_agree_by_what_lies_there);
     RUN(test_a_step_is_the_official_one);
     tgi_threads_close(&pool);
     for (int i = 0; i < 3; i++)
