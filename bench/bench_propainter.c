@@ -134,6 +134,11 @@ static double time_net(const bound *b, int net, const char *name, double calls)
     return s * calls;
 }
 
+static tgi_pp_at at_size(const settings *o)
+{
+    return (tgi_pp_at){o->be, o->high, o->wide, o->threads, 0};
+}
+
 static bound open_run(const settings *o, const tgi_schedule *s)
 {
     bound b = {.o = o, .s = s};
@@ -147,10 +152,11 @@ static bound open_run(const settings *o, const tgi_schedule *s)
 
 static void bench_flow(const settings *o, const tgi_weights *w)
 {
+    const tgi_pp_at at = at_size(o);
     tgi_pp_flow *f = NULL;
     tgi_err e = {0};
     double all = 0;
-    if (tgi_pp_flow_new(w, o->be, o->high, o->wide, 20, o->threads, &f, &e) != TG_OK)
+    if (tgi_pp_flow_new(w, &at, 20, &f, &e) != TG_OK)
         die(&e);
     const bound b = open_run(o, f->schedule);
     static const char *const name[4] = {"features", "context", "update", "upsample"};
@@ -164,10 +170,11 @@ static void bench_flow(const settings *o, const tgi_weights *w)
 
 static void bench_complete(const settings *o, const tgi_weights *w)
 {
+    const tgi_pp_at at = at_size(o);
     tgi_pp_complete *c = NULL;
     tgi_err e = {0};
     double all = 0;
-    if (tgi_pp_complete_new(w, o->be, o->high, o->wide, 10, o->threads, &c, &e) != TG_OK)
+    if (tgi_pp_complete_new(w, &at, 10, &c, &e) != TG_OK)
         die(&e);
     const bound b = open_run(o, c->schedule);
     printf("completion, a motion, one direction\n");
@@ -187,12 +194,12 @@ static void bench_generate(const settings *o, const tgi_weights *w)
 {
     uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
     const int local = o->frames - o->refs;
+    const tgi_pp_at at = at_size(o);
     tgi_pp_generate *g = NULL;
     tgi_err e = {0};
     double all = 0;
     has[o->frames] = 1;
-    if (tgi_pp_generate_new(w, o->be, o->high, o->wide, has, local, o->threads, &g, &e) !=
-        TG_OK)
+    if (tgi_pp_generate_new(w, &at, has, local, &g, &e) != TG_OK)
         die(&e);
     const bound b = open_run(o, g->schedule);
     printf("generator, a step of %d frames, %d of them references\n", o->frames, o->refs);

@@ -170,10 +170,10 @@ static void measure(work *w, const settings *s)
         return;
     }
     float *packed = floats(v->packed_bytes ? v->packed_bytes(&ctx, &lay) / sizeof(float) : 0);
-    float *scratch = floats(
-        v->scratch_bytes
-            ? v->scratch_bytes(&ctx, &lay, w->dst.dim[3], s->threads) / sizeof(float)
-            : 0);
+    float *scratch =
+        floats(v->scratch_bytes
+                   ? v->scratch_bytes(&ctx, &lay, w->dst.dim[3], s->threads) / sizeof(float)
+                   : 0);
     if (v->pack)
         v->pack(&ctx, &lay, packed);
     const tgi_call call = {.ctx = &ctx,

@@ -400,6 +400,7 @@ static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *er
                                     .set = p->how.set,
                                     .iterations = p->how.iterations,
                                     .threads = p->how.threads,
+                                    .flags = p->how.flags,
                                     .raft = p->how.weights[0],
                                     .completion = p->how.weights[1],
                                     .generator = p->how.weights[2],

@@ -32,6 +32,7 @@ typedef struct tgi_inpaint_how {
     int reach, threads;
     tgi_pp_settings set; /* of ProPainter */
     int iterations;
+    unsigned flags; /* of its networks: TGI_NET_EXACT, TGI_NET_KINDS */
     const tgi_kernel_set *be;
     /* Borrowed, or NULL: a folder; a PNG that shows the last frame that was made, anew every second. */
     const char *scratch, *live;

@@ -62,25 +62,24 @@ static void add_nets(tgi_pp_complete *c, const tgi_kernel_set *be, int threads)
     c->decode = add_net(c, *g, be, C, 8, threads);
 }
 
-tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
-                              int64_t width, int64_t most, int threads, tgi_pp_complete **out,
-                              tgi_err *err)
+tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_pp_at *at, int64_t most,
+                              tgi_pp_complete **out, tgi_err *err)
 {
     tgi_pp_complete *c = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *c);
     if (!c)
         return tgi_fail(err, TG_E_NOMEM, "no memory for what moves");
-    *c = (tgi_pp_complete){.height = height, .width = width};
+    *c = (tgi_pp_complete){.height = at->height, .width = at->width};
 
     tg_status st = tgi_schedule_new(&c->schedule, err);
     if (st == TG_OK)
         st = make_graphs(c, w, err);
     if (st == TG_OK) {
-        c->schedule->lanes = be->lanes;
+        tgi_pp_settle(c->schedule, at);
         c->kept = (tgi_frame_store_how){.n_kinds = KINDS,
                                         .kind = {{floats(c, C, 8), most, (int)most},
                                                  {floats(c, EDGES, 4), most, (int)most},
                                                  {floats(c, C, 8), most, (int)most}}};
-        add_nets(c, be, threads);
+        add_nets(c, at->be, at->threads);
         st = tgi_schedule_plan(c->schedule, err);
     }
     if (st != TG_OK)

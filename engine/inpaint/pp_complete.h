@@ -8,6 +8,7 @@
 
 #include "engine/ends/frame_store.h"
 #include "engine/exec/schedule_run.h"
+#include "engine/inpaint/pp_at.h"
 #include "engine/inpaint/pp_order.h"
 #include "io/weights.h"
 
@@ -36,9 +37,8 @@ typedef struct tgi_pp_complete_io {
 } tgi_pp_complete_io;
 
 /* `w`: recurrent_flow_completion, borrowed; windows of `most` motions at most. Returned; tgi_pp_complete_free. */
-tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
-                              int64_t width, int64_t most, int threads, tgi_pp_complete **out,
-                              tgi_err *err);
+tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_pp_at *at, int64_t most,
+                              tgi_pp_complete **out, tgi_err *err);
 void tgi_pp_complete_free(tgi_pp_complete **c);
 /* Memory beside the weights (schedule->weight_bytes), of use in a run alone. */
 size_t tgi_pp_complete_bytes(const tgi_pp_complete *c);

@@ -180,21 +180,20 @@ static void add_steps(tgi_pp_flow *f, const tgi_kernel_set *be, int iterations, 
     f->end = s->n_steps;
 }
 
-tg_status tgi_pp_flow_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
-                          int64_t width, int iterations, int threads, tgi_pp_flow **out,
-                          tgi_err *err)
+tg_status tgi_pp_flow_new(const tgi_weights *w, const tgi_pp_at *at, int iterations,
+                          tgi_pp_flow **out, tgi_err *err)
 {
     tgi_pp_flow *f = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *f);
     if (!f)
         return tgi_fail(err, TG_E_NOMEM, "no memory for what moves");
-    *f = (tgi_pp_flow){.height = height, .width = width, .held = -1};
+    *f = (tgi_pp_flow){.height = at->height, .width = at->width, .held = -1};
     tg_status st = tgi_schedule_new(&f->schedule, err);
     if (st == TG_OK)
         st = make_graphs(f, w, err);
     if (st == TG_OK) {
-        f->schedule->lanes = be->lanes;
+        tgi_pp_settle(f->schedule, at);
         add_buffers(f);
-        add_steps(f, be, iterations, threads);
+        add_steps(f, at->be, iterations, at->threads);
         st = tgi_schedule_plan(f->schedule, err);
     }
     if (st != TG_OK)

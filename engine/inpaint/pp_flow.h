@@ -6,6 +6,7 @@
 #define TGI_PP_FLOW_H
 
 #include "engine/exec/schedule_run.h"
+#include "engine/inpaint/pp_at.h"
 #include "engine/models/propainter/networks.h"
 
 #define TGI_PP_CONTEXT 5 /* arrays that the context gives */
@@ -23,9 +24,8 @@ typedef struct tgi_pp_flow {
 } tgi_pp_flow;
 
 /* `w`: raft-things, borrowed. Returned; tgi_pp_flow_free. */
-tg_status tgi_pp_flow_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
-                          int64_t width, int iterations, int threads, tgi_pp_flow **out,
-                          tgi_err *err);
+tg_status tgi_pp_flow_new(const tgi_weights *w, const tgi_pp_at *at, int iterations,
+                          tgi_pp_flow **out, tgi_err *err);
 void tgi_pp_flow_free(tgi_pp_flow **f);
 /* Weights are packed; schedule->weight_bytes and block_bytes of memory. */
 tg_status tgi_pp_flow_open(tgi_pp_flow *f, const tgi_schedule_memory *m, tgi_err *err);

@@ -75,25 +75,25 @@ static void add_nets(const plan *p)
     }
 }
 
-tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
-                              int64_t width, const uint8_t has[TGI_PP_MOST_FRAMES + 1],
-                              int most_local, int threads, tgi_pp_generate **out, tgi_err *err)
+tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at,
+                              const uint8_t has[TGI_PP_MOST_FRAMES + 1], int most_local,
+                              tgi_pp_generate **out, tgi_err *err)
 {
     tgi_pp_generate *g = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *g);
     if (!g)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the generator");
-    *g = (tgi_pp_generate){.height = height,
-                           .width = width,
+    *g = (tgi_pp_generate){.height = at->height,
+                           .width = at->width,
                            .most_local = most_local,
-                           .tokens = tgi_pp_tokens_of(height, width)};
+                           .tokens = tgi_pp_tokens_of(at->height, at->width)};
     for (int n = 1; n <= MOST; n++)
         g->most = has[n] ? n : g->most;
     tg_status st = tgi_schedule_new(&g->schedule, err);
     if (st == TG_OK)
         st = make_graphs(g, w, has, err);
     if (st == TG_OK) {
-        g->schedule->lanes = be->lanes;
-        add_nets(&(plan){g, be, threads});
+        tgi_pp_settle(g->schedule, at);
+        add_nets(&(plan){g, at->be, at->threads});
         st = tgi_schedule_plan(g->schedule, err);
     }
     if (st != TG_OK)
@@ -363,18 +363,21 @@ static tg_status attend(const step *k, int b, tgi_err *err)
     tgi_pp_generate *g = k->g;
     const tgi_pp_block *is = &g->block[b];
     const int64_t w = g->tokens.wide, few = g->tokens.pool_w;
+    /* Behind the last block nobody looks at references. */
+    const int wanted = b + 1 < TGI_PP_BLOCKS ? k->all : k->local;
     for (int i = 0; i < k->all; i++) {
         const tgi_sched_at x = {g->x[i], 0}, query = frame_in(k, g->queries, w, i),
                            out[] = {frame_in(k, g->keys, w, i), frame_in(k, g->values, w, i),
                                     frame_in(k, g->pooled_keys, few, i),
                                     frame_in(k, g->pooled_values, few, i)};
         TGI_TRY(call(k, is->net_keys, &x, out, err));
-        TGI_TRY(call(k, is->net_queries, &x, &query, err));
+        if (i < wanted)
+            TGI_TRY(call(k, is->net_queries, &x, &query, err));
     }
     const tgi_sched_at in[] = {{g->queries, 0},     {g->keys, 0},          {g->values, 0},
                                {g->pooled_keys, 0}, {g->pooled_values, 0}, {g->windows, 0}};
     TGI_TRY(call(k, is->net_attend[k->all], in, &(tgi_sched_at){g->attended, 0}, err));
-    for (int i = 0; i < k->all; i++) {
+    for (int i = 0; i < wanted; i++) {
         const tgi_sched_at mixed[] = {frame_in(k, g->attended, w, i), {g->x[i], 0}};
         float *const to = g->spare_x;
         TGI_TRY(call(k, is->net_mix, mixed, &(tgi_sched_at){to, 0}, err));

@@ -4,6 +4,7 @@
 #define TGI_PP_GENERATE_H
 
 #include "engine/exec/schedule_run.h"
+#include "engine/inpaint/pp_at.h"
 #include "engine/inpaint/pp_extent.h"
 #include "engine/inpaint/pp_fill.h"
 #include "engine/models/propainter/networks.h"
@@ -46,9 +47,9 @@ typedef struct tgi_pp_generate_io {
 } tgi_pp_generate_io;
 
 /* `w`: ProPainter, borrowed. `has[n]`: there are steps of n frames. Returned; tgi_pp_generate_free. */
-tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_kernel_set *be, int64_t height,
-                              int64_t width, const uint8_t has[TGI_PP_MOST_FRAMES + 1],
-                              int most_local, int threads, tgi_pp_generate **out, tgi_err *err);
+tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at,
+                              const uint8_t has[TGI_PP_MOST_FRAMES + 1], int most_local,
+                              tgi_pp_generate **out, tgi_err *err);
 void tgi_pp_generate_free(tgi_pp_generate **g);
 /* Memory beside the weights (schedule->weight_bytes), of use in a step alone. */
 size_t tgi_pp_generate_bytes(const tgi_pp_generate *g);

@@ -228,17 +228,17 @@ static const tgi_method_ops ops; /* below */
 static tg_status plan(propainter *p, tgi_err *err)
 {
     const tgi_propainter_how *h = &p->how;
+    const tgi_pp_at at = {h->be, h->height, h->width, h->threads, h->flags};
     TGI_TRY(tgi_pp_check(&h->set, err));
     if (length_of(p) < 2)
         return one_frame(err);
     TGI_TRY(is_endless(p) ? tgi_pp_measure_any(&h->set, &p->most, err)
                           : tgi_pp_measure(&h->set, length_of(p), 1, &p->most, err));
-    TGI_TRY(tgi_pp_flow_new(h->raft, h->be, h->height, h->width, h->iterations, h->threads,
-                            &p->flow, err));
-    TGI_TRY(tgi_pp_complete_new(h->completion, h->be, h->height, h->width,
-                                tgi_max(1, p->most.completion), h->threads, &p->complete, err));
-    TGI_TRY(tgi_pp_generate_new(h->generator, h->be, h->height, h->width, p->most.has,
-                                p->most.local, h->threads, &p->generate, err));
+    TGI_TRY(tgi_pp_flow_new(h->raft, &at, h->iterations, &p->flow, err));
+    TGI_TRY(tgi_pp_complete_new(h->completion, &at, tgi_max(1, p->most.completion),
+                                &p->complete, err));
+    TGI_TRY(
+        tgi_pp_generate_new(h->generator, &at, p->most.has, p->most.local, &p->generate, err));
     p->pending = h->set.neighbor_length / 2 * 2 + 1;
     plan_store(p);
     return TG_OK;

@@ -26,6 +26,7 @@ typedef struct tgi_propainter_how {
     tgi_pp_settings set;
     int iterations; /* of RAFT */
     int threads;
+    unsigned flags; /* of networks: TGI_NET_EXACT, TGI_NET_KINDS */
     const tgi_weights *raft, *completion, *generator; /* borrowed */
     const tgi_kernel_set *be;
     const char *scratch; /* a folder, or NULL; borrowed */

@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
@@ -276,6 +277,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
                                    tgi_opts_int(job->opts, TGI_OPT_NEIGHBOR_LENGTH, 10),
                                    tgi_opts_int(job->opts, TGI_OPT_REF_STRIDE, 10)},
                            .iterations = (int)tgi_opts_int(job->opts, TGI_OPT_RAFT_ITER, 20),
+                           .flags = tgi_job_net_flags(job),
                            .be = job->set.backend,
                            .scratch = job->set.scratch,
                            .live = tgi_opts_str(job->opts, TGI_OPT_LIVE)};
@@ -306,7 +308,7 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
         TGI_OPT_MASK_BOX,      TGI_OPT_MASK_THRESHOLD,  TGI_OPT_MASK_INVERT,
         TGI_OPT_MASK_DILATION, TGI_OPT_METHOD,          TGI_OPT_REACH,
         TGI_OPT_COMPOSE,       TGI_OPT_SUBVIDEO_LENGTH, TGI_OPT_NEIGHBOR_LENGTH,
-        TGI_OPT_REF_STRIDE,    TGI_OPT_RAFT_ITER};
+        TGI_OPT_REF_STRIDE,    TGI_OPT_RAFT_ITER,       TGI_OPT_EXACT};
     const tgi_masks *masks = tgi_inpaint_masks(job->source);
     tgi_held any;
     if (!masks)

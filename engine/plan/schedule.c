@@ -97,16 +97,16 @@ static tg_status read_in_place(tgi_stage *s, tgi_err *err)
 
 /* The plan of a net alone: what the processor's caches like. */
 static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const int64_t shape[3],
-                          int threads, int in_lanes, tgi_err *err)
+                          int threads, const tgi_schedule *s, tgi_err *err)
 {
     const int64_t ext[3] = {1, shape[1], shape[2]};
     tgi_desc in[TGI_MAX_PORTS];
     tgi_graph_input_descs(n->graph, ext, in);
     in[0] = (tgi_desc){TG_DTYPE_F32, 4, {1, shape[0], shape[1], shape[2]}};
-    TGI_TRY(tgi_net_new(n->graph, be, in, 0, &n->net, err));
+    TGI_TRY(tgi_net_new(n->graph, be, in, s->flags, &n->net, err));
     TGI_TRY(tgi_stages_new(n->net, &n->stages, err));
     /* Where nothing but inputs is read whole, the rest streams. */
-    tgi_stage *stage = in_lanes && n->stages->n == 1 ? &n->stages->stage[0] : &n->stages->one;
+    tgi_stage *stage = s->lanes && n->stages->n == 1 ? &n->stages->stage[0] : &n->stages->one;
     if (stage != &n->stages->one)
         TGI_TRY(read_in_place(stage, err));
     const tgi_choose_args a = {.stage = stage,
@@ -142,7 +142,7 @@ int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *
         return -1;
     s->net = list;
     list[s->n_nets] = (tgi_sched_net){.graph = g};
-    s->st = plan_net(&list[s->n_nets], be, shape, threads, s->lanes, &s->err);
+    s->st = plan_net(&list[s->n_nets], be, shape, threads, s, &s->err);
     return s->n_nets++;
 }
 

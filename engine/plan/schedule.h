@@ -66,6 +66,8 @@ typedef struct tgi_sched_step {
 
 typedef struct tgi_schedule {
     int lanes; /* 0: all buffers are dense; set before the first of them */
+    unsigned
+        flags; /* of all nets: TGI_NET_EXACT, TGI_NET_KINDS; set before the first of them */
     tgi_sched_buffer *buffer;
     int n_buffers;
     tgi_sched_net *net;

@@ -273,11 +273,11 @@ TGI_OPT(
     "what operators that read the whole image (norms, means, attention) read: all of it, or, "
     "with --tile, each tile with its surroundings alone, as tools do that cut images: then "
     "seams are possible")
-TGI_OPT(EXACT, "exact", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+TGI_OPT(EXACT, "exact", NULL, NULL, NULL, TGI_SET_ TGI_CUT_, RULE_SWITCH, 0, 0, NULL, 1,
         "direct convolution only: no transform that trades a little accuracy for speed")
 TGI_OPT(
-    PRECISION, "precision", NULL, "auto|fp32|fp16|bf16|O1|O2", "auto", TGI_SET_ TGI_EST_,
-    RULE_CHOICE, 0, 0, TGI_PRECISIONS_, 1,
+    PRECISION, "precision", NULL, "auto|fp32|fp16|bf16|O1|O2", "auto",
+    TGI_SET_ TGI_EST_ TGI_CUT_, RULE_CHOICE, 0, 0, TGI_PRECISIONS_, 1,
     "numbers that convolutions multiply: auto is fp32 on the processor, and on a GPU fp16 "
     "where that is measured to be faster, unless the descriptor forbids it. bf16, where that "
     "is faster, halves their weights and errs by some 3e-3 relative (sums and images stay "

@@ -18,17 +18,18 @@
 #include "kernels/ops/op_attrs.h"
 
 #define JOB_PX 64
-#define ROOM_PX (JOB_PX + 1)   /* rows of samples do not begin a power of two apart */
-#define CHUNK (36 * 16 / TGI_L) /* of units times taps: 147 KiB of samples beside their weights */
+#define ROOM_PX (JOB_PX + 1) /* rows of samples do not begin a power of two apart */
+#define CHUNK                                                                                  \
+    (36 * 16 / TGI_L) /* of units times taps: 147 KiB of samples beside their weights */
 
 /* What follows from shapes and attributes alone. */
 typedef struct sizes {
     tgi_geom g;
-    int64_t taps, places; /* of a group; of all offset groups */
-    int64_t per_offset;   /* input channels of an offset group */
-    int64_t blocks;       /* of the result */
-    int64_t chunk;        /* units */
-    int64_t table;        /* places of a chunk, and what a vector holds behind them */
+    int64_t taps, places;   /* of a group; of all offset groups */
+    int64_t per_offset;     /* input channels of an offset group */
+    int64_t blocks;         /* of the result */
+    int64_t chunk;          /* units */
+    int64_t table;          /* places of a chunk, and what a vector holds behind them */
     int64_t offsets, masks; /* floats of a pixel's, the same */
 } sizes;
 
@@ -47,8 +48,7 @@ static int sizes_of(const tgi_op_ctx *ctx, sizes *s)
     s->per_offset = s->g.in_c / a->offset_group;
     s->blocks = tgi_ceil_div64(s->g.out_c, TGI_L);
     s->chunk = tgi_max64(1, CHUNK / s->taps);
-    const int64_t groups =
-        tgi_min64(a->offset_group, s->chunk * TGI_L / s->per_offset + 2);
+    const int64_t groups = tgi_min64(a->offset_group, s->chunk * TGI_L / s->per_offset + 2);
     s->table = round_up(groups * s->taps + TGI_L, 16);
     s->offsets = round_up(2 * s->places + 2 * TGI_L, 16);
     s->masks = round_up(s->places + TGI_L, 16);
@@ -323,8 +323,8 @@ static void sample_chunk(const work *w, const buffers *b, const pixels *p, int64
         TGS(tgi_unit_at)(TGI_L, src->n_seg, w->seg_c, u0).channel / w->s.per_offset;
     for (int64_t u = u0; u < u1; u++) {
         units[u - u0] = open_unit(w, u, g0);
-        rows[u - u0] = (tap_row){.src = b->samples + (u - u0) * step,
-                                 .lanes = units[u - u0].lanes};
+        rows[u - u0] =
+            (tap_row){.src = b->samples + (u - u0) * step, .lanes = units[u - u0].lanes};
     }
     const unit *end = &units[u1 - u0 - 1];
     const int64_t t0 = g0 * taps, t1 = t0 + end->first + end->groups * taps;
@@ -385,7 +385,8 @@ static void run_job(void *arg, int64_t job, int thread)
         buffers_at(&w->s, (float *)w->call->scratch + thread * thread_floats(&w->s));
     const int64_t y = w->y.lo + job / w->col_jobs * w->rows,
                   x = w->x.lo + job % w->col_jobs * w->cols;
-    const pixels p = {{y, tgi_min64(y + w->rows, w->y.hi)}, {x, tgi_min64(x + w->cols, w->x.hi)}};
+    const pixels p = {{y, tgi_min64(y + w->rows, w->y.hi)},
+                      {x, tgi_min64(x + w->cols, w->x.hi)}};
     tap_row rows[CHUNK];
     copy_source(w, 2, &p, b.offsets, w->s.offsets);
     if (!tgi_is_absent(w->call->ctx, 4))
@@ -424,7 +425,8 @@ static void run(const tgi_call *call)
     const int64_t width = tgi_range_len(w.x), height = tgi_range_len(w.y);
     w.col_jobs = tgi_ceil_div64(width, JOB_PX);
     w.cols = tgi_ceil_div64(width, w.col_jobs);
-    const int64_t share = tgi_ceil_div64(height * w.col_jobs, 4 * tgi_threads_count(call->threads));
+    const int64_t share =
+        tgi_ceil_div64(height * w.col_jobs, 4 * tgi_threads_count(call->threads));
     w.rows = tgi_max64(1, tgi_min64(JOB_PX / w.cols, share));
     tgi_parallel(call->threads, tgi_ceil_div64(height, w.rows) * w.col_jobs, run_job, &w);
 }

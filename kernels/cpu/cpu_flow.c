@@ -73,8 +73,7 @@ static void find_nearest(const tgi_desc *d, const part *p, places *f)
 static void find_between(const tgi_desc *d, const part *p, places *f)
 {
     for (int64_t i = 0; i < p->n; i += TGI_L) {
-        const between y =
-            between_of(vf_set1((float)p->y) + vf_load(f->flow[1] + i), d->dim[2]);
+        const between y = between_of(vf_set1((float)p->y) + vf_load(f->flow[1] + i), d->dim[2]);
         const between x =
             between_of(columns_from(p->x + i) + vf_load(f->flow[0] + i), d->dim[3]);
         for (int k = 0; k < 2; k++) {

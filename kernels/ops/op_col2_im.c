@@ -46,8 +46,8 @@ static tg_status axis_of(fold *f, int k, const int64_t *pads, tgi_err *err)
         f->image[k] + pads[k] + pads[f->axes + k] - ((f->block[k] - 1) * f->dilation[k] + 1);
     if (room < 0)
         return tgi_fail(err, TG_E_FORMAT,
-                        "a patch of %" PRId64 " does not fit an extent of %" PRId64, f->block[k],
-                        f->image[k]);
+                        "a patch of %" PRId64 " does not fit an extent of %" PRId64,
+                        f->block[k], f->image[k]);
     f->pad[k] = pads[k];
     f->places[k] = room / f->stride[k] + 1;
     if (!tgi_mul64_ok(f->patch, f->block[k], &f->patch) ||
@@ -85,8 +85,8 @@ static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT, "patches of rank %d, expected 3", d->rank);
     if (d->dim[1] % f.patch || d->dim[2] != f.all)
         return tgi_fail(err, TG_E_FORMAT,
-                        "%" PRId64 " x %" PRId64 " numbers of patches, expected a multiple of %"
-                        PRId64 " x %" PRId64,
+                        "%" PRId64 " x %" PRId64
+                        " numbers of patches, expected a multiple of %" PRId64 " x %" PRId64,
                         d->dim[1], d->dim[2], f.patch, f.all);
     *dst = (tgi_desc){d->dtype, 2 + f.axes, {d->dim[0], d->dim[1] / f.patch}};
     for (int k = 0; k < f.axes; k++)

@@ -153,7 +153,8 @@ static void look(const tgi_op_ctx *ctx, int64_t place, taps *t)
 /* The image whose first element is `first`, there. */
 static double value(const tgi_op_ctx *ctx, int64_t first, const taps *t)
 {
-    const int64_t h = tgi_desc_axis(&ctx->src[0], TGI_Y), w = tgi_desc_axis(&ctx->src[0], TGI_X);
+    const int64_t h = tgi_desc_axis(&ctx->src[0], TGI_Y),
+                  w = tgi_desc_axis(&ctx->src[0], TGI_X);
     double sum = 0;
     for (int z = 0; z < t[0].n; z++)
         for (int y = 0; y < t[1].n; y++)
@@ -183,8 +184,7 @@ static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err
             taps t[MOST_AXES];
             look(ctx, n * result + p, t);
             for (int64_t c = n * in->dim[1]; c < (n + 1) * in->dim[1]; c++)
-                tgi_num_put(out->dtype, dst_data[0], c * result + p,
-                            value(ctx, c * image, t));
+                tgi_num_put(out->dtype, dst_data[0], c * result + p, value(ctx, c * image, t));
         }
     return TG_OK;
 }

@@ -100,6 +100,13 @@ static const tgi_kernel_set *kernels(void)
     return tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT));
 }
 
+static unsigned flags; /* of networks */
+
+static tgi_pp_at at_size(int64_t h, int64_t w)
+{
+    return (tgi_pp_at){kernels(), h, w, 2, flags};
+}
+
 /* ---- Motion ------------------------------------------------------------------------------ */
 
 static void motion_of(const char *name, int64_t h, int64_t w, int iterations, const char *low,
@@ -108,10 +115,11 @@ static void motion_of(const char *name, int64_t h, int64_t w, int iterations, co
     char file[64];
     tgi_desc d;
     tgi_err e = {0};
+    const tgi_pp_at at = at_size(h, w);
     tgi_pp_flow *f = NULL;
     snprintf(file, sizeof file, "%s/frames", name);
     uint8_t *frames = load(file, &d);
-    CHECK_OK(tgi_pp_flow_new(weights[0], kernels(), h, w, iterations, 2, &f, &e), e);
+    CHECK_OK(tgi_pp_flow_new(weights[0], &at, iterations, &f, &e), e);
     if (f) {
         memory m = take(f->schedule->weight_bytes, f->schedule->block_bytes);
         float *there = room((size_t)(2 * h * w) * sizeof *there),
@@ -172,6 +180,7 @@ static void test_completed_motions_are_the_official_ones(void)
     const tgi_pp_complete_io io = {.motion = found, .mask = mask, .put = keep};
     tgi_pp_complete_io own = io;
     completion c = {0};
+    const tgi_pp_at at = at_size(H, W);
     tgi_pp_complete *p = NULL;
     tgi_err e = {0};
     tgi_desc d;
@@ -185,7 +194,7 @@ static void test_completed_motions_are_the_official_ones(void)
     for (int i = 0; i < 2; i++)
         c.made[i] = room(5 * 2 * H * W * sizeof(float));
     own.user = &c;
-    CHECK_OK(tgi_pp_complete_new(weights[1], kernels(), H, W, 5, 2, &p, &e), e);
+    CHECK_OK(tgi_pp_complete_new(weights[1], &at, 5, &p, &e), e);
     if (p) {
         memory m = take(p->schedule->weight_bytes, tgi_pp_complete_bytes(p));
         CHECK_OK(tgi_pp_complete_open(p, &m.m, &e), e);
@@ -423,6 +432,7 @@ static void test_a_step_is_the_official_one(void)
     uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
     generation n = {0};
     const tgi_pp_generate_io io = {&n, updated, completed, features, release, made};
+    const tgi_pp_at at = at_size(H, W);
     tgi_pp_generate *g = NULL;
     tgi_err e = {0};
     tgi_desc d;
@@ -435,7 +445,7 @@ static void test_a_step_is_the_official_one(void)
     for (int i = 0; i < 6; i++)
         n.item[i] = compact(frames + i * 3 * H * W, open + i * H * W, hidden + i * H * W);
     has[6] = 1;
-    CHECK_OK(tgi_pp_generate_new(weights[2], kernels(), H, W, has, 4, 2, &g, &e), e);
+    CHECK_OK(tgi_pp_generate_new(weights[2], &at, has, 4, &g, &e), e);
     if (g) {
         memory m = take(g->schedule->weight_bytes, tgi_pp_generate_bytes(g));
         for (int i = 0; i < 6; i++)
@@ -475,11 +485,14 @@ int main(int argc, char **argv)
     CHECK_OK(tgi_json_load(DATA "/index.json", &stages_index, &e), e);
     CHECK_OK(tgi_pp_weights_open(argv[1], weights, &e), e);
     CHECK_OK(tgi_threads_open(2, &pool, &e), e);
-    RUN(test_motions_are_the_official_ones);
-    RUN(test_completed_motions_are_the_official_ones);
+    for (int exact = 0; exact < 2; exact++) {
+        flags = exact ? TGI_NET_EXACT : 0;
+        RUN(test_motions_are_the_official_ones);
+        RUN(test_completed_motions_are_the_official_ones);
+        RUN(test_a_step_is_the_official_one);
+    }
     RUN(test_propagated_frames_are_the_official_ones);
     RUN(test_motions_agree_by_what_lies_there);
-    RUN(test_a_step_is_the_official_one);
     tgi_threads_close(&pool);
     for (int i = 0; i < 3; i++)
         tgi_weights_close(&weights[i]);
