@@ -91,10 +91,10 @@ static tg_status grow(machine *m, tgi_pickle ***array, size_t need, size_t *cap,
                         max);
     while (cap2 < need)
         cap2 *= 2;
-    tgi_pickle **more = tgi_realloc_n(TGI_TAG_IO, *array, cap2, sizeof *more);
+    tgi_pickle **more = tgi_realloc_n(TGI_TAG_IO, *array, cap2, sizeof(tgi_pickle *));
     if (!more)
         return tgi_fail(m->err, TG_E_NOMEM, "no memory for %zu values of a pickle", cap2);
-    memset(more + *cap, 0, (cap2 - *cap) * sizeof *more);
+    memset(more + *cap, 0, (cap2 - *cap) * sizeof(tgi_pickle *));
     *array = more;
     *cap = cap2;
     return TG_OK;
