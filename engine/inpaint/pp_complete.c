@@ -76,9 +76,9 @@ tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_pp_at *at, int64_t
     if (st == TG_OK) {
         tgi_pp_settle(c->schedule, at);
         c->kept = (tgi_frame_store_how){.n_kinds = KINDS,
-                                        .kind = {{floats(c, C, 8), most, (int)most},
-                                                 {floats(c, EDGES, 4), most, (int)most},
-                                                 {floats(c, C, 8), most, (int)most}}};
+                                        .kind = {{floats(c, C, 8), most, (int)most, 0},
+                                                 {floats(c, EDGES, 4), most, (int)most, 0},
+                                                 {floats(c, C, 8), most, (int)most, 0}}};
         add_nets(c, at->be, at->threads);
         st = tgi_schedule_plan(c->schedule, err);
     }

@@ -76,12 +76,12 @@ static void plan_store(tgi_propagate *p)
 {
     const int64_t all = tgi_max(1, p->how.hi - p->how.lo);
     const int64_t span = follows(p) ? tgi_min(2 * p->how.reach + 2, all + 1) : 1;
-    p->store_how =
-        (tgi_frame_store_how){.n_kinds = follows(p) ? KINDS : BITS + 1,
-                              .kind = {{pixel_bytes(p) * plane(p), span, (int)span},
-                                       {bits_bytes(p), span, (int)span},
-                                       {follows(p) ? p->motions->bytes : 0, span, (int)span}},
-                              .scratch = p->how.scratch};
+    p->store_how = (tgi_frame_store_how){
+        .n_kinds = follows(p) ? KINDS : BITS + 1,
+        .kind = {{pixel_bytes(p) * plane(p), span, (int)span, 0},
+                 {bits_bytes(p), span, (int)span, 0},
+                 {follows(p) ? p->motions->bytes : 0, span, (int)span, 0}},
+        .scratch = p->how.scratch};
 }
 
 /* Blocks of the one reservation. */

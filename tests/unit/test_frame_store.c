@@ -25,7 +25,7 @@ static int64_t next_use(void *user, int kind, int64_t frame)
 static void open_store(kept *k, int64_t span, int slots0, int slots1)
 {
     tgi_err e = {0};
-    k->how = (tgi_frame_store_how){.kind = {{1000, span, slots0}, {64, span, slots1}},
+    k->how = (tgi_frame_store_how){.kind = {{1000, span, slots0, 0}, {64, span, slots1, 0}},
                                    .n_kinds = 2,
                                    .scratch = ".",
                                    .next = next_use,
