@@ -167,7 +167,7 @@ def models():
     yield "halves.onnx", model([node("Split", ["x"], ["y", "z"], axis=1)], [], [port("x", [1, 2, "H", "W"])],
                                [port("y", [1, 1, "H", "W"]), port("z", [1, 1, "H", "W"])])
     yield "cut.onnx", plain[:len(plain) // 2]
-    yield "unknown.onnx", model([node("GridSample", ["x", "x"], ["y"])], [], GREY)
+    yield "unknown.onnx", model([node("RoiAlign", ["x", "x", "x"], ["y"])], [], GREY)
     yield "future.onnx", net(opset=999)
     yield "shapes.onnx", model([node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3])], [floats("w", [1, 2, 3, 3])], GREY)
     yield "outside.onnx", external("../weights.bin")
