@@ -34,11 +34,14 @@ static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
     TGI_TRY(tgi_const_f32(ctx, 1, "weights", -1, &unused, err));
     if (tgi_given(ctx, 3))
         TGI_TRY(tgi_const_f32(ctx, 3, "bias", g.out_c, &unused, err));
-    if (a->offset_group < 1 || g.in_c % a->offset_group)
+    int64_t taps = a->offset_group;
+    if (a->offset_group < 1 || g.in_c < 1 || g.in_c % a->offset_group)
         return tgi_fail(err, TG_E_FORMAT,
                         "%" PRId64 " input channels in %" PRId64 " offset groups", g.in_c,
                         a->offset_group);
-    const int64_t taps = g.k[TGI_Y] * g.k[TGI_X] * a->offset_group;
+    if (!tgi_mul64_ok(taps, g.k[TGI_Y], &taps) || !tgi_mul64_ok(taps, g.k[TGI_X], &taps) ||
+        taps > INT32_MAX)
+        return tgi_fail(err, TG_E_FORMAT, "too many taps");
     tgi_desc want = {ctx->src[0].dtype, 4, {1, 2 * taps, g.out[TGI_Y], g.out[TGI_X]}};
     TGI_TRY(tgi_want_shape(ctx, 2, "offsets", &want, err));
     want.dim[1] = taps;
