@@ -219,7 +219,7 @@ static tg_status take_mask(tgi_masks *m, int64_t of, seen *s, tgi_err *err)
         uint8_t *to = m->own + y * w;
         TGI_TRY(take_row(m, of, tgi_min((int64_t)at, m->info->height - 1), s, err));
         for (int64_t x = 0; x < w; x++)
-            to[x] = (m->line[m->column[x]] > m->limit) ^ m->how.invert;
+            to[x] = (uint8_t)((m->line[m->column[x]] > m->limit) ^ m->how.invert);
         at += step;
     }
     m->own_of = of;
