@@ -211,15 +211,14 @@ static void attention(const settings *s, int64_t h, int64_t w, int64_t frames, i
     give_const(&k, 6, c);
     give_const(&k, 7, c);
     make_views(&k, s);
-    const int64_t pooled = (wy * 5 / 4) * (wx * 9 / 4);
+    const int64_t most =
+        (frames + 1) / 2 * (45 + tgi_window_around(&a) + (wy * 5 / 4) * (wx * 9 / 4));
     double keys = 0; /* of all queries */
     for (int64_t y = 0; y < h; y++)
         for (int64_t x = 0; x < w; x++) {
             const int masked = every && (y / 5 * wx + x / 9) % every == 0;
             *tgi_view_at(&k.view[5], 0, 0, y / 5, x / 9) = (float)masked;
-            keys += (double)frames *
-                    (masked ? (double)((frames + 1) / 2 * (45 + tgi_window_around(&a) + pooled))
-                            : 45.0);
+            keys += (double)(frames * (masked ? most : 45));
         }
     k.flops = keys * 4 * (double)c;
     measure(&k, s, name);

@@ -165,24 +165,32 @@ static spot spot_at(const window *w, int64_t i, int64_t end)
     return (spot){row / w->h, w->y + row % w->h, w->x + x, tgi_min64(w->w - x, end - i)};
 }
 
+static in_blocks blocks_of_query(const work *w, const window *at, const spot *p)
+{
+    const int64_t c0 = p->frame * w->s.channels + at->head * w->s.inner;
+    return blocks_of_source(&w->call->src[0], c0, w->s.inner, p->y, p->x);
+}
+
 /* Where queries [i0, i1) of a window lie, a tile at most; 0: not all in blocks, or not alike. Lanes
  * behind the last one get the first one's. */
 static int find_queries(const work *w, const window *at, int64_t i0, int64_t i1,
                         const float **from, size_t *pitch)
 {
-    for (int64_t i = i0; i < i1;) {
-        const spot p = spot_at(at, i, i1);
-        const int64_t c0 = p.frame * w->s.channels + at->head * w->s.inner;
-        const in_blocks b = blocks_of_source(&w->call->src[0], c0, w->s.inner, p.y, p.x);
-        if (!b.p || (i > i0 && b.pitch != *pitch))
+    spot p = spot_at(at, i0, i1);
+    const in_blocks first = blocks_of_query(w, at, &p);
+    *pitch = first.pitch;
+    if (!first.p)
+        return 0;
+    for (int i = 0; i < TILE; i++)
+        from[i] = first.p;
+    for (int64_t i = i0; i < i1; i += p.n) {
+        p = spot_at(at, i, i1);
+        const in_blocks b = blocks_of_query(w, at, &p);
+        if (!b.p || b.pitch != first.pitch)
             return 0;
-        *pitch = b.pitch;
         for (int64_t k = 0; k < p.n; k++)
             from[i - i0 + k] = b.p + k * TGI_L;
-        i += p.n;
     }
-    for (int64_t i = i1 - i0; i < TILE; i++)
-        from[i] = from[0];
     return 1;
 }
 
@@ -190,7 +198,7 @@ static int find_queries(const work *w, const window *at, int64_t i0, int64_t i1,
 static void turn_queries(const work *w, const window *at, int64_t i0, int64_t i1, float *dst)
 {
     const float *from[TILE];
-    size_t pitch = 0;
+    size_t pitch;
     if (find_queries(w, at, i0, i1, from, &pitch)) {
         for (int64_t i = 0; i < TILE; i += TGI_L)
             turn_pixels(from + i, pitch, w->s.inner, w->a->scale, dst + i, TILE);

@@ -203,11 +203,12 @@ TGI_EVAL_BY_REF
 static double flops(const tgi_op_ctx *ctx)
 {
     const window_attrs *a = ctx->attrs;
-    const double around = (double)(tgi_window_around(a) + a->window_h * a->window_w);
+    const int64_t frames = (a->frames - a->first + 1) / 2,
+                  channels = ctx->src[0].dim[1] / a->frames;
+    const int64_t tokens = tgi_window_around(a) + a->window_h * a->window_w;
     const double pooled = (double)ctx->src[3].dim[2] * (double)ctx->src[3].dim[3];
-    const double channels = (double)(ctx->src[0].dim[1] / a->frames);
-    const double keys = (double)((a->frames - a->first + 1) / 2) * (around + pooled);
-    return keys * (4 + 16 * (double)a->heads / channels);
+    const double exponential = 16 * (double)a->heads / (double)channels;
+    return (double)frames * ((double)tokens + pooled) * (4 + exponential);
 }
 
 const tgi_op tgi_op_window_attention = {
