@@ -125,6 +125,13 @@ void tgi_draft_enum(tgi_draft *d, const char *attr, const char *choice)
     check_set(d, attr, n && tgi_attr_set_enum(n, attr, choice));
 }
 
+void tgi_draft_exact(tgi_draft *d)
+{
+    tgi_node *n = last_node(d);
+    if (n)
+        n->exact = 1;
+}
+
 void tgi_draft_ints(tgi_draft *d, const char *attr, int n, const int64_t *v)
 {
     tgi_node *node = last_node(d);

@@ -44,6 +44,8 @@ typedef struct tgi_draft_window {
     int64_t kernel[2], stride[2], pad[2], dilation[2], group;
     int64_t more[2]; /* of a transposed one: rows and columns at the end */
 } tgi_draft_window;
+/* The last node sums in the written order, whatever the others run by: a layer that more rounding would show of. */
+void tgi_draft_exact(tgi_draft *d);
 /* bias -1: none. */
 int tgi_draft_conv(tgi_draft *d, const char *name, int x, int weight, int bias,
                    const tgi_draft_window *w);

@@ -46,6 +46,7 @@ typedef struct tgi_node {
     tgi_op_kind op_class; /* of this node; valid once the graph is finished */
     void *attrs;          /* op->attrs_size bytes, owned */
     int opset;
+    int exact; /* 1: by no variant that rearranges sums, whatever the others run by */
     int n_src, n_dst;
     int src[TGI_OP_MAX_SRC]; /* value ids; -1: not given */
     int dst[TGI_OP_MAX_DST]; /* value ids; after fusion: what the last epilogue step yields */

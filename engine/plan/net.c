@@ -40,7 +40,7 @@ static tg_status fill_node(tgi_net *net, const tgi_node *gn, tgi_net_node *n, un
     n->node = gn;
     n->net = net;
     n->flat = tgi_node_is_flat(net->g, &net->shapes, gn);
-    n->exact = (flags & TGI_NET_EXACT) != 0;
+    n->exact = gn->exact || (flags & TGI_NET_EXACT);
     n->kinds = flags >> 8;
     tgi_node_ctx(net->g, &net->shapes, gn, n->src, n->dst, n->consts, &n->ctx);
     n->n_operands = gn->n_src;
