@@ -11,6 +11,7 @@ import estimate
 import film
 import inpaint
 import overlap
+import propainter
 
 STREAM_UNTILED = ("512x512", "1024x1024", "2048x2048")
 STREAM_BANDS = ("2048x2048@128", "1024x4096@64")  # 0.25 megapixels each
@@ -457,7 +458,9 @@ def small_films(bench):
 
 
 FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,
-            "estimate": estimated, "pool": pool, "film": films, "film_small": small_films, "inpaint": inpaint.inpaint}
+            "estimate": estimated, "pool": pool, "film": films, "film_small": small_films, "inpaint": inpaint.inpaint,
+            "propainter": propainter.propainter}
+BY_NAME = ("propainter",)  # not a part of `make bench` without names: it asks for PyTorch and ten minutes
 
 if __name__ == "__main__":
     sys.exit("this is a part of run.py")

@@ -7,10 +7,11 @@ attention with its copies. Written from ../shared/conformance/propainter/SPEC.md
 
 `--recipe DIR`: weights made by DIR/recipe.py. `--weights DIR`: the three published files, .pth, or .npz by the same names. `--check DIR`
 runs the goldens in DIR and prints for each output the largest difference beside the tolerance; it ends with 1 where one is not met.
-`--time STAGE`, of raft (one pair, one direction), completion (N - 1 flows, both directions), propagation, generator (one step; N frames, the
+`--time STAGE`, of raft (all pairs, both directions), completion (N - 1 flows, both directions), propagation, generator (one step; N frames, the
 last --refs of them references) and e2e, prints a line of JSON: of each round, after one that warms up (--cold: none), seconds and the peak of
 resident memory above the round's start, when weights and inputs are there. What goes in is drawn, with a box of SHARE of each side as the mask,
-unless --film and --masks (uint8, [T,H,W,3] and [T,H,W]) give it. `--keep DIR` writes what went in and came out. Python with numpy, torch, torchvision."""
+unless --film and --masks (uint8, [T,H,W,3] and [T,H,W]) give it. `--keep DIR` writes what went in and came out. `--serve`: a round
+for each line on stdin, and at its end the last one's peak, all that is resident included. Python with numpy, torch, torchvision."""
 import argparse
 import ctypes
 import gc
@@ -754,7 +755,7 @@ def stage_of(w, args, pixels, masks):
     f, b = (flow + wave).contiguous(), (wave - flow).contiguous()
     local = n - args.refs
     return {
-        "raft": lambda: raft(w["raft"], x[:1], x[1:2], settings[3]),
+        "raft": lambda: raft_both(w["raft"], x, settings[3]),
         "completion": lambda: completed(w["rfc"], f, b, m),
         "propagation": lambda: propagated(x, m, f, b),
         "generator": lambda: generator(w["gen"], x * (1 - m), m, m, f[:local - 1], b[:local - 1], local),
@@ -779,6 +780,27 @@ def watched(call):
     return made, seconds, resident("VmHWM") - start
 
 
+def keep(folder, went_in, made):
+    os.makedirs(folder, exist_ok=True)
+    out = made if isinstance(made, tuple) else (made,)
+    for name, a in [*went_in.items(), *((f"out{i}", np.asarray(a)) for i, a in enumerate(out))]:
+        np.save(os.path.join(folder, name + ".npy"), a)
+
+
+def serve_stage(w, args):
+    """One turn for each line on stdin, as bench/lab.py asks for them."""
+    call, went_in = stage_of(w, args, *drawn(args))
+    made = call()
+    if args.keep:
+        keep(args.keep, went_in, made)
+    del made
+    print(json.dumps({"event": "ready", "peer": "PyTorch", "version": torch.__version__}), flush=True)
+    for _ in sys.stdin:
+        _, seconds, above = watched(call)
+        print(json.dumps({"event": "turn", "seconds": [seconds], "peak_above_start_bytes": above}), flush=True)
+    print(json.dumps({"event": "end", "peak_rss_bytes": resident("VmHWM")}), flush=True)
+
+
 def time_stage(w, args):
     pixels, masks = drawn(args)
     call, went_in = stage_of(w, args, pixels, masks)
@@ -789,10 +811,7 @@ def time_stage(w, args):
         rounds.append(round(seconds, 4))
         peaks.append(above)
     if args.keep:
-        os.makedirs(args.keep, exist_ok=True)
-        out = made if isinstance(made, tuple) else (made,)
-        for name, a in [*went_in.items(), *((f"out{i}", np.asarray(a)) for i, a in enumerate(out))]:
-            np.save(os.path.join(args.keep, name + ".npy"), a)
+        keep(args.keep, went_in, made)
     print(json.dumps({"stage": args.time, "size": "x".join(map(str, pixels.shape[2:0:-1])), "frames": len(pixels), "refs": args.refs,
                       "threads": args.threads, "settings": args.settings, "seconds": rounds, "peak_above_start_bytes": peaks,
                       "torch": torch.__version__}))
@@ -817,6 +836,7 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--mask", type=float, default=0.4)
     p.add_argument("--keep")
+    p.add_argument("--serve", action="store_true")
     args = p.parse_args()
     if not (args.recipe or args.weights) or not (args.check or args.time or args.run and args.film and args.masks):
         p.error("weights, and one of --check, --time and --run with --film and --masks")
@@ -826,7 +846,7 @@ def main():
         if args.check:
             sys.exit(0 if check(w, args.check, args.only) else 1)
         if args.time:
-            time_stage(w, args)
+            (serve_stage if args.serve else time_stage)(w, args)
         else:
             np.save(args.run, inpaint(w, np.load(args.film), np.load(args.masks), tuple(map(int, args.settings.split(",")))))
 

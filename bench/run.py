@@ -5,7 +5,8 @@
 Families: ops (kernels against oneDNN), nets (warm networks against ONNX Runtime), process (file to
 file against a tifffile + ONNX Runtime script), stream (row streaming against untiled passes), overlap
 (how busy kernels are while cold files are read and written), pool (the allocations of a run, replayed), film (film
-to film against ffmpeg, Python and ONNX Runtime), inpaint (something is removed from films: inpaint.py). Without a family: all, short. bench/README.md says how it is measured and what the columns
+to film against ffmpeg, Python and ONNX Runtime), inpaint (something is removed from films: inpaint.py), propainter (stages and a film against PyTorch; by name alone). Without a
+family: all others, short. bench/README.md says how it is measured and what the columns
 mean. Rows go to bench/results/DATE-MACHINE.jsonl, one JSON object per line."""
 import argparse
 import datetime
@@ -15,12 +16,12 @@ import sys
 
 import lab
 import table
-from families import FAMILIES, Bench
+from families import BY_NAME, FAMILIES, Bench
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("family", nargs="*", help="ops, nets, process, stream, overlap, estimate, pool, film, film_small, inpaint (all)")
+    p.add_argument("family", nargs="*", help="ops, nets, process, stream, overlap, estimate, pool, film, film_small, inpaint (all of these), propainter")
     p.add_argument("--build", default=os.path.join(lab.ROOT, "build-release"), help="folder with the programs")
     p.add_argument("--data", default=os.path.join(lab.ROOT, "..", "shared"), help="folder with data/models")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -93,7 +94,7 @@ def main():
     if lab.load_average() > 0.5:
         say("the machine is busy: good enough to see that it works, not for figures to keep")
     bench, rows, failures = Bench(args, python, say), [], 0
-    for family in args.family or FAMILIES:
+    for family in args.family or [f for f in FAMILIES if f not in BY_NAME]:
         print(table.text_head(family), flush=True)
         got, failed = measure(bench, family, fixed, path)
         rows, failures = rows + got, failures + failed
