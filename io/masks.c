@@ -77,21 +77,30 @@ static int64_t known_until(const tgi_masks *m)
     return tgi_masks_is_whole(m) ? m->how.whole - m->how.first : m->how.frames;
 }
 
+/* From frames of `from` pixels on a side to those of `to`: all that it touches. */
+static void scale_side(int64_t from, int64_t to, int64_t *lo, int64_t *hi)
+{
+    *lo = *lo * to / from;
+    *hi = (*hi * to + from - 1) / from;
+}
+
 /* The part of a box that lies in the frames. */
 static tg_status take_box(tgi_masks *m, const tgi_mask_box *b, box *out, tgi_err *err)
 {
     const tgi_masks_how *h = &m->how;
+    const int64_t high = h->box_height ? h->box_height : h->height,
+                  wide = h->box_width ? h->box_width : h->width;
     char text[TGI_MASK_BOX_TEXT];
     TGI_TRY(tgi_mask_box_check(b, err));
     *out = (box){.x0 = tgi_max(b->x, 0),
-                 .x1 = tgi_min(b->x + b->width, h->width),
+                 .x1 = tgi_min(b->x + b->width, wide),
                  .y0 = tgi_max(b->y, 0),
-                 .y1 = tgi_min(b->y + b->height, h->height),
+                 .y1 = tgi_min(b->y + b->height, high),
                  .from = b->from - h->first,
                  .until = tgi_min(b->until, h->whole) - h->first};
     if (out->x0 >= out->x1 || out->y0 >= out->y1)
         return tgi_fail(err, TG_E_ARG, "%s lies outside of the frames, which are %lld x %lld",
-                        tgi_mask_box_text(b, text), (long long)h->width, (long long)h->height);
+                        tgi_mask_box_text(b, text), (long long)wide, (long long)high);
     if (b->from >= h->whole)
         return tgi_fail(err, TG_E_ARG, "%s: the film has frames 0 to %lld",
                         tgi_mask_box_text(b, text), (long long)h->whole - 1);
@@ -103,7 +112,9 @@ static tg_status take_box(tgi_masks *m, const tgi_mask_box *b, box *out, tgi_err
         add_note(m, "%s: none of its frames is read", tgi_mask_box_text(b, text));
     if (m->n_notes < MOST_BOX_NOTES && cut)
         add_note(m, "%s: what lies outside of the frames, which are %lld x %lld, is left out",
-                 tgi_mask_box_text(b, text), (long long)h->width, (long long)h->height);
+                 tgi_mask_box_text(b, text), (long long)wide, (long long)high);
+    scale_side(wide, h->width, &out->x0, &out->x1);
+    scale_side(high, h->height, &out->y0, &out->y1);
     return TG_OK;
 }
 

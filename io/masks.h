@@ -28,7 +28,8 @@ typedef struct tgi_masks_how {
     int dilation; /* grown so many times */
     int64_t frames, first,
         whole; /* that are read, the film's own number of the first one, all that the film has */
-    int64_t height, width; /* of the upright frames */
+    int64_t height, width;         /* of the upright frames */
+    int64_t box_height, box_width; /* of the frames that boxes are said in; 0: the same */
     tgi_open_opts
         open; /* for the masks' file: budgets, decoders, spare, cancelled, surplus, but and truncated count */
 } tgi_masks_how;

@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
+#include "engine/inpaint/resized.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_film.h"
@@ -132,10 +133,17 @@ static tg_status pick_size(const tg_opts *o, const tgi_image_info *i, int64_t *h
     return TG_OK;
 }
 
+/* The film and the size that its file has: boxes are said in that, whatever the output's size. */
+typedef struct from_film {
+    const tgi_image_info *info; /* as it is worked on */
+    int64_t height, width;
+} from_film;
+
 /* Of that size. */
-static tg_status open_masks(tg_job *job, const tgi_image_info *i, int64_t height, int64_t width,
+static tg_status open_masks(tg_job *job, const from_film *film, int64_t height, int64_t width,
                             tgi_masks **out, tgi_err *err)
 {
+    const tgi_image_info *i = film->info;
     tgi_mask_box box[MOST_BOXES];
     const size_t budget = tgi_machine_budget(&job->machine, job->opts, NULL);
     const int endless = tgi_film_source_is_stream(job->source);
@@ -155,6 +163,8 @@ static tg_status open_masks(tg_job *job, const tgi_image_info *i, int64_t height
         .whole = endless ? TGI_MASKS_NO_END : hi - lo,
         .height = height,
         .width = width,
+        .box_height = film->height,
+        .box_width = film->width,
         .open = {.threads = 1,
                  .decode_budget = tgi_decode_budget(budget),
                  .budget = budget,
@@ -172,7 +182,8 @@ static tg_status open_behind(tg_job *job,
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
     if (!from || tgi_film_source_is_stream(job->source) || !tgi_job_wants_film(job) ||
-        job->set.pictures || tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1)
+        job->set.pictures || tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1 ||
+        tgi_opts_given(job->opts, TGI_OPT_OUTPUT_SIZE))
         return TG_OK;
     if ((from->rotation || from->flipped) && !tgi_film_says_turns(job->set.output)) {
         tgi_job_warn(job,
@@ -185,11 +196,41 @@ static tg_status open_behind(tg_job *job,
     return tgi_film_source_split(*out, TGI_FILM_PASSES_OUTSIDE, 0, err);
 }
 
+/* The size that --output-size says; 0 x 0: it is not given. */
+static tg_status output_size(const tg_opts *o, int64_t *h, int64_t *w, tgi_err *err)
+{
+    const char *text = tgi_opts_str(o, TGI_OPT_OUTPUT_SIZE);
+    long long high = 0, wide = 0;
+    int n = 0;
+    *h = *w = 0;
+    if (!text)
+        return TG_OK;
+    if (sscanf(text, "%5lldx%5lld%n", &wide, &high, &n) != 2 || text[n] || wide < 2 ||
+        high < 2 || wide > 16384 || high > 16384)
+        return tgi_fail(err, TG_E_ARG,
+                        "--output-size %s: width and height, as 1280x720; sides of 2 to 16384 "
+                        "are possible",
+                        text);
+    *h = high;
+    *w = wide;
+    return TG_OK;
+}
+
+/* The film becomes one of the output's size. */
+static tg_status to_output_size(const tg_job *job, tgi_source **s, tgi_err *err)
+{
+    const tgi_image_info *i = (*s)->ops->info(*s);
+    int64_t h, w;
+    TGI_TRY(output_size(job->opts, &h, &w, err));
+    return !h || (h == i->height && w == i->width) ? TG_OK : tgi_resized_open(*s, h, w, s, err);
+}
+
 /* The film and its masks once more, where the method works at another size. */
-static tg_status open_at_size(tg_job *job, const tgi_image_info *i, tgi_inpaint_how *how,
+static tg_status open_at_size(tg_job *job, const from_film *film, tgi_inpaint_how *how,
                               tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
                               tgi_err *err)
 {
+    const tgi_image_info *i = film->info;
     tgi_at_size_how at = {.whole = tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1};
     /* The published script: frames as pictures are cubic, its film's are linear. */
     at.larger = at.whole && job->set.pictures ? TGI_RESIZE_CV_CUBIC : TGI_RESIZE_CV_LINEAR;
@@ -205,14 +246,17 @@ static tg_status open_at_size(tg_job *job, const tgi_image_info *i, tgi_inpaint_
             err, TG_E_ARG,
             "%s: frames of %lld x %lld come once, through a pipe, and what is drawn "
             "at %lld x %lld is pasted into them: give frames whose sides are "
-            "multiples of 8, in RGB or YUV of 8 bits, or write them to a file first",
+            "multiples of 8, in RGB or YUV of 8 bits, name such a size with --output-size, or "
+            "write them to a file first",
             job->set.input, (long long)i->width, (long long)i->height, (long long)at.width,
             (long long)at.height);
     tg_status st = again(job, &at.beside, err);
     if (st == TG_OK)
-        st = open_masks(job, i, i->height, i->width, &at.masks, err);
+        st = to_output_size(job, &at.beside, err);
+    if (st == TG_OK)
+        st = open_masks(job, film, i->height, i->width, &at.masks, err);
     if (st == TG_OK && at.whole && tgi_job_draws(job->opts))
-        st = open_masks(job, i, at.height, at.width, &how->small, err);
+        st = open_masks(job, film, at.height, at.width, &how->small, err);
     if (st == TG_OK)
         st = tgi_at_size_new(i, &at, &how->at_size, err);
     if (st != TG_OK) {
@@ -228,13 +272,16 @@ static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
                             tgi_err *err)
 {
     const tgi_image_info *i = job->source->ops->info(job->source);
+    from_film film = {.height = i->height, .width = i->width};
+    TGI_TRY(to_output_size(job, &job->source, err));
+    i = film.info = job->source->ops->info(job->source);
     if (method_of(job->opts) == PROPAGATE)
         TGI_TRY(tgi_graph_load_onnx(job->set.model, 0, &how->network, err));
     if (method_of(job->opts) == PROPAINTER)
         TGI_TRY(
             tgi_pp_weights_open(tgi_opts_str(job->opts, TGI_OPT_WEIGHTS), how->weights, err));
-    TGI_TRY(open_masks(job, i, i->height, i->width, &how->masks, err));
-    TGI_TRY(open_at_size(job, i, how, again, err));
+    TGI_TRY(open_masks(job, &film, i->height, i->width, &how->masks, err));
+    TGI_TRY(open_at_size(job, &film, how, again, err));
     TGI_TRY(open_behind(job, again, &how->behind, err));
     TGI_TRY(make_graph(i->samples, &job->graph, err));
     return tgi_inpaint_open(job->source, how, &job->source, err);
@@ -303,12 +350,14 @@ tg_status tgi_job_inpaint_open(tg_job *job,
 
 tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *err)
 {
-    static const tgi_opt all[] = {
-        TGI_OPT_WIDTH,         TGI_OPT_HEIGHT,          TGI_OPT_RESIZE_RATIO,
-        TGI_OPT_MASK_BOX,      TGI_OPT_MASK_THRESHOLD,  TGI_OPT_MASK_INVERT,
-        TGI_OPT_MASK_DILATION, TGI_OPT_METHOD,          TGI_OPT_REACH,
-        TGI_OPT_COMPOSE,       TGI_OPT_SUBVIDEO_LENGTH, TGI_OPT_NEIGHBOR_LENGTH,
-        TGI_OPT_REF_STRIDE,    TGI_OPT_RAFT_ITER,       TGI_OPT_EXACT};
+    static const tgi_opt all[] = {TGI_OPT_WIDTH,           TGI_OPT_HEIGHT,
+                                  TGI_OPT_RESIZE_RATIO,    TGI_OPT_OUTPUT_SIZE,
+                                  TGI_OPT_MASK_BOX,        TGI_OPT_MASK_THRESHOLD,
+                                  TGI_OPT_MASK_INVERT,     TGI_OPT_MASK_DILATION,
+                                  TGI_OPT_METHOD,          TGI_OPT_REACH,
+                                  TGI_OPT_COMPOSE,         TGI_OPT_SUBVIDEO_LENGTH,
+                                  TGI_OPT_NEIGHBOR_LENGTH, TGI_OPT_REF_STRIDE,
+                                  TGI_OPT_RAFT_ITER,       TGI_OPT_EXACT};
     const tgi_masks *masks = tgi_inpaint_masks(job->source);
     tgi_held any;
     if (!masks)

@@ -146,6 +146,10 @@ TGI_OPT(HEIGHT, "height", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384
         "see --width")
 TGI_OPT(RESIZE_RATIO, "resize-ratio", "resize_ratio", "R", NULL, "inpaint preset", RULE_TEXT, 0,
         0, NULL, 1, "the same by a factor of both sides, such as 0.5, for less memory and time")
+TGI_OPT(OUTPUT_SIZE, "output-size", "output_size", "WxH", NULL, "inpaint preset", RULE_TEXT, 0,
+        0, NULL, 1,
+        "frames of the output have this size, such as 640x360: the film is resized first "
+        "(default: the film's size)")
 TGI_OPT(COMPOSE, "compose", NULL, "source|official", "source", "inpaint preset", RULE_CHOICE, 0,
         0, "source|official", 1,
         "source: a film that is written holds the samples of the one that is read wherever "

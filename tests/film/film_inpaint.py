@@ -119,6 +119,26 @@ def another_size_is_pasted():
     expect(code == 64 and "--height" in err, f"--width alone: {code}: {err}")
 
 
+def outputs_have_the_size_that_is_asked_for():
+    """Frames are resized first: what is removed of a film at that size is what is removed of pictures that have it, boxes are said in the
+    film's own pixels, and the network's way holds its plan."""
+    film, words = made("sized.mkv", "yuv444p"), ("--mask-box", "30,20,16,16", "--mask-dilation", "0", *SMOOTH)
+    inpaint(film, "dot_%d.png", "--mask-box", "36,26,1,1", "--mask-dilation", "0", *SMOOTH, "--output-size", "48x40")
+    inpaint(film, "sized_%d.png", *words, "--output-size", "48x40")
+    inpaint("dot_%d.png", "again_%d.png", "--mask-box", "15,10,8,8", "--mask-dilation", "0", *SMOOTH)
+    a, b, c = (pixels(p, "rgb24") for p in ("sized_%d.png", "again_%d.png", "dot_%d.png"))
+    expect(len(a) == 5 * 48 * 40 * 3 and a == b != c, f"--output-size: {len(a)} samples, {sum(x != y for x, y in zip(a, b))} are others")
+    text, _ = inpaint(sample("carphone_pristine.mp4"), "sized.mp4", "--mask-box", "60,50,30,30", "--reach", "4", "--frames", "0:12", "--output-size", "200x120",
+                      "--json")
+    done = [e for e in map(json.loads, text.splitlines()) if e["event"] == "done"][0]
+    expect(done["measured_peak_bytes"] <= done["predicted_peak_bytes"], f"--output-size: peak: {done}")
+    s = next(s for s in probe("sized.mp4", "-show_streams")["streams"] if s["codec_type"] == "video")
+    expect((s["width"], s["height"]) == (200, 120), f"--output-size: {s['width']} x {s['height']}")
+    for wrong in ("200", "200x", "0x10", "200x120x3"):
+        code, _, err = run("inpaint", film, "-o", "no.mkv", *words, "--output-size", wrong)
+        expect(code == 64 and "1280x720" in err, f"--output-size {wrong}: {code}: {err}")
+
+
 def official_pictures_are_cubic():
     """Beside an edge a cubic one goes beyond what a linear one, which is for films, can reach."""
     ffmpeg("-f", "lavfi", "-i", "color=0x3c3c3c:size=96x64", "-f", "lavfi", "-i", "color=0xc8c8c8:size=48x64", "-filter_complex", "[0][1]overlay=48:0,format=rgb24",
@@ -381,7 +401,7 @@ def tests(_rows):
         stopped_runs_go_on()
         a_full_scratch_disk()
         return
-    for test in (samples_outside_the_mask, the_official_way_converts_all, another_size_is_pasted, official_pictures_are_cubic, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
+    for test in (samples_outside_the_mask, the_official_way_converts_all, another_size_is_pasted, outputs_have_the_size_that_is_asked_for, official_pictures_are_cubic, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
                  a_part_is_what_the_whole_has, budgets_hold, the_rest_of_the_film_is_kept, pictures_come_out_and_go_in):
         test()
 

@@ -68,6 +68,20 @@ static void test_boxes_alone_are_cut_and_have_their_frames(void)
     tgi_masks_close(&m);
 }
 
+static void test_boxes_of_other_frames_cover_all_they_touch(void)
+{
+    const tgi_mask_box b[] = {{3, 3, 5, 2, 0, INT64_MAX}, {11, 7, 4, 1, 0, INT64_MAX}};
+    tgi_masks_how how = of(NULL, 2);
+    how.box = b;
+    how.n_boxes = 2;
+    how.box_height = 2 * H;
+    how.box_width = 2 * W;
+    tgi_masks *m = opened(&how);
+    NOTES(m, "box 11,7,4,1: what lies outside of the frames, which are 12 x 8, is left out");
+    FRAME_IS(m, 0, "......|.###..|.###..|.....#");
+    tgi_masks_close(&m);
+}
+
 static void test_notes_of_boxes_come_to_an_end(void)
 {
     tgi_mask_box b[20];
@@ -453,6 +467,7 @@ int main(void)
     CHECK(mkdtemp(folder) != NULL);
     RUN(test_boxes_are_read_from_text);
     RUN(test_boxes_alone_are_cut_and_have_their_frames);
+    RUN(test_boxes_of_other_frames_cover_all_they_touch);
     RUN(test_notes_of_boxes_come_to_an_end);
     RUN(test_boxes_that_are_nowhere_are_refused);
     RUN(test_a_folder_has_a_mask_for_each_frame);
