@@ -33,7 +33,7 @@ static struct {
     tgi_pp_complete *complete;
     tgi_pp_generate *generate;
     void **item;
-    float **features;
+    void **features;
 } s;
 
 static void die(const tgi_err *e)
@@ -161,7 +161,7 @@ static tg_status updated(void *user, int64_t k, tgi_pp_updated *out, tgi_err *er
     return TG_OK;
 }
 
-static tg_status features(void *user, int64_t k, float **out, int *made, tgi_err *err)
+static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err)
 {
     (void)user;
     (void)err;
@@ -199,7 +199,7 @@ static void open_generator(void)
     s.features = room((size_t)s.n * sizeof *s.features);
     for (int64_t k = 0; k < s.n; k++) {
         s.item[k] = room(tgi_pp_updated_bytes(s.high, s.wide));
-        s.features[k] = room(tgi_pp_feature_bytes(s.generate));
+        s.features[k] = room(tgi_pp_seen_bytes(s.generate));
         const tgi_pp_updated to = tgi_pp_updated_at(s.item[k], s.high, s.wide);
         tgi_pp_fill_begin(&to, s.frames + k * pixels() * 3, s.bits[k], s.high, s.wide);
     }
@@ -207,7 +207,7 @@ static void open_generator(void)
 
 static void turn_generator(void)
 {
-    const tgi_pp_generate_io io = {NULL, updated, motion, features, release, put};
+    const tgi_pp_generate_io io = {NULL, updated, motion, seen, release, put};
     tgi_pp_step step = {.lo = 0, .hi = s.n - s.refs, .n_refs = s.refs};
     tgi_err e = {0};
     for (int i = 0; i < s.refs; i++)

@@ -39,6 +39,18 @@ const char *cli_seconds(double s, char buf[CLI_TEXT])
     return buf;
 }
 
+const char *cli_span(double least, double most, char buf[3 * CLI_TEXT])
+{
+    char from[CLI_TEXT], to[CLI_TEXT];
+    cli_seconds(least, from);
+    cli_seconds(most, to);
+    if (strcmp(from, to) == 0)
+        snprintf(buf, 3 * CLI_TEXT, "%s", to);
+    else
+        snprintf(buf, 3 * CLI_TEXT, "%s to %s", from, to);
+    return buf;
+}
+
 const char *cli_metric(double v, char buf[CLI_TEXT])
 {
     static const char *const unit[] = {"", "k", "M", "G", "T", "P", "E"};

@@ -13,6 +13,8 @@
 const char *cli_size(uint64_t bytes, char buf[CLI_TEXT]);
 /* "0.8 s", "42 s", "4 min 12 s", "2 h 5 min", "3 d 4 h"; returns buf. */
 const char *cli_seconds(double s, char buf[CLI_TEXT]);
+/* "8 min 10 s to 9 min 2 s"; one time where both read the same. */
+const char *cli_span(double least, double most, char buf[3 * CLI_TEXT]);
 /* "1.3 G" for 1.3e9; returns buf. */
 const char *cli_metric(double v, char buf[CLI_TEXT]);
 /* "1,344"; returns buf. */

@@ -324,6 +324,9 @@ typedef struct tg_plan_info {
     int64_t kept_values;      /* that pass from one stage to a later one */
     uint64_t kept_bytes;      /* of them in memory at once, at most: part of peak_bytes */
     uint64_t kept_disk_bytes; /* and in a file in the folder of option "scratch" */
+    /* Below seconds_estimate where masks decide how long a job takes, which are not read to plan it: what it takes if
+     * they hide next to nothing. seconds_estimate is the most then. */
+    double seconds_least;
 } tg_plan_info;
 
 /**

@@ -521,12 +521,13 @@ double tgi_inpaint_flops(const tgi_source *s)
     return p && p->method ? p->method->ops->flops(p->method) : 0;
 }
 
-double tgi_inpaint_seconds(const tgi_source *s, double (*of)(void *user, const tgi_tiling *t),
-                           void *user)
+double tgi_inpaint_seconds(const tgi_source *s, int least,
+                           double (*of)(void *user, const tgi_tiling *t), void *user)
 {
     const inpaint *p = inpaint_of(s);
-    return p && p->method ? p->method->ops->seconds(p->method, 0, p->info->n_planes, of, user)
-                          : 0;
+    return p && p->method
+               ? p->method->ops->seconds(p->method, 0, p->info->n_planes, least, of, user)
+               : 0;
 }
 
 int64_t tgi_inpaint_all_hidden(const tgi_source *s)

@@ -48,9 +48,10 @@ size_t tgi_inpaint_bytes(const tgi_source *s);
 uint64_t tgi_inpaint_disk(const tgi_source *s);
 /* Operations of a frame. */
 double tgi_inpaint_flops(const tgi_source *s);
-/* Seconds of all frames, those around a part too, where `of` says those of a network's pass. */
-double tgi_inpaint_seconds(const tgi_source *s, double (*of)(void *user, const tgi_tiling *t),
-                           void *user);
+/* Seconds of all frames, those around a part too, where `of` says those of a network's pass; the most, or the least, that
+ * masks may make of it. */
+double tgi_inpaint_seconds(const tgi_source *s, int least,
+                           double (*of)(void *user, const tgi_tiling *t), void *user);
 /* "81 frames, 20 of them in memory, ..." */
 void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap);
 /* Take less memory: 1 if it can. Before the first frame is read. */

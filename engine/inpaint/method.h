@@ -27,8 +27,9 @@ typedef struct tgi_method_ops {
     int (*shrink)(tgi_method *m);
     /* Operations of a frame. */
     double (*flops)(const tgi_method *m);
-    /* Seconds of frames [from, until), where `of` says those of a network's pass. */
-    double (*seconds)(const tgi_method *m, int64_t from, int64_t until,
+    /* Seconds of frames [from, until), where `of` says those of a network's pass. What the masks decide, and nobody has
+     * read, takes the most; `least`: the least. */
+    double (*seconds)(const tgi_method *m, int64_t from, int64_t until, int least,
                       double (*of)(void *user, const tgi_tiling *t), void *user);
     /* Frame k. */
     tg_status (*make)(tgi_method *m, int64_t k, tgi_propagated *out, tgi_err *err);

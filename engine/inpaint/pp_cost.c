@@ -33,7 +33,19 @@ static double of_completion(const tgi_pp_networks *p,
     return 2 * of_nets(c->schedule, net, (int)(sizeof net / sizeof net[0]), of_pass, user);
 }
 
-static double of_step(const tgi_pp_networks *p, const tgi_pp_extent *x,
+#define AROUND 148 /* tokens around a window that one which hides something attends to */
+
+/* Of a step's attention, which passes count as if all windows were masked: every other frame, with what is around and
+ * pooled, where an unmasked window attends to its own tokens. */
+static double of_attention(const tgi_pp_generate *g, double masked)
+{
+    const double window = TGI_PP_WINDOW_H * TGI_PP_WINDOW_W,
+                 keys = (g->most + 1) / 2 *
+                        (window + AROUND + (double)(g->tokens.pool_h * g->tokens.pool_w));
+    return masked + (1 - masked) * window / keys;
+}
+
+static double of_step(const tgi_pp_networks *p, const tgi_pp_extent *x, double masked,
                       double (*of_pass)(void *user, const tgi_tiling *t), void *user)
 {
     const tgi_pp_generate *g = p->generate;
@@ -42,21 +54,23 @@ static double of_step(const tgi_pp_networks *p, const tgi_pp_extent *x,
     const int of_local[] = {g->net_propagate[0][0], g->net_propagate[1][0], g->net_join,
                             g->net_compose};
     double sum = new_ones * of_nets(g->schedule, &g->net_encode, 1, of_pass, user) +
-                 frames * of_nets(g->schedule, &g->net_split, 1, of_pass, user) +
+                 (local + (frames - local < new_ones ? frames - local : new_ones)) *
+                     of_nets(g->schedule, &g->net_split, 1, of_pass, user) +
                  local * of_nets(g->schedule, of_local, 4, of_pass, user);
     for (int b = 0; b < TGI_PP_BLOCKS; b++) {
         const tgi_pp_block *k = &g->block[b];
         const int each[] = {k->net_keys, k->net_queries, k->net_mix};
         sum += frames * of_nets(g->schedule, each, 3, of_pass, user) +
-               of_nets(g->schedule, &k->net_attend[g->most], 1, of_pass, user);
+               of_attention(g, masked) *
+                   of_nets(g->schedule, &k->net_attend[g->most], 1, of_pass, user);
     }
     return sum;
 }
 
-double tgi_pp_cost(const tgi_pp_networks *p, const tgi_pp_extent *x,
+double tgi_pp_cost(const tgi_pp_networks *p, const tgi_pp_extent *x, double masked,
                    double (*of_pass)(void *user, const tgi_tiling *t), void *user)
 {
     return (double)x->motions * of_pair(p, of_pass, user) +
            x->windowed * of_completion(p, of_pass, user) +
-           (double)x->steps * of_step(p, x, of_pass, user);
+           (double)x->steps * of_step(p, x, masked, of_pass, user);
 }

@@ -166,10 +166,29 @@ static size_t lay_out(tgi_pp_generate *g, char *base)
     return at;
 }
 
-size_t tgi_pp_feature_bytes(const tgi_pp_generate *g)
+static size_t feature_bytes(const tgi_pp_generate *g)
 {
-    return (size_t)tgi_sched_floats(g->schedule->lanes, C, g->height / 4, g->width / 4) *
-           sizeof(float);
+    const int64_t n = tgi_sched_floats(g->schedule->lanes, C, g->height / 4, g->width / 4);
+    return tgi_align_size((size_t)n * sizeof(float), 64);
+}
+
+static size_t token_bytes(const tgi_pp_generate *g)
+{
+    return (size_t)(TOKEN * g->tokens.high * g->tokens.wide) * sizeof(float);
+}
+
+#define MARK 64 /* bytes behind that say what is there */
+
+size_t tgi_pp_seen_bytes(const tgi_pp_generate *g)
+{
+    return feature_bytes(g) + tgi_align_size(token_bytes(g), 64) + MARK;
+}
+
+static tgi_pp_seen seen_at(const tgi_pp_generate *g, void *room)
+{
+    char *at = room;
+    const size_t tokens = feature_bytes(g), mark = tgi_pp_seen_bytes(g) - MARK;
+    return (tgi_pp_seen){room, (float *)(void *)(at + tokens), (int *)(void *)(at + mark)};
 }
 
 size_t tgi_pp_generate_bytes(const tgi_pp_generate *g)
@@ -295,17 +314,21 @@ static tg_status encode(const step *k, tgi_err *err)
     memset(g->windows, 0, (size_t)(g->tokens.win_h * g->tokens.win_w) * sizeof(float));
     for (int i = 0; i < k->all; i++) {
         tgi_pp_updated from;
+        void *room;
         int made;
-        TGI_TRY(k->io->features(k->io->user, frame_of(k, i), &g->features[i], &made, err));
+        TGI_TRY(k->io->seen(k->io->user, frame_of(k, i), &room, &made, err));
+        g->seen[i] = seen_at(g, room);
         if (made && i >= k->local)
             continue;
+        if (!made)
+            *g->seen[i].split = 0;
         TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
         input_rows r = {&from, g->height, g->width, g->input};
         if (!made)
             tgi_parallel(g->pool, g->height, input_row, &r);
         const tgi_sched_at in[] = {{g->input, 0}, {g->input + 3 * g->height * g->width, 0}};
         if (!made)
-            TGI_TRY(call(k, g->net_encode, in, &(tgi_sched_at){g->features[i], 0}, err));
+            TGI_TRY(call(k, g->net_encode, in, &(tgi_sched_at){g->seen[i].features, 0}, err));
         if (i >= k->local)
             continue;
         quarter_masks(g, &from, g->masks[i]);
@@ -327,7 +350,8 @@ static tg_status propagate(const step *k, tgi_err *err)
     const int n = k->local;
     for (int i = n - 1; i >= 0; i--) {
         const int first = i == n - 1;
-        const tgi_sched_at masks = {g->masks[i], 0}, alone[] = {{g->features[i], 0}, masks},
+        const tgi_sched_at masks = {g->masks[i], 0},
+                           alone[] = {{g->seen[i].features, 0}, masks},
                            in[] = {alone[0],
                                    {first ? NULL : g->way[0][i + 1], 0},
                                    {g->flow[0][i], 0},
@@ -349,7 +373,7 @@ static tg_status propagate(const step *k, tgi_err *err)
     }
     for (int i = 0; i < n; i++) {
         const tgi_sched_at in[] = {
-            {g->features[i], 0}, {g->way[0][i], 0}, {g->way[1][i], 0}, {g->masks[i], 0}};
+            {g->seen[i].features, 0}, {g->way[0][i], 0}, {g->way[1][i], 0}, {g->masks[i], 0}};
         g->joined[i] = g->spare; /* what came back is of no use behind that */
         TGI_TRY(call(k, g->net_join, in, &(tgi_sched_at){g->joined[i], 0}, err));
         g->spare = g->way[0][i];
@@ -387,14 +411,25 @@ static tg_status attend(const step *k, int b, tgi_err *err)
     return TG_OK;
 }
 
+/* A frame is a reference of many steps: its tokens are made in the first of them. */
+static tg_status split_reference(const step *k, const tgi_pp_seen *seen, float *x, tgi_err *err)
+{
+    if (!*seen->split)
+        TGI_TRY(call_one(k, k->g->net_split, seen->features, seen->tokens, err));
+    *seen->split = 1;
+    memcpy(x, seen->tokens, token_bytes(k->g));
+    return TG_OK;
+}
+
 static tg_status run(const step *k, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
     TGI_TRY(encode(k, err));
     TGI_TRY(propagate(k, err));
-    for (int i = 0; i < k->all; i++)
-        TGI_TRY(call_one(k, g->net_split, i < k->local ? g->joined[i] : g->features[i], g->x[i],
-                         err));
+    for (int i = 0; i < k->local; i++)
+        TGI_TRY(call_one(k, g->net_split, g->joined[i], g->x[i], err));
+    for (int i = k->local; i < k->all; i++)
+        TGI_TRY(split_reference(k, &g->seen[i], g->x[i], err));
     for (int b = 0; b < TGI_PP_BLOCKS; b++)
         TGI_TRY(attend(k, b, err));
     for (int i = 0; i < k->local; i++) {

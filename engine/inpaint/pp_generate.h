@@ -15,6 +15,13 @@ typedef struct tgi_pp_block {
         net_attend[TGI_PP_MOST_FRAMES + 1]; /* attend: -1, no such step */
 } tgi_pp_block;
 
+/* What a frame shows the generator, in the caller's room: features of its encoder, and the tokens that they are split into,
+ * which references alone are asked for: *split, 1: they are there. */
+typedef struct tgi_pp_seen {
+    float *features, *tokens;
+    int *split;
+} tgi_pp_seen;
+
 typedef struct tgi_pp_generate {
     int64_t height, width;
     int most, most_local; /* frames of a step; of them neighbours */
@@ -27,8 +34,8 @@ typedef struct tgi_pp_generate {
     tgi_threads *pool;
     /* In the block, each of the frames of a step: */
     float *input, *picture;
-    float *features[TGI_PP_MOST_FRAMES], *joined[TGI_PP_MOST_FRAMES],
-        *spare; /* features: the caller's */
+    tgi_pp_seen seen[TGI_PP_MOST_FRAMES]; /* the caller's */
+    float *joined[TGI_PP_MOST_FRAMES], *spare;
     float *way[2][TGI_PP_MOST_FRAMES], *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
     float *x[TGI_PP_MOST_FRAMES], *spare_x;
     float *queries, *keys, *values, *pooled_keys, *pooled_values, *attended, *windows;
@@ -39,8 +46,8 @@ typedef struct tgi_pp_generate_io {
     /* Frame k, updated; motion k completed, there (0) or back (1). Until the next call. */
     tg_status (*updated)(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err);
     tg_status (*motion)(void *user, int back, int64_t k, const float **out, tgi_err *err);
-    /* Room for the features of frame k, the caller's until `release`; *made: they are there already, of this frame. */
-    tg_status (*features)(void *user, int64_t k, float **out, int *made, tgi_err *err);
+    /* Room for what frame k shows (tgi_pp_seen_bytes), the caller's until `release`; *made: it is there already, of this frame. */
+    tg_status (*seen)(void *user, int64_t k, void **out, int *made, tgi_err *err);
     void (*release)(void *user);
     /* What neighbour k became: [3][height][width] of -1..1. */
     tg_status (*put)(void *user, int64_t k, const float *picture, tgi_err *err);
@@ -53,8 +60,8 @@ tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at,
 void tgi_pp_generate_free(tgi_pp_generate **g);
 /* Memory beside the weights (schedule->weight_bytes), of use in a step alone. */
 size_t tgi_pp_generate_bytes(const tgi_pp_generate *g);
-/* Of the features of a frame. */
-size_t tgi_pp_feature_bytes(const tgi_pp_generate *g);
+/* Of what a frame shows. */
+size_t tgi_pp_seen_bytes(const tgi_pp_generate *g);
 tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m, tgi_err *err);
 void tgi_pp_generate_close(tgi_pp_generate *g);
 tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,

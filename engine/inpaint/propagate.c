@@ -688,9 +688,10 @@ static double method_flops(const tgi_method *m)
     return tgi_propagate_flops((const tgi_propagate *)m);
 }
 
-static double method_seconds(const tgi_method *m, int64_t from, int64_t until,
+static double method_seconds(const tgi_method *m, int64_t from, int64_t until, int least,
                              double (*of)(void *user, const tgi_tiling *t), void *user)
 {
+    (void)least;
     return tgi_propagate_seconds((const tgi_propagate *)m, from, until, of, user);
 }
 

@@ -146,7 +146,7 @@ static void plan_store(propainter *p)
                     {motion, x->span[TGI_PP_COMPLETED]},
                     {updated, x->span[TGI_PP_UPDATED]},
                     {updated, x->propagation},
-                    {tgi_pp_feature_bytes(p->generate), feature_span(p)}};
+                    {tgi_pp_seen_bytes(p->generate), feature_span(p)}};
     p->kept = (tgi_frame_store_how){.n_kinds = KINDS, .scratch = p->how.scratch};
     for (int i = 0; i < KINDS; i++) {
         const int64_t span = tgi_max(1, all[i].span);
@@ -586,7 +586,7 @@ static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
 }
 
 /* Held until the step has ended. */
-static tg_status features(void *user, int64_t k, float **out, int *made, tgi_err *err)
+static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err)
 {
     propainter *p = user;
     const void *there;
@@ -594,7 +594,7 @@ static tg_status features(void *user, int64_t k, float **out, int *made, tgi_err
     *made = tgi_frame_store_has(p->store, FEATURES, k);
     if (*made) {
         TGI_TRY(tgi_frame_store_get(p->store, FEATURES, k, &there, err));
-        *out = (float *)(uintptr_t)there;
+        *out = (void *)(uintptr_t)there;
         return TG_OK;
     }
     TGI_TRY(tgi_frame_store_add(p->store, FEATURES, k, &room, err));
@@ -617,7 +617,7 @@ static tg_status generate(void *user, const tgi_pp_step *s, tgi_err *err)
     propainter *p = user;
     if (s->hi - s->lo + s->n_refs < 2)
         return one_frame(err);
-    const tgi_pp_generate_io io = {p, updated, completed_motion, features, release, put};
+    const tgi_pp_generate_io io = {p, updated, completed_motion, seen, release, put};
     tgi_pp_flow_forget(p->flow);
     walk(p, s->lo, s->hi, s->lo, 0);
     const tg_status st = tgi_pp_generate_run(p->generate, s, &io, err);
@@ -707,24 +707,24 @@ static double operations(void *user, const tgi_tiling *t)
     return t->flops;
 }
 
-static double of_film(const propainter *p, double (*of_pass)(void *user, const tgi_tiling *t),
-                      void *user)
+static double of_film(const propainter *p, double masked,
+                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
 {
-    return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, &p->most, of_pass,
-                       user);
+    return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, &p->most, masked,
+                       of_pass, user);
 }
 
 static double propainter_flops(const tgi_method *m)
 {
     const propainter *p = of_const(m);
-    return of_film(p, operations, NULL) / (double)tgi_max(1, p->most.frames);
+    return of_film(p, 1, operations, NULL) / (double)tgi_max(1, p->most.frames);
 }
 
-static double propainter_seconds(const tgi_method *m, int64_t from, int64_t until,
+static double propainter_seconds(const tgi_method *m, int64_t from, int64_t until, int least,
                                  double (*of_pass)(void *user, const tgi_tiling *t), void *user)
 {
     const propainter *p = of_const(m);
-    return of_film(p, of_pass, user) * (double)(until - from) /
+    return of_film(p, least ? 0 : 1, of_pass, user) * (double)(until - from) /
            (double)tgi_max(1, p->most.frames);
 }
 

@@ -174,9 +174,10 @@ typedef struct tgi_plan_ask {
 
 typedef struct tgi_plan_part {
     int valid;
-    double seconds;  /* estimate of the whole job */
-    int calibrated;  /* 1: by the speeds of this machine */
-    int64_t lessons; /* finished runs that corrected it */
+    double seconds;      /* estimate of the whole job */
+    double masks_decide; /* of these, what may fall away when the masks are known */
+    int calibrated;      /* 1: by the speeds of this machine */
+    int64_t lessons;     /* finished runs that corrected it */
     tgi_net *net;
     tgi_stages *stages; /* of the net; stages->one runs, or choice.staged */
     tgi_choice choice;

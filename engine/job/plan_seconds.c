@@ -282,10 +282,11 @@ static double network_seconds(void *user, const tgi_tiling *t)
 }
 
 /* What removes something from the frames, beside the network that hands them on. */
-static double inpaint_seconds(const tg_job *job, const tgi_lessons *l, const tgi_speeds *s)
+static double inpaint_seconds(const tg_job *job, const tgi_lessons *l, const tgi_speeds *s,
+                              int least)
 {
     networks n = {.s = s, .lessons = l, .threads = job->set.threads};
-    return tgi_inpaint_seconds(job->source, network_seconds, &n);
+    return tgi_inpaint_seconds(job->source, least, network_seconds, &n);
 }
 
 void tgi_job_plan_seconds(tg_job *job)
@@ -294,6 +295,7 @@ void tgi_job_plan_seconds(tg_job *job)
     tgi_speeds s;
     p->calibrated = 0;
     p->lessons = 0;
+    p->masks_decide = 0;
     if (job->dev.ops) {
         p->seconds = seconds_on_device(job);
         return;
@@ -311,8 +313,11 @@ void tgi_job_plan_seconds(tg_job *job)
     const double said = kernel_seconds(job, NULL, &s, job->set.threads) * items_of(job);
     p->seconds = kernels * items_of(job) +
                  rest_of(job, &s, said) * (l ? tgi_lessons_factor(l, rest_key(job)) : 1);
-    if (tgi_inpaint_is(job->source))
-        p->seconds += inpaint_seconds(job, l, &s);
+    if (tgi_inpaint_is(job->source)) {
+        const double most = inpaint_seconds(job, l, &s, 0);
+        p->masks_decide = most - inpaint_seconds(job, l, &s, 1);
+        p->seconds += most;
+    }
     p->lessons = l ? l->runs : 0;
 }
 

@@ -108,6 +108,16 @@ def the_short_film():
         expect(done["measured_peak_bytes"] <= done["predicted_peak_bytes"] <= 1.1 * done["measured_peak_bytes"], f"peak: {done}")
 
 
+def time_is_a_span_until_masks_are_read():
+    """Masked windows of the attention are most of what it takes: a plan says both ends."""
+    lay_out("bmx12")
+    code, text, err = run(*words_of("bmx12", "--plan", "--json"), "-o", "plan/%05d.png")
+    plan = next((e for e in map(json.loads, text.splitlines()) if e["event"] == "plan"), {})
+    expect(0 < plan.get("seconds_least", 0) < 0.98 * plan.get("seconds_estimate", 0), f"time: {code}: {plan} {err}")
+    code, text, _ = run(*words_of("bmx12", "--plan"), "-o", "plan/%05d.png")
+    expect(re.search(r"estimate +[\d.]+ \w+.* to [\d.]+ \w+", text), f"time: {text}")
+
+
 # ---- What is refused -----------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +227,7 @@ def frames_of_other_forms():
 def quick(_):
     what_does_not_go_is_told()
     the_short_film()
+    time_is_a_span_until_masks_are_read()
 
 
 def more(_):

@@ -334,7 +334,8 @@ static void test_motions_agree_by_what_lies_there(void)
 
 typedef struct generation {
     void *item[6];
-    float *flow[2], *features[6];
+    float *flow[2];
+    void *seen[6];
     float *made;
 } generation;
 
@@ -352,10 +353,10 @@ static tg_status completed(void *user, int back, int64_t k, const float **out, t
     return TG_OK;
 }
 
-static tg_status features(void *user, int64_t k, float **out, int *there, tgi_err *err)
+static tg_status seen(void *user, int64_t k, void **out, int *there, tgi_err *err)
 {
     (void)err;
-    *out = ((const generation *)user)->features[k];
+    *out = ((const generation *)user)->seen[k];
     *there = 0;
     return TG_OK;
 }
@@ -431,7 +432,7 @@ static void test_a_step_is_the_official_one(void)
     const tgi_pp_step s = {.mid = 2, .lo = 0, .hi = 4, .n_refs = 2, .ref = {4, 5}};
     uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
     generation n = {0};
-    const tgi_pp_generate_io io = {&n, updated, completed, features, release, made};
+    const tgi_pp_generate_io io = {&n, updated, completed, seen, release, made};
     const tgi_pp_at at = at_size(H, W);
     tgi_pp_generate *g = NULL;
     tgi_err e = {0};
@@ -449,7 +450,7 @@ static void test_a_step_is_the_official_one(void)
     if (g) {
         memory m = take(g->schedule->weight_bytes, tgi_pp_generate_bytes(g));
         for (int i = 0; i < 6; i++)
-            n.features[i] = room(tgi_pp_feature_bytes(g));
+            n.seen[i] = room(tgi_pp_seen_bytes(g));
         CHECK_OK(tgi_pp_generate_open(g, &m.m, &e), e);
         CHECK_OK(tgi_pp_generate_run(g, &s, &io, &e), e);
         for (int i = 0; i < 3; i++)
@@ -465,7 +466,7 @@ static void test_a_step_is_the_official_one(void)
     }
     for (int i = 0; i < 6; i++) {
         free(n.item[i]);
-        free(n.features[i]);
+        free(n.seen[i]);
     }
     free(n.made);
     for (int i = 0; i < 2; i++)

@@ -64,7 +64,7 @@ typedef struct whole {
     uint8_t **rgb, **bits; /* of each frame */
     float **motion[2], **completed[2];
     void **updated;
-    float *features[FEATURES_AT_ONCE];
+    void *features[FEATURES_AT_ONCE];
     int n_features;
     uint8_t **made;
 } whole;
@@ -123,7 +123,7 @@ static tg_status completed(void *user, int back, int64_t k, const float **out, t
     return TG_OK;
 }
 
-static tg_status features(void *user, int64_t k, float **out, int *made, tgi_err *err)
+static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err)
 {
     whole *w = user;
     (void)k;
@@ -131,7 +131,7 @@ static tg_status features(void *user, int64_t k, float **out, int *made, tgi_err
     if (w->n_features == FEATURES_AT_ONCE)
         abort();
     if (!w->features[w->n_features])
-        w->features[w->n_features] = room(tgi_pp_feature_bytes(w->generate));
+        w->features[w->n_features] = room(tgi_pp_seen_bytes(w->generate));
     *out = w->features[w->n_features++];
     *made = 0;
     return TG_OK;
@@ -232,7 +232,7 @@ static tgi_pp_step step_at(const tgi_pp_settings *s, int64_t f)
 
 static void generate_all(whole *w, const tgi_pp_settings *s)
 {
-    const tgi_pp_generate_io io = {w, updated, completed, features, release, put};
+    const tgi_pp_generate_io io = {w, updated, completed, seen, release, put};
     const tgi_pp_at at = at_size();
     uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
     int most = 0;
