@@ -123,6 +123,8 @@ typedef enum tgi_epi_kind {
     TGI_EPI_ELU,         /* a = alpha */
     TGI_EPI_SILU,        /* x * sigmoid(x) */
     TGI_EPI_HARDSWISH,   /* x * clip(a*x+b, 0, 1) */
+    TGI_EPI_GELU,        /* x * (1 + erf(x / sqrt 2)) / 2 */
+    TGI_EPI_GELU_TANH,   /* its form with tanh */
     TGI_EPI_KEEP,        /* remember the running value; a later step may read it */
     TGI_EPI_SWAP,        /* exchange the running value and the kept one */
     /* binary: acc op other; other is a view (src >= 0), the kept value, a channel vector (vec)

@@ -45,6 +45,10 @@ static inline double plain_step(const tgi_epi_step *s, double x, double o)
         return x / (1 + exp(-x));
     case TGI_EPI_HARDSWISH:
         return x * plain_clamp(a * x + b, 0, 1);
+    case TGI_EPI_GELU:
+        return x * erfc(-x * 0.70710678118654752440) / 2;
+    case TGI_EPI_GELU_TANH:
+        return x / (1 + exp(-2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case TGI_EPI_KEEP:
         return x;
     case TGI_EPI_SWAP:

@@ -23,8 +23,8 @@
 static int host_rank(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
 {
     static const char *const conv[] = {"Conv", "ConvTranspose"};
-    static const char *const pass[] = {"MaxPool", "AveragePool", "InstanceNormalization",
-                                       "ChannelNorm", "PixelMatMul"};
+    static const char *const pass[] = {"MaxPool",     "AveragePool", "InstanceNormalization",
+                                       "ChannelNorm", "PixelMatMul", "FoldBias"};
     if (!n->op || n->n_dst != 1 || tgi_node_is_flat(g, s, n))
         return 0;
     for (int i = 0; i < 2; i++)

@@ -25,6 +25,7 @@ static const tgi_variant *const variants[] = {
     &TGS(tgi_global_max_pool),
     &TGS(tgi_norm_numbers),
     &TGS(tgi_norm_apply),
+    &TGS(tgi_channel_norm),
     &TGS(tgi_resize),
     &TGS(tgi_upsample),
     &TGS(tgi_depth_to_space),

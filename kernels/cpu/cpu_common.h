@@ -120,7 +120,8 @@ extern const tgi_variant TGS(tgi_fold_bias), TGS(tgi_deform), TGS(tgi_flow_warp)
 extern const tgi_variant TGS(tgi_flow_consistency);
 extern const tgi_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
 extern const tgi_variant TGS(tgi_global_average_pool), TGS(tgi_global_max_pool);
-extern const tgi_variant TGS(tgi_norm_apply), TGS(tgi_norm_numbers), TGS(tgi_pad_copy);
+extern const tgi_variant TGS(tgi_norm_apply), TGS(tgi_norm_numbers), TGS(tgi_channel_norm);
+extern const tgi_variant TGS(tgi_pad_copy);
 extern const tgi_variant TGS(tgi_resize), TGS(tgi_upsample);
 extern const tgi_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
 extern const tgi_variant TGS(tgi_slice_copy);
@@ -142,6 +143,7 @@ TGI_GATE_LIST(TGI_GATE_DECLARE)
     X(Div)                                                                                     \
     X(Elu)                                                                                     \
     X(Exp)                                                                                     \
+    X(Gelu)                                                                                    \
     X(HardSigmoid)                                                                             \
     X(HardSwish)                                                                               \
     X(Identity)                                                                                \

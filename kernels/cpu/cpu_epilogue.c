@@ -46,6 +46,10 @@ TGI_INLINE vf apply(tgi_epi_kind kind, vf x, vf a, vf b)
         return x * vf_sigmoid(x);
     case TGI_EPI_HARDSWISH:
         return x * vf_min(one, vf_max(zero, x * a + b));
+    case TGI_EPI_GELU:
+        return vf_gelu(x);
+    case TGI_EPI_GELU_TANH:
+        return vf_gelu_tanh(x);
     case TGI_EPI_KEEP: /* these two move rows: keep_or_swap */
     case TGI_EPI_SWAP:
         break;
@@ -105,6 +109,8 @@ static void run_step(tgi_epi_kind kind, float *row, int64_t n, const step_args *
         CASE(TGI_EPI_ELU);
         CASE(TGI_EPI_SILU);
         CASE(TGI_EPI_HARDSWISH);
+        CASE(TGI_EPI_GELU);
+        CASE(TGI_EPI_GELU_TANH);
         CASE(TGI_EPI_ADD);
         CASE(TGI_EPI_SUB);
         CASE(TGI_EPI_RSUB);

@@ -350,5 +350,33 @@ TGI_INLINE vf vf_tanh(vf x)
     const vf signed_big = vf_select((vi)(x < vf_zero()), vf_neg(big), big);
     return vf_select((vi)(z < vf_set1(0.625f)), p, signed_big);
 }
+/* x times the share of the normal distribution below x. Below zero that is half of erfc,
+ * e^(-x^2/2) times a polynomial of u = 1 / (1 + |x| / 4), so nothing cancels; above, 1 less it.
+ * The polynomial is within 2e-8, relative, up to |x| = 15, where the exponential is 0: fitted to
+ * erfc(t) e^(t^2) / 2, t = |x| / sqrt 2, at 2000 Chebyshev nodes of u, the greatest relative error
+ * made least. */
+TGI_INLINE vf vf_gelu(vf x)
+{
+    const vf one = vf_set1(1.0f), z = vf_min(vf_set1(15.0f), vf_abs(x));
+    const vf u = one / vf_fma(z, vf_set1(0.25f), one);
+    vf p = vf_set1(3.291538832122476e-2f);
+    p = vf_fma(p, u, vf_set1(-1.9065269235815538e-1f));
+    p = vf_fma(p, u, vf_set1(3.821861617947333e-1f));
+    p = vf_fma(p, u, vf_set1(-3.1660296571586805e-1f));
+    p = vf_fma(p, u, vf_set1(2.9063096674944516e-1f));
+    p = vf_fma(p, u, vf_set1(-1.3027550590838722e-2f));
+    p = vf_fma(p, u, vf_set1(1.1904728667405937e-1f));
+    p = vf_fma(p, u, vf_set1(9.535712724187845e-2f));
+    p = vf_fma(p, u, vf_set1(1.0016454696363333e-1f));
+    p = vf_fma(p, u, vf_set1(-1.827836694156957e-5f));
+    p = p * vf_exp(z * z * vf_set1(-0.5f));
+    return x * vf_select((vi)(x < vf_zero()), p, one - p);
+}
+/* The form with tanh of s, by the sigmoid of 2 s: nothing cancels. */
+TGI_INLINE vf vf_gelu_tanh(vf x)
+{
+    const vf cubic = vf_fma(x * x, x * vf_set1(0.044715f), x);
+    return x / (vf_set1(1.0f) + vf_exp(cubic * vf_set1(-1.5957691216057308f)));
+}
 
 #endif

@@ -54,6 +54,14 @@ __device__ __forceinline__ float cu_clip(float x, float lo, float hi)
     return v > hi ? hi : v;
 }
 
+/* `tanh_form`: the approximation by tanh, which is a sigmoid of twice its argument. */
+__device__ __forceinline__ float cu_gelu(float x, int tanh_form)
+{
+    if (tanh_form)
+        return x / (1.0f + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));
+    return 0.5f * x * erfcf(-0.70710678118654752f * x);
+}
+
 /* Steps worth a loop. `o`: the other operand, or the scalar a. */
 __device__ __forceinline__ float cu_step_slow(int kind, float x, float o)
 {
@@ -70,6 +78,10 @@ __device__ __forceinline__ float cu_step_slow(int kind, float x, float o)
         return x < 0.0f ? o * expm1f(x) : x;
     case TGI_EPI_SILU:
         return x * cu_sigmoid(x);
+    case TGI_EPI_GELU:
+        return cu_gelu(x, 0);
+    case TGI_EPI_GELU_TANH:
+        return cu_gelu(x, 1);
     case TGI_EPI_DIV:
         return x / o;
     default: /* TGI_EPI_RDIV */

@@ -104,14 +104,6 @@ __device__ __forceinline__ float cu_cast(float x, int type)
     }
 }
 
-/* `tanh_form`: the approximation by tanh, which is a sigmoid of twice its argument. */
-__device__ __forceinline__ float cu_gelu(float x, int tanh_form)
-{
-    if (tanh_form)
-        return x / (1.0f + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));
-    return 0.5f * x * erfcf(-0.70710678118654752f * x);
-}
-
 __device__ __forceinline__ float cu_softplus(float x)
 {
     return (x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)));

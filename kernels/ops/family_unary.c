@@ -136,6 +136,14 @@ static int swish_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
     return step_when_one(ctx, TGI_EPI_SILU, step);
 }
 
+static int gelu_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
+{
+    const unary_attrs *a = ctx->attrs;
+    (void)chain;
+    *step = (tgi_epi_step){.kind = a->mode ? TGI_EPI_GELU_TANH : TGI_EPI_GELU, .src = -1};
+    return 1;
+}
+
 /* Steps that kernels do in passing; the numbers that they take are `first` and `second`. */
 #define STEP(symbol, which, first, second)                                                     \
     static int symbol##_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)             \
@@ -208,7 +216,7 @@ UNARY_ALPHA(elu, "Elu")
 UNARY(erf, "Erf", tgi_infer_same)
 UNARY_STEP(exp, "Exp")
 UNARY(floor, "Floor", tgi_infer_same)
-UNARY_ROWS(gelu, "Gelu", tgi_infer_same, NULL)
+UNARY_ROWS(gelu, "Gelu", tgi_infer_same, gelu_step)
 UNARY_ALPHA(hard_sigmoid, "HardSigmoid")
 UNARY_STEP(hard_swish, "HardSwish")
 UNARY_ROWS(is_inf, "IsInf", infer_bool, NULL)

@@ -384,17 +384,18 @@ static void add_extra(dev_node *d, uint64_t *seed)
 /* A step, or more where some make another's argument lie where it is defined. */
 static void random_step(dev_node *d, uint64_t *seed)
 {
-    static const tgi_epi_kind plain[] = {TGI_EPI_RELU,        TGI_EPI_LEAKY,    TGI_EPI_CLIP,
-                                         TGI_EPI_SIGMOID,     TGI_EPI_TANH,     TGI_EPI_ABS,
-                                         TGI_EPI_NEG,         TGI_EPI_ELU,      TGI_EPI_SILU,
-                                         TGI_EPI_HARDSIGMOID, TGI_EPI_HARDSWISH};
+    static const tgi_epi_kind plain[] = {TGI_EPI_RELU,        TGI_EPI_LEAKY,     TGI_EPI_CLIP,
+                                         TGI_EPI_SIGMOID,     TGI_EPI_TANH,      TGI_EPI_ABS,
+                                         TGI_EPI_NEG,         TGI_EPI_ELU,       TGI_EPI_SILU,
+                                         TGI_EPI_HARDSIGMOID, TGI_EPI_HARDSWISH, TGI_EPI_GELU,
+                                         TGI_EPI_GELU_TANH};
     static const tgi_epi_kind binary[] = {TGI_EPI_ADD, TGI_EPI_SUB, TGI_EPI_RSUB,
                                           TGI_EPI_MUL, TGI_EPI_MIN, TGI_EPI_MAX};
     const int first = d->n->ctx.n_src;
     switch (tg_rand_in(seed, 0, 7)) {
     case 0:
     case 1:
-        put_step(d, plain[tg_rand_in(seed, 0, 10)], -1, 0.3f, 0.9f, NULL);
+        put_step(d, plain[tg_rand_in(seed, 0, 12)], -1, 0.3f, 0.9f, NULL);
         break;
     case 2:
         if (d->n_extra < MAX_EXTRA)

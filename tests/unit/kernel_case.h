@@ -37,6 +37,8 @@ typedef struct kcase {
         lookup_attrs lookup;
         convex_attrs convex;
         fold_attrs fold;
+        channel_norm_attrs channel_norm;
+        unary_attrs unary;
         char bytes[2048];
     } a;
     const char *variant;            /* the name that must be picked; NULL: any */

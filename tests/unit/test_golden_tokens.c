@@ -1,6 +1,6 @@
 /* Operators of ProPainter's networks give what the official modules gave, within the tolerances of
- * the conformance data: lookup and upsampling of RAFT, window attention, soft split, soft
- * composition and the feed-forward layer between them. By reference, then by the variants of each
+ * the conformance data: lookup and upsampling of RAFT, window attention, norms of tokens, soft split,
+ * soft composition, Gelu and the feed-forward layer between them. By reference, then by the variants of each
  * instruction set, direct ones. */
 #define RECIPE TG_SHARED_DATA "/conformance/propainter"
 #include "tests/unit/golden_kit.h"
@@ -193,6 +193,52 @@ static void test_a_composition_is_a_convolution_and_a_bias(void)
     tgi_free(x);
 }
 
+/* Takes x. */
+static float *gelu(float *x, tgi_desc *d)
+{
+    op_node n = open_node("Gelu", 1);
+    give(&n, 0, d, x, 0);
+    free(x);
+    return run(&n, 0, d);
+}
+
+static void test_gelu_is_the_official_one(void)
+{
+    tgi_desc d;
+    float *x = load("gelu", "x", &d), *one = floats(desc_floats(&d));
+    memcpy(one, x, desc_floats(&d) * sizeof *one);
+    d = shape4(1, 16, 4, 8);
+    float *got = gelu(one, &d);
+    compare("gelu", "y", got);
+    free(got);
+    tgi_free(x);
+}
+
+static void test_a_norm_of_tokens_is_the_official_one(void)
+{
+    tgi_desc d;
+    float *x = load("layer_norm", "x", &d);
+    const int64_t n = d.dim[0];
+    float *w =
+              recipe_tensor(RECIPE, "gen", "transformers.transformer.0.norm1.weight", CHANNELS),
+          *b = recipe_tensor(RECIPE, "gen", "transformers.transformer.0.norm1.bias", CHANNELS);
+    op_node k = open_node("ChannelNorm", 1);
+    ((channel_norm_attrs *)k.attrs)->epsilon = 1e-5f;
+    d = shape4(1, CHANNELS, 1, n);
+    float *tokens = turned(x, n, CHANNELS);
+    give(&k, 0, &d, tokens, 0);
+    float *y = run(&k, 0, &d), *got = turned(y, CHANNELS, n);
+    for (int64_t i = 0; i < n * CHANNELS; i++)
+        got[i] = got[i] * w[i % CHANNELS] + b[i % CHANNELS];
+    compare("layer_norm", "y", got);
+    free(tokens);
+    free(y);
+    free(got);
+    free(w);
+    free(b);
+    tgi_free(x);
+}
+
 static void test_a_feed_forward_is_two_convolutions(void)
 {
     tgi_desc d;
@@ -201,8 +247,7 @@ static void test_a_feed_forward_is_two_convolutions(void)
         d = shape4(1, CHANNELS, FH, FW);
         float *one = turned(x + f * TOKENS * CHANNELS, TOKENS, CHANNELS);
         one = folded(one, &d, "transformers.transformer.2.mlp.fc1.0", 40, 1);
-        for (size_t i = 0; i < desc_floats(&d); i++)
-            one[i] *= 0.5f * (1 + erff(one[i] * (float)M_SQRT1_2));
+        one = gelu(one, &d);
         one = split(one, &d, "transformers.transformer.2.mlp.fc2.1");
         float *t = turned(one, CHANNELS, TOKENS);
         memcpy(got + f * TOKENS * CHANNELS, t, TOKENS * CHANNELS * sizeof *t);
@@ -352,6 +397,8 @@ static void test_all(void)
     RUN(test_upsampling_is_the_official_one);
     RUN(test_a_split_is_a_convolution);
     RUN(test_a_composition_is_a_convolution_and_a_bias);
+    RUN(test_gelu_is_the_official_one);
+    RUN(test_a_norm_of_tokens_is_the_official_one);
     RUN(test_a_feed_forward_is_two_convolutions);
     RUN(test_attention_is_the_official_one);
 }

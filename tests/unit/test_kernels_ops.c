@@ -500,9 +500,9 @@ static void eltwise_case(const char *op, int n_src, int form, int swap, int plan
 
 static void test_pointwise_nodes_agree_with_the_reference(void)
 {
-    static const char *const unary[] = {"Relu", "LeakyRelu",   "Sigmoid",   "Tanh",
-                                        "Abs",  "Sqrt",        "Exp",       "Neg",
-                                        "Elu",  "HardSigmoid", "HardSwish", "Identity"};
+    static const char *const unary[] = {
+        "Relu", "LeakyRelu", "Sigmoid",     "Tanh",      "Abs",      "Sqrt", "Exp",
+        "Neg",  "Elu",       "HardSigmoid", "HardSwish", "Identity", "Gelu"};
     static const char *const binary[] = {"Add", "Sub", "Mul", "Div", "Min", "Max"};
     for (int planar = 0; planar < 2; planar++) {
         for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)

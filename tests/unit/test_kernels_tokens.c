@@ -1,5 +1,5 @@
-/* test_kernels_tokens.c - lookups, convex upsampling, folds and window attention of the instruction
- * sets against their references, and box against whole. Usage: test_kernels_tokens [SEED]. */
+/* test_kernels_tokens.c - lookups, convex upsampling, folds, norms of tokens, Gelu and window attention
+ * of the instruction sets against their references, and box against whole. Usage: test_kernels_tokens [SEED]. */
 #include "engine/base/arith.h"
 #include "tests/unit/kernel_case.h"
 
@@ -152,6 +152,88 @@ static void test_window_attention_agrees(void)
         attention_case(round % 8 == 7, round & 1, round & 2, round & 4 ? 1.0f : -6.0f);
 }
 
+/* Of values that lie around `offset`. A difference from the mean is off by no more than a few
+ * roundings of itself, then by those of the sums over the channels. */
+static void norm_case(int spatial, int planar, float offset, int64_t centred)
+{
+    kcase k;
+    const int64_t channels = planar ? kpick(1, 4) : kpick(1, 3) * kpick(1, 180);
+    kcase_begin(&k, "ChannelNorm");
+    k.variant = "channel_norm";
+    k.a.channel_norm = (channel_norm_attrs){1e-5f, centred};
+    k.planar_src = k.planar_dst = planar;
+    k.n_src = 1;
+    k.src[0] = kdesc(spatial, channels, kpick(1, 3), kpick(1, 5), kpick(1, 90));
+    if (!planar)
+        cut(&k, 0);
+    CHECK(kcase_build(&k, 1.0f));
+    for (size_t i = 0; i < kcount(&k.src[0]); i++)
+        k.data[0][i] += offset;
+    finish(&k, 24 * sqrt((double)channels));
+    kcase_end(&k);
+}
+
+static void test_norms_of_tokens_agree(void)
+{
+    static const float offsets[] = {0, 3, -1000, 65535};
+    for (int round = 0; round < 16; round++)
+        norm_case(round & 1 ? 3 : 2, round & 2, offsets[round / 4], 1);
+    for (int round = 0; round < 8; round++)
+        norm_case(round & 1 ? 3 : 2, round & 2, offsets[round / 4], 0);
+}
+
+/* Both forms from where they are 0 to where they are x, at the ends of what float32 holds, too. */
+static void gelu_case(int planar, int mode, float size)
+{
+    static const float odd[] = {3e38f, -3e38f, 1e-30f, -1e-30f, -0.0f, -13.5f};
+    kcase k;
+    kcase_begin(&k, "Gelu");
+    k.variant = "eltwise";
+    k.a.unary.mode = mode;
+    k.planar_src = k.planar_dst = planar;
+    k.n_src = 1;
+    k.src[0] = kdesc(2, planar ? 3 : 21, 1, kpick(1, 5), kpick(1, 120));
+    CHECK(kcase_build(&k, size));
+    for (size_t i = 0; i < kcount(&k.src[0]); i++)
+        if (kpick(0, 15) == 0)
+            k.data[0][i] = odd[kpick(0, 5)];
+    k.want = kcase_ref(&k);
+    k.bound = kfloats(kcount(&k.dst));
+    for (size_t i = 0; i < kcount(&k.dst); i++)
+        k.bound[i] = 4e-7f * fabsf(k.want[i]) + 2e-7f;
+    kcase_check(&k, 6);
+    kcase_end(&k);
+}
+
+static void test_gelu_agrees(void)
+{
+    for (int planar = 0; planar < 2; planar++)
+        for (int mode = 0; mode < 2; mode++) {
+            gelu_case(planar, mode, 1.0f);
+            gelu_case(planar, mode, 6.0f);
+            gelu_case(planar, mode, 40.0f);
+        }
+}
+
+/* No number stays none; far below zero it is infinity times nothing, as by the reference. */
+static void test_gelu_of_what_is_no_number(void)
+{
+    for (int isa = 0; isa < TGI_ISA_COUNT; isa++)
+        for (int tanh_form = 0; tanh_form < 2; tanh_form++) {
+            float row[3] = {NAN, INFINITY, -INFINITY};
+            const tgi_view v = {
+                .base = row, .c = 1, .cb = 1, .width = 3, .y_ring = 1, .z_ring = 1};
+            const tgi_desc d = kdesc(2, 1, 1, 1, 3);
+            const tgi_epi_step s = {.kind = tanh_form ? TGI_EPI_GELU_TANH : TGI_EPI_GELU,
+                                    .src = -1};
+            const tgi_call call = {.dst = &v, .box = tgi_box_full(&d), .epi = &s, .n_epi = 1};
+            if (tgi_isa_detect((tgi_isa)isa) != (tgi_isa)isa)
+                continue;
+            tgi_epilogue_apply(tgi_backend_for((tgi_isa)isa), &call);
+            CHECK(isnan(row[0]) && isinf(row[1]) && row[1] > 0 && isnan(row[2]));
+        }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -162,6 +244,9 @@ int main(int argc, char **argv)
     RUN(test_upsampling_agrees);
     RUN(test_folds_agree);
     RUN(test_window_attention_agrees);
+    RUN(test_norms_of_tokens_agree);
+    RUN(test_gelu_agrees);
+    RUN(test_gelu_of_what_is_no_number);
     kcase_pools_close();
     return TEST_END();
 }
