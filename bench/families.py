@@ -203,6 +203,31 @@ def ops(bench):
                     yield row
 
 
+def token_rows(bench, threads):
+    command = [bench.program("bench/bench_tokens"), "--json", "--rounds", str(max(bench.args.rounds, 7)), "--threads", str(threads)]
+    command += ["--isa", bench.args.isa] if bench.args.isa != "auto" else []
+    code, _, _, out, err = lab.run_process([*command, bench.args.only])
+    if code != 0:
+        raise lab.Failure(f"bench_tokens: {lab.last_words(err or out)}")
+    if err.strip():
+        bench.say(f"tokens: {lab.last_words(err)}")
+    for r in lab.json_lines(out):
+        for what, beside in (("products", "matrix products alone"), ("softmax", "matrix products and softmax")):
+            row = {"family": "tokens", "case": r["case"] + (", softmax too" if what == "softmax" else ""),
+                   "config": bench.config(threads=threads, isa=r["isa"]),
+                   "tegula": {"gflops": r["gflops"], "peak_share": r["gflops"] / max(r["peak_gflops"], 1e-9)},
+                   "peer": {"name": f"oneDNN, {beside}", "gflops": r["peer_gflops"], "ways": r["peer"]}}
+            row.update(zip(("ratio", "ratio_min", "ratio_max"), r[what]))
+            if what == "products" or r[what] != r["products"]:
+                yield row
+
+
+def tokens(bench):
+    """bench_tokens takes the turns itself, as bench_op does."""
+    for threads in sorted({1, bench.args.threads}):
+        yield from token_rows(bench, threads)
+
+
 # ---- Whole processes, file to file ---------------------------------------------------------
 
 class Process:
@@ -457,7 +482,7 @@ def small_films(bench):
     yield from film.film_small(bench, [(n, p) for n, p in every_network(bench) if n == "compact_x2_nomosuni"])
 
 
-FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,
+FAMILIES = {"ops": ops, "tokens": tokens, "nets": nets, "process": process, "stream": stream, "overlap": busy,
             "estimate": estimated, "pool": pool, "film": films, "film_small": small_films, "inpaint": inpaint.inpaint,
             "propainter": propainter.propainter}
 BY_NAME = ("propainter",)  # not a part of `make bench` without names: it asks for PyTorch and ten minutes

@@ -2,7 +2,7 @@
 
     bench/run.py [FAMILY ...] [--build DIR] [--threads N] [--rounds N] [--only TEXT] [--full] ...
 
-Families: ops (kernels against oneDNN), nets (warm networks against ONNX Runtime), process (file to
+Families: ops (kernels against oneDNN), tokens (linears and attention against its matrix products), nets (warm networks against ONNX Runtime), process (file to
 file against a tifffile + ONNX Runtime script), stream (row streaming against untiled passes), overlap
 (how busy kernels are while cold files are read and written), pool (the allocations of a run, replayed), film (film
 to film against ffmpeg, Python and ONNX Runtime), inpaint (something is removed from films: inpaint.py), propainter (stages and a film against PyTorch; by name alone). Without a
@@ -21,7 +21,7 @@ from families import BY_NAME, FAMILIES, Bench
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("family", nargs="*", help="ops, nets, process, stream, overlap, estimate, pool, film, film_small, inpaint (all of these), propainter")
+    p.add_argument("family", nargs="*", help="ops, tokens, nets, process, stream, overlap, estimate, pool, film, film_small, inpaint (all of these), propainter")
     p.add_argument("--build", default=os.path.join(lab.ROOT, "build-release"), help="folder with the programs")
     p.add_argument("--data", default=os.path.join(lab.ROOT, "..", "shared"), help="folder with data/models")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
