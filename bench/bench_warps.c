@@ -8,7 +8,9 @@
  * peak of the same rounds; bytes of sources and result, each once, a second, as a share of what
  * copying as many bytes of memory reaches in the same rounds, where a byte copied counts twice. With
  * one thread the clock is the thread's processor time, with more it is the wall's, and the copy is
- * that of one thread. Answers are compared by tests/cases and test_golden_warps, not here. */
+ * that of one thread. Last what lies below: bytes, operations for each, and the share of the roof, the
+ * longer of the times that the operations take at the peak and the bytes at the rate of the copy, in
+ * the time that it took. Answers are compared by tests/cases and test_golden_warps, not here. */
 #include "bench/measure.h"
 #include "engine/base/arith.h"
 #include "kernels/ops/geometry.h"
@@ -125,12 +127,16 @@ static void time_it(const work *w, const settings *s, const tgi_variant *v,
         copy[i] = rate;
         peak[i] = measure_peak(s->be->isa) * s->threads;
     }
-    const double m = measure_median(t, s->rounds), top = measure_median(peak, s->rounds);
-    printf("%-44s %8.3f ms, least %8.3f ms, %6.1f GF/s, %3.0f %% of peak, %5.2f GB/s, %3.0f %% "
-           "of a copy\n",
+    const double m = measure_median(t, s->rounds), top = measure_median(peak, s->rounds),
+                 copied = measure_median(copy, s->rounds);
+    const double least = fmax(top > 0 ? w->flops / top : 0, bytes / copied);
+    printf("%-40s %8.3f ms, least %8.3f ms, %6.1f GF/s, %3.0f %% of %5.1f, %5.2f GB/s, %3.0f "
+           "%% of "
+           "%4.1f; %5.1f MB, %5.1f op/byte, %3.0f %% of the roof\n",
            w->name, m * 1e3, t[0] * 1e3, w->flops / m * 1e-9,
-           top > 0 ? 100 * w->flops / m / top : 0.0, bytes / m * 1e-9,
-           100 * bytes / m / measure_median(copy, s->rounds));
+           top > 0 ? 100 * w->flops / m / top : 0.0, top * 1e-9, bytes / m * 1e-9,
+           100 * bytes / m / copied, copied * 1e-9, bytes * 1e-6, w->flops / bytes,
+           100 * least / m);
     fflush(stdout);
 }
 
