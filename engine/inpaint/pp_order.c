@@ -180,6 +180,13 @@ static void forget_frames(tgi_pp_order *o)
     forget(o, TGI_PP_FRAMES, k);
 }
 
+/* Completed motions are needed by the next propagation and by the step that comes. */
+static void forget_completed(tgi_pp_order *o)
+{
+    forget(o, TGI_PP_COMPLETED,
+           tgi_min(next_propagation(o), tgi_max(0, o->step - half(&o->set))));
+}
+
 static tg_status completed_until(tgi_pp_order *o, int64_t k, tgi_err *err)
 {
     while (o->next[TGI_PP_COMPLETED] < k) {
@@ -190,21 +197,23 @@ static tg_status completed_until(tgi_pp_order *o, int64_t k, tgi_err *err)
         TGI_TRY(o->act.complete(o->act.user, &w, err));
         o->next[TGI_PP_COMPLETED] = w.keep1;
         forget(o, TGI_PP_MOTIONS, next_completion(o));
+        forget_completed(o);
         forget_frames(o);
     }
     return TG_OK;
 }
 
-/* Completed motions are needed by the next propagation and by the step that comes. */
-static void forget_completed(tgi_pp_order *o)
+/* Updated frames are needed by the step that comes; in a short film all of them may be references. Whether it is one is
+ * known before the first of them is made. */
+static void forget_updated(tgi_pp_order *o)
 {
-    forget(o, TGI_PP_COMPLETED,
-           tgi_min(next_propagation(o), tgi_max(0, o->step - half(&o->set))));
+    if (o->length > o->set.subvideo_length)
+        forget(o, TGI_PP_UPDATED, tgi_max(0, o->step - tgi_max(half(&o->set), reach(&o->set))));
 }
 
 static tg_status updated_until(tgi_pp_order *o, int64_t k, tgi_err *err)
 {
-    while (o->next[TGI_PP_UPDATED] < k) {
+    while (o->next[TGI_PP_UPDATED] < tgi_min(k, o->length)) {
         const int64_t at = o->next[TGI_PP_UPDATED], of = of_propagation(&o->set);
         TGI_TRY(know(o, tgi_max(of + 1, at + of + PAD_OF_PROPAGATION), err));
         const tgi_pp_window w = tgi_pp_propagation(&o->set, o->length, at);
@@ -212,6 +221,8 @@ static tg_status updated_until(tgi_pp_order *o, int64_t k, tgi_err *err)
         TGI_TRY(read_until(o, w.e, err)); /* a film of one frame has no motion */
         TGI_TRY(o->act.propagate(o->act.user, &w, err));
         o->next[TGI_PP_UPDATED] = w.keep1;
+        forget_updated(
+            o); /* a walk that begins amidst the film makes some that are of use no more */
         forget_completed(o);
         forget_frames(o);
     }
@@ -221,8 +232,11 @@ static tg_status updated_until(tgi_pp_order *o, int64_t k, tgi_err *err)
 static tg_status run_step(tgi_pp_order *o, tgi_err *err)
 {
     const tgi_pp_settings *s = &o->set;
-    TGI_TRY(know(o, tgi_max(s->subvideo_length + 1, o->step + tgi_max(half(s) + 1, reach(s))),
-                 err));
+    TGI_TRY(know(o, s->subvideo_length + 1, err));
+    if (o->length ==
+        UNKNOWN) /* a walk that begins amidst the film: frames before that are not kept for it */
+        TGI_TRY(updated_until(o, o->step, err));
+    TGI_TRY(know(o, o->step + tgi_max(half(s) + 1, reach(s)), err));
     if (o->step >= o->length) {
         o->step += half(s);
         return TG_OK;
@@ -234,8 +248,7 @@ static tg_status run_step(tgi_pp_order *o, tgi_err *err)
     TGI_TRY(updated_until(o, end, err));
     TGI_TRY(o->act.step(o->act.user, &o->now, err));
     o->step += half(s);
-    if (o->length > s->subvideo_length)
-        forget(o, TGI_PP_UPDATED, tgi_max(0, o->step - tgi_max(half(s), reach(s))));
+    forget_updated(o);
     forget_completed(o);
     return TG_OK;
 }

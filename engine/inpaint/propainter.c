@@ -233,7 +233,7 @@ static tg_status plan(propainter *p, tgi_err *err)
     if (length_of(p) < 2)
         return one_frame(err);
     TGI_TRY(is_endless(p) ? tgi_pp_measure_any(&h->set, &p->most, err)
-                          : tgi_pp_measure(&h->set, length_of(p), 1, &p->most, err));
+                          : tgi_pp_measure(&h->set, length_of(p), 1, 0, &p->most, err));
     TGI_TRY(tgi_pp_flow_new(h->raft, &at, h->iterations, &p->flow, err));
     TGI_TRY(tgi_pp_complete_new(h->completion, &at, tgi_max(1, p->most.completion),
                                 &p->complete, err));

@@ -3,7 +3,7 @@
  * Python, that program). On the way each act finds what it reads, made and not forgotten; a film whose length is
  * not known gives the same; what is alive at once is no more than the table of the conformance data has. */
 #include "engine/base/arith.h"
-#include "engine/inpaint/pp_order.h"
+#include "engine/inpaint/pp_extent.h"
 #include "tests/tg_test.h"
 
 #include <stdarg.h>
@@ -169,6 +169,35 @@ static void check_part(const tgi_pp_settings *s, int64_t length, int64_t first,
     close_watch(&w);
 }
 
+/* A walk that begins amidst the film, as after a stop, has no more alive at once than one from its beginning. */
+static void check_starts(const tgi_pp_settings *s, int64_t length, int known)
+{
+    tgi_pp_extent whole, part;
+    tgi_err e = {0};
+    int64_t more = 0;
+    CHECK_OK(tgi_pp_measure(s, length, known, 0, &whole, &e), e);
+    for (int64_t first = 1; first < length; first++) {
+        CHECK_OK(tgi_pp_measure(s, length, known, first, &part, &e), e);
+        for (int k = 0; k < TGI_PP_KEPT; k++)
+            more += part.span[k] > whole.span[k];
+        for (int n = 1; n <= TGI_PP_MOST_FRAMES; n++)
+            more += part.has[n] > whole.has[n];
+        more += part.completion > whole.completion || part.propagation > whole.propagation;
+    }
+    if (more)
+        printf("setting %lld %lld %lld %lld, length %s: %lld starts need more\n",
+               (long long)length, (long long)s->subvideo_length, (long long)s->neighbor_length,
+               (long long)s->ref_stride, known ? "known" : "not known", (long long)more);
+    CHECK_EQ(more, 0);
+}
+
+static int has_fit(const tgi_pp_settings *s, int64_t length)
+{
+    tgi_pp_extent x;
+    tgi_err e = {0};
+    return tgi_pp_measure(s, length, 1, 0, &x, &e) == TG_OK;
+}
+
 static void check_setting(const tgi_pp_settings *s, int64_t length, const char *wanted)
 {
     for (int known = 0; known < 2; known++) {
@@ -181,8 +210,10 @@ static void check_setting(const tgi_pp_settings *s, int64_t length, const char *
                    known ? "known" : "not known", w.wrong);
         CHECK(strcmp(got, wanted) == 0);
         CHECK_EQ(w.wrong, 0);
-        if (known)
-            check_part(s, length, length / 2, &w);
+        for (int part = 1; known && part < 4; part++)
+            check_part(s, length, length * part / 4, &w);
+        if (has_fit(s, length))
+            check_starts(s, length, known);
         free(got);
         close_watch(&w);
     }

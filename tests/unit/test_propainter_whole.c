@@ -16,6 +16,7 @@
 #define PIXELS (SIDE * SIDE)
 #define MOTION (2 * (size_t)PIXELS)
 #define FEATURES_AT_ONCE 256
+#define AGAIN 3
 
 static tgi_weights *weights[3];
 static tgi_threads *pool;
@@ -370,14 +371,16 @@ static void compare(const whole *w, const tgi_pp_settings *s, int endless, const
     CHECK_OK(tgi_propainter_new(&how, &m, &err), err);
     while (m && scratch && m->ops->shrink(m))
         continue;
-    for (int64_t k = 0; k < n_frames && m && err.code == TG_OK; k++) {
+    for (int64_t i = 0; i < n_frames + AGAIN && m && err.code == TG_OK; i++) {
+        /* Then some amidst the film, as after a stop. */
+        const int64_t k = i < n_frames ? i : n_frames * 2 / 3 + i - n_frames;
         tgi_propagated is = {0};
         CHECK_OK(m->ops->make(m, k, &is, &err), err);
         if (err.code != TG_OK)
             break;
         int64_t here = 0;
-        for (int64_t i = 0; i < 3 * PIXELS; i++)
-            here += ((const uint8_t *)is.pixels)[i] != w->made[k][i];
+        for (int64_t n = 0; n < 3 * PIXELS; n++)
+            here += ((const uint8_t *)is.pixels)[n] != w->made[k][n];
         off += here;
         frames += here != 0;
     }
