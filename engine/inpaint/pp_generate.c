@@ -85,6 +85,7 @@ tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at,
     *g = (tgi_pp_generate){.height = at->height,
                            .width = at->width,
                            .most_local = most_local,
+                           .keeps_tokens = 1,
                            .tokens = tgi_pp_tokens_of(at->height, at->width)};
     for (int n = 1; n <= MOST; n++)
         g->most = has[n] ? n : g->most;
@@ -181,7 +182,14 @@ static size_t token_bytes(const tgi_pp_generate *g)
 
 size_t tgi_pp_seen_bytes(const tgi_pp_generate *g)
 {
-    return feature_bytes(g) + tgi_align_size(token_bytes(g), 64) + MARK;
+    return feature_bytes(g) + (g->keeps_tokens ? tgi_align_size(token_bytes(g), 64) : 0) + MARK;
+}
+
+int tgi_pp_seen_shrink(tgi_pp_generate *g)
+{
+    const int less = g->keeps_tokens;
+    g->keeps_tokens = 0;
+    return less;
 }
 
 static tgi_pp_seen seen_at(const tgi_pp_generate *g, void *room)
@@ -308,29 +316,54 @@ static int64_t frame_of(const step *k, int i)
     return i < k->local ? k->s->lo + i : k->s->ref[i - k->local];
 }
 
+/* What frame i shows is there, and held. */
+static tg_status look(const step *k, int i, tgi_pp_seen *out, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    tgi_pp_updated from;
+    void *room;
+    int made;
+    TGI_TRY(k->io->seen(k->io->user, frame_of(k, i), &room, &made, err));
+    *out = seen_at(g, room);
+    if (made)
+        return TG_OK;
+    *out->split = 0;
+    TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
+    input_rows r = {&from, g->height, g->width, g->input};
+    tgi_parallel(g->pool, g->height, input_row, &r);
+    const tgi_sched_at in[] = {{g->input, 0}, {g->input + 3 * g->height * g->width, 0}};
+    return call(k, g->net_encode, in, &(tgi_sched_at){out->features, 0}, err);
+}
+
+/* A frame is a reference of many steps: its tokens are made in the first of them, where they are kept. */
+static tg_status split_reference(const step *k, const tgi_pp_seen *seen, float *x, tgi_err *err)
+{
+    if (!k->g->keeps_tokens)
+        return call_one(k, k->g->net_split, seen->features, x, err);
+    if (!*seen->split)
+        TGI_TRY(call_one(k, k->g->net_split, seen->features, seen->tokens, err));
+    *seen->split = 1;
+    memcpy(x, seen->tokens, token_bytes(k->g));
+    return TG_OK;
+}
+
+/* Of references only tokens are needed, of neighbours all. */
 static tg_status encode(const step *k, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
     memset(g->windows, 0, (size_t)(g->tokens.win_h * g->tokens.win_w) * sizeof(float));
-    for (int i = 0; i < k->all; i++) {
+    for (int i = k->local; i < k->all; i++) {
+        tgi_pp_seen seen;
+        tg_status st = look(k, i, &seen, err);
+        if (st == TG_OK)
+            st = split_reference(k, &seen, g->x[i], err);
+        k->io->release(k->io->user, frame_of(k, i));
+        TGI_TRY(st);
+    }
+    for (int i = 0; i < k->local; i++) {
         tgi_pp_updated from;
-        void *room;
-        int made;
-        TGI_TRY(k->io->seen(k->io->user, frame_of(k, i), &room, &made, err));
-        g->seen[i] = seen_at(g, room);
-        if (made && i >= k->local)
-            continue;
-        if (!made)
-            *g->seen[i].split = 0;
+        TGI_TRY(look(k, i, &g->seen[i], err));
         TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
-        input_rows r = {&from, g->height, g->width, g->input};
-        if (!made)
-            tgi_parallel(g->pool, g->height, input_row, &r);
-        const tgi_sched_at in[] = {{g->input, 0}, {g->input + 3 * g->height * g->width, 0}};
-        if (!made)
-            TGI_TRY(call(k, g->net_encode, in, &(tgi_sched_at){g->seen[i].features, 0}, err));
-        if (i >= k->local)
-            continue;
         quarter_masks(g, &from, g->masks[i]);
         mark_windows(g, g->masks[i]);
     }
@@ -411,16 +444,6 @@ static tg_status attend(const step *k, int b, tgi_err *err)
     return TG_OK;
 }
 
-/* A frame is a reference of many steps: its tokens are made in the first of them. */
-static tg_status split_reference(const step *k, const tgi_pp_seen *seen, float *x, tgi_err *err)
-{
-    if (!*seen->split)
-        TGI_TRY(call_one(k, k->g->net_split, seen->features, seen->tokens, err));
-    *seen->split = 1;
-    memcpy(x, seen->tokens, token_bytes(k->g));
-    return TG_OK;
-}
-
 static tg_status run(const step *k, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
@@ -428,8 +451,6 @@ static tg_status run(const step *k, tgi_err *err)
     TGI_TRY(propagate(k, err));
     for (int i = 0; i < k->local; i++)
         TGI_TRY(call_one(k, g->net_split, g->joined[i], g->x[i], err));
-    for (int i = k->local; i < k->all; i++)
-        TGI_TRY(split_reference(k, &g->seen[i], g->x[i], err));
     for (int b = 0; b < TGI_PP_BLOCKS; b++)
         TGI_TRY(attend(k, b, err));
     for (int i = 0; i < k->local; i++) {
@@ -451,6 +472,7 @@ tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
     if (k.all > g->most || k.local > g->most_local)
         return tgi_fail(err, TG_E_INTERNAL, "a step of %d frames was not planned", k.all);
     const tg_status st = run(&k, err);
-    io->release(io->user);
+    for (int i = 0; i < k.local; i++)
+        io->release(io->user, frame_of(&k, i));
     return st;
 }

@@ -34,7 +34,8 @@ typedef struct tgi_pp_generate {
     tgi_threads *pool;
     /* In the block, each of the frames of a step: */
     float *input, *picture;
-    tgi_pp_seen seen[TGI_PP_MOST_FRAMES]; /* the caller's */
+    tgi_pp_seen seen[TGI_PP_MOST_FRAMES]; /* of neighbours; the caller's */
+    int keeps_tokens;
     float *joined[TGI_PP_MOST_FRAMES], *spare;
     float *way[2][TGI_PP_MOST_FRAMES], *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
     float *x[TGI_PP_MOST_FRAMES], *spare_x;
@@ -46,9 +47,10 @@ typedef struct tgi_pp_generate_io {
     /* Frame k, updated; motion k completed, there (0) or back (1). Until the next call. */
     tg_status (*updated)(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err);
     tg_status (*motion)(void *user, int back, int64_t k, const float **out, tgi_err *err);
-    /* Room for what frame k shows (tgi_pp_seen_bytes), the caller's until `release`; *made: it is there already, of this frame. */
+    /* Room for what frame k shows (tgi_pp_seen_bytes), the caller's until `release`; *made: it is there already, of this frame.
+     * References are held one at a time, then all neighbours. */
     tg_status (*seen)(void *user, int64_t k, void **out, int *made, tgi_err *err);
-    void (*release)(void *user);
+    void (*release)(void *user, int64_t k);
     /* What neighbour k became: [3][height][width] of -1..1. */
     tg_status (*put)(void *user, int64_t k, const float *picture, tgi_err *err);
 } tgi_pp_generate_io;
@@ -62,6 +64,8 @@ void tgi_pp_generate_free(tgi_pp_generate **g);
 size_t tgi_pp_generate_bytes(const tgi_pp_generate *g);
 /* Of what a frame shows. */
 size_t tgi_pp_seen_bytes(const tgi_pp_generate *g);
+/* Less of it, before it is opened: tokens are made in each step. 0: it is as little as can be. */
+int tgi_pp_seen_shrink(tgi_pp_generate *g);
 tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m, tgi_err *err);
 void tgi_pp_generate_close(tgi_pp_generate *g);
 tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,

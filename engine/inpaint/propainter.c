@@ -128,7 +128,7 @@ static int64_t features_of_use(const propainter *p)
         a = b;
         b = rest;
     }
-    return tgi_max(p->generate->most, p->pending + 2 * reach_of(p) / a + 2) + 1;
+    return tgi_max(p->generate->most_local, p->pending + 2 * reach_of(p) / a + 2) + 1;
 }
 
 static void plan_store(propainter *p)
@@ -206,10 +206,15 @@ static int propainter_shrink(tgi_method *m)
 {
     propainter *p = of(m);
     int *features = &p->kept.kind[FEATURES].slots;
+    const int fewest = p->generate->most_local + 1;
     if (p->reserve)
         return 0;
-    if (*features > p->generate->most + 1) { /* they are made again */
-        *features = (int)tgi_max(p->generate->most + 1, *features * 3 / 4);
+    if (*features > fewest) { /* they are made again */
+        *features = (int)tgi_max(fewest, *features * 3 / 4);
+        return 1;
+    }
+    if (tgi_pp_seen_shrink(p->generate)) {
+        p->kept.kind[FEATURES].bytes = tgi_pp_seen_bytes(p->generate);
         return 1;
     }
     if (!p->how.scratch)
@@ -602,14 +607,9 @@ static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err
     return TG_OK;
 }
 
-static void release(void *user)
+static void release(void *user, int64_t k)
 {
-    propainter *p = user;
-    const tgi_pp_step *s = &p->order.now;
-    for (int64_t k = s->lo; k < s->hi; k++)
-        tgi_frame_store_let_go(p->store, FEATURES, k);
-    for (int i = 0; i < s->n_refs; i++)
-        tgi_frame_store_let_go(p->store, FEATURES, s->ref[i]);
+    tgi_frame_store_let_go(((propainter *)user)->store, FEATURES, k);
 }
 
 static tg_status generate(void *user, const tgi_pp_step *s, tgi_err *err)

@@ -361,9 +361,10 @@ static tg_status seen(void *user, int64_t k, void **out, int *there, tgi_err *er
     return TG_OK;
 }
 
-static void release(void *user)
+static void release(void *user, int64_t k)
 {
     (void)user;
+    (void)k;
 }
 
 static tg_status made(void *user, int64_t k, const float *picture, tgi_err *err)

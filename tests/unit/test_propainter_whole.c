@@ -138,9 +138,10 @@ static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err
     return TG_OK;
 }
 
-static void release(void *user)
+static void release(void *user, int64_t k)
 {
-    ((whole *)user)->n_features = 0;
+    (void)k;
+    ((whole *)user)->n_features = 0; /* of neighbours once all are released */
 }
 
 static int64_t *times; /* that a frame was a neighbour */
