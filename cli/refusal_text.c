@@ -70,9 +70,12 @@ static void add_options(const tg_remedy *r, char *out, size_t cap)
 {
     char name[64];
     for (size_t i = 0; i < r->n_options; i++) {
+        bool takes_value = false;
         snprintf(name, sizeof name, "--%s", r->option[i].name);
         add_word(out, cap, name);
-        add_word(out, cap, r->option[i].value);
+        (void)option_of(name, &takes_value);
+        if (takes_value)
+            add_word(out, cap, r->option[i].value);
     }
 }
 

@@ -44,7 +44,7 @@ const char *cli_span(double least, double most, char buf[3 * CLI_TEXT])
     char from[CLI_TEXT], to[CLI_TEXT];
     cli_seconds(least, from);
     cli_seconds(most, to);
-    if (strcmp(from, to) == 0)
+    if (!(least > 0) || strcmp(from, to) == 0) /* 0: a library that does not tell */
         snprintf(buf, 3 * CLI_TEXT, "%s", to);
     else
         snprintf(buf, 3 * CLI_TEXT, "%s to %s", from, to);

@@ -415,11 +415,10 @@ tg_status tgi_file_reserve(int fd, const char *path, uint64_t bytes, tgi_err *er
     if (e == EOPNOTSUPP || e == ENOSYS || e == EINVAL)
         e = enough_free(fd, bytes) ? 0 : ENOSPC;
     if (e == ENOSPC || e == EDQUOT)
-        return tgi_fail(
-            err, TG_E_NO_SPACE,
-            "%s: no room for %llu bytes of output (%s); free some, write elsewhere, "
-            "or compress",
-            path, (unsigned long long)bytes, strerror(e));
+        return tgi_fail(err, TG_E_NO_SPACE,
+                        "%s: no room for %llu bytes (%s); free some, write elsewhere, "
+                        "or compress",
+                        path, (unsigned long long)bytes, strerror(e));
     return e ? failed(err, "reserve", path, e) : TG_OK;
 }
 

@@ -275,6 +275,11 @@ tg_status tgi_weights_add(tgi_weights *w, const char *name, size_t n_name, const
 
 /* ---- Asking ------------------------------------------------------------------------------ */
 
+const char *tgi_weights_path(const tgi_weights *w)
+{
+    return w->path;
+}
+
 const char *tgi_weights_format(const tgi_weights *w)
 {
     return w->ops->format;

@@ -26,6 +26,7 @@ typedef struct tgi_weight {
 tg_status tgi_weights_open(const char *path, tgi_weights **out, tgi_err *err);
 void tgi_weights_close(tgi_weights **w);
 
+const char *tgi_weights_path(const tgi_weights *w);   /* as it was opened */
 const char *tgi_weights_format(const tgi_weights *w); /* "pth", "legacy pth", "safetensors" */
 int tgi_weights_count(const tgi_weights *w);
 const tgi_weight *tgi_weights_at(const tgi_weights *w, int i); /* in the file's order */

@@ -525,9 +525,11 @@ double tgi_inpaint_seconds(const tgi_source *s, int least,
                            double (*of)(void *user, const tgi_tiling *t), void *user)
 {
     const inpaint *p = inpaint_of(s);
-    return p && p->method
-               ? p->method->ops->seconds(p->method, 0, p->info->n_planes, least, of, user)
-               : 0;
+    if (!p || !p->method)
+        return 0;
+    /* Of a film whose end nobody knows: of a frame. */
+    const int64_t n = tgi_film_source_is_stream(p->inner) ? 1 : p->info->n_planes;
+    return p->method->ops->seconds(p->method, 0, n, least, of, user);
 }
 
 int64_t tgi_inpaint_all_hidden(const tgi_source *s)

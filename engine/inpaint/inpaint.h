@@ -48,7 +48,7 @@ size_t tgi_inpaint_bytes(const tgi_source *s);
 uint64_t tgi_inpaint_disk(const tgi_source *s);
 /* Operations of a frame. */
 double tgi_inpaint_flops(const tgi_source *s);
-/* Seconds of all frames, those around a part too, where `of` says those of a network's pass; the most, or the least, that
+/* Seconds of all frames (through a pipe, of one), those around a part too, where `of` says those of a network's pass; the most, or the least, that
  * masks may make of it. */
 double tgi_inpaint_seconds(const tgi_source *s, int least,
                            double (*of)(void *user, const tgi_tiling *t), void *user);

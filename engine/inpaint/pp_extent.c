@@ -74,7 +74,7 @@ static void count_forget(void *user, tgi_pp_kept kind, int64_t k)
 }
 
 tg_status tgi_pp_measure(const tgi_pp_settings *s, int64_t length, int known, int64_t first,
-                         tgi_pp_extent *x, tgi_err *err)
+                         int64_t until, tgi_pp_extent *x, tgi_err *err)
 {
     const tgi_pp_acts acts = {.user = x,
                               .frame = count_frame,
@@ -86,7 +86,7 @@ tg_status tgi_pp_measure(const tgi_pp_settings *s, int64_t length, int known, in
     tgi_pp_order o;
     *x = (tgi_pp_extent){.length = length};
     tgi_pp_begin(&o, s, &acts, known ? length : -1, first);
-    TGI_TRY(tgi_pp_until(&o, length - 1, err));
+    TGI_TRY(tgi_pp_until(&o, until - 1, err));
     return x->too_many
                ? tgi_fail(err, TG_E_ARG,
                           "a step of %d frames, neighbours and references: %d are possible; "
@@ -103,10 +103,10 @@ static int64_t supposed(const tgi_pp_settings *s)
 
 tg_status tgi_pp_measure_any(const tgi_pp_settings *s, tgi_pp_extent *out, tgi_err *err)
 {
-    TGI_TRY(tgi_pp_measure(s, supposed(s), 0, 0, out, err));
+    TGI_TRY(tgi_pp_measure(s, supposed(s), 0, 0, supposed(s), out, err));
     for (int64_t length = 2; length <= 2 * s->subvideo_length + 20; length++) {
         tgi_pp_extent x;
-        TGI_TRY(tgi_pp_measure(s, length, 0, 0, &x, err));
+        TGI_TRY(tgi_pp_measure(s, length, 0, 0, length, &x, err));
         for (int i = 0; i < TGI_PP_KEPT; i++)
             out->span[i] = tgi_max(out->span[i], x.span[i]);
         out->completion = tgi_max(out->completion, x.completion);

@@ -18,10 +18,10 @@ typedef struct tgi_pp_extent {
     int too_many; /* frames of a step, where they are more than is possible */
 } tgi_pp_extent;
 
-/* Of a film of `length` frames, whose end is known or shows, from frame `first` on: no more than from the first one. TG_E_ARG: a
- * step has too many frames. */
+/* Of the frames [first, until) of a film of `length`, whose end is known or shows; at once there is no more than where all of
+ * them are made. TG_E_ARG: a step has too many frames. */
 tg_status tgi_pp_measure(const tgi_pp_settings *s, int64_t length, int known, int64_t first,
-                         tgi_pp_extent *out, tgi_err *err);
+                         int64_t until, tgi_pp_extent *out, tgi_err *err);
 /* The same of a film that may end anywhere, or never. */
 tg_status tgi_pp_measure_any(const tgi_pp_settings *s, tgi_pp_extent *out, tgi_err *err);
 

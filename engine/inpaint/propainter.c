@@ -237,8 +237,9 @@ static tg_status plan(propainter *p, tgi_err *err)
     TGI_TRY(tgi_pp_check(&h->set, err));
     if (length_of(p) < 2)
         return one_frame(err);
-    TGI_TRY(is_endless(p) ? tgi_pp_measure_any(&h->set, &p->most, err)
-                          : tgi_pp_measure(&h->set, length_of(p), 1, 0, &p->most, err));
+    TGI_TRY(is_endless(p)
+                ? tgi_pp_measure_any(&h->set, &p->most, err)
+                : tgi_pp_measure(&h->set, length_of(p), 1, 0, length_of(p), &p->most, err));
     TGI_TRY(tgi_pp_flow_new(h->raft, &at, h->iterations, &p->flow, err));
     TGI_TRY(tgi_pp_complete_new(h->completion, &at, tgi_max(1, p->most.completion),
                                 &p->complete, err));
@@ -707,24 +708,31 @@ static double operations(void *user, const tgi_tiling *t)
     return t->flops;
 }
 
-static double of_film(const propainter *p, double masked,
+static double of_film(const propainter *p, const tgi_pp_extent *x, double masked,
                       double (*of_pass)(void *user, const tgi_tiling *t), void *user)
 {
-    return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, &p->most, masked,
+    return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, x, masked,
                        of_pass, user);
 }
 
 static double propainter_flops(const tgi_method *m)
 {
     const propainter *p = of_const(m);
-    return of_film(p, 1, operations, NULL) / (double)tgi_max(1, p->most.frames);
+    return of_film(p, &p->most, 1, operations, NULL) / (double)tgi_max(1, p->most.frames);
 }
 
 static double propainter_seconds(const tgi_method *m, int64_t from, int64_t until, int least,
                                  double (*of_pass)(void *user, const tgi_tiling *t), void *user)
 {
     const propainter *p = of_const(m);
-    return of_film(p, least ? 0 : 1, of_pass, user) * (double)(until - from) /
+    const double masked = least ? 0 : 1;
+    tgi_pp_extent x;
+    tgi_err e = {0};
+    /* A part takes what is around it, too. */
+    if (!is_endless(p) && tgi_pp_measure(&p->how.set, length_of(p), 1, from - p->how.lo,
+                                         until - p->how.lo, &x, &e) == TG_OK)
+        return of_film(p, &x, masked, of_pass, user);
+    return of_film(p, &p->most, masked, of_pass, user) * (double)(until - from) /
            (double)tgi_max(1, p->most.frames);
 }
 

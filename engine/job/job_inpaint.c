@@ -181,10 +181,18 @@ static tg_status open_behind(tg_job *job,
                              tgi_source **out, tgi_err *err)
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
-    if (!from || tgi_film_source_is_stream(job->source) || !tgi_job_wants_film(job) ||
-        job->set.pictures || tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1 ||
+    if (!from || !tgi_job_wants_film(job) || job->set.pictures ||
+        tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1 ||
         tgi_opts_given(job->opts, TGI_OPT_OUTPUT_SIZE))
         return TG_OK;
+    if (tgi_film_source_is_stream(job->source)) {
+        tgi_job_warn(
+            job,
+            "%s: its frames come once, through a pipe: all samples of the output are what "
+            "became of them as RGB (--compose official), also where nothing is removed",
+            job->set.input);
+        return TG_OK;
+    }
     if ((from->rotation || from->flipped) && !tgi_film_says_turns(job->set.output)) {
         tgi_job_warn(job,
                      "%s: its frames are turned for viewing, which only .mp4 and .mov say: all "
@@ -308,11 +316,31 @@ static tg_status check_live(const tg_job *job, tgi_err *err)
                : tgi_fail(err, TG_E_IO, "--live %s: %s: %s", path, folder, strerror(errno));
 }
 
+/* Settings of another method. */
+static void say_unused(tg_job *job)
+{
+    static const struct {
+        tgi_opt opt;
+        int method;
+    } of[] = {{TGI_OPT_REACH, PROPAGATE},
+              {TGI_OPT_SUBVIDEO_LENGTH, PROPAINTER},
+              {TGI_OPT_NEIGHBOR_LENGTH, PROPAINTER},
+              {TGI_OPT_REF_STRIDE, PROPAINTER},
+              {TGI_OPT_RAFT_ITER, PROPAINTER}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        if (tgi_opts_given(job->opts, of[i].opt) && method_of(job->opts) != of[i].method)
+            tgi_job_warn(job, "--%s is not used: it is of --method %s%s",
+                         tgi_option_table(NULL)[of[i].opt].name,
+                         of[i].method == PROPAINTER ? "propainter" : "propagate",
+                         of[i].method == PROPAINTER ? ", with --weights" : "");
+}
+
 tg_status tgi_job_inpaint_open(tg_job *job,
                                tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
                                tgi_err *err)
 {
     TGI_TRY(check_live(job, err));
+    say_unused(job);
     if (tgi_film_source_is_stream(job->source) && !tgi_job_draws(job->opts))
         return tgi_fail(err, TG_E_ARG,
                         "%s: its frames come once, through a pipe, and later ones show what is "
@@ -364,8 +392,8 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
         return TG_OK;
     if (tgi_masks_held(masks, 0, &any))
         TGI_TRY(tgi_fingerprint_files(t, "mask", tgi_masks_held, masks, err));
-    static const char *const of[3] = {"weights of motion", "weights of completion",
-                                      "weights of the generator"};
+    static const char *const of[3] = {"network of motion", "network of completion",
+                                      "network of the generator"};
     for (int i = 0; i < 3 && tgi_inpaint_weights(job->source, i); i++) {
         char sum[TGI_SHA256_TEXT];
         TGI_TRY(tgi_weights_sum(tgi_inpaint_weights(job->source, i), sum, err));

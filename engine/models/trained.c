@@ -17,18 +17,21 @@ static void shape_text(char *buf, size_t cap, int rank, const int64_t *dim)
         snprintf(buf + at, cap - (size_t)at, "]");
 }
 
-static tg_status check_shape(const tgi_weight *w, const char *name, int rank,
-                             const int64_t *dim, tgi_err *err)
+static tg_status check_shape(const tgi_weights *file, const tgi_weight *w, const char *name,
+                             int rank, const int64_t *dim, tgi_err *err)
 {
     char is[96], wanted[96];
     if (!w)
-        return tgi_fail(err, TG_E_FORMAT, "the weights have no tensor \"%s\"", name);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: it has no tensor \"%s\": it is not the file of that network",
+                        tgi_weights_path(file), name);
     if (w->desc.rank == rank && memcmp(w->desc.dim, dim, (size_t)rank * sizeof *dim) == 0)
         return TG_OK;
     shape_text(is, sizeof is, w->desc.rank, w->desc.dim);
     shape_text(wanted, sizeof wanted, rank, dim);
-    return tgi_fail(err, TG_E_FORMAT, "tensor \"%s\" is %s, the network has %s there", name, is,
-                    wanted);
+    return tgi_fail(err, TG_E_FORMAT,
+                    "%s: tensor \"%s\" is %s, the network of that name has %s there",
+                    tgi_weights_path(file), name, is, wanted);
 }
 
 static float *convert(const tgi_trained *t, int i, int64_t count, tgi_err *err)
@@ -61,7 +64,7 @@ const float *tgi_trained_floats(const tgi_trained *t, const char *name, int rank
         return NULL;
     const int i = tgi_weights_find(t->file, name);
     const tgi_weight *w = i >= 0 ? tgi_weights_at(t->file, i) : NULL;
-    d->st = check_shape(w, name, rank, dim, &d->err);
+    d->st = check_shape(t->file, w, name, rank, dim, &d->err);
     if (d->st != TG_OK)
         return NULL;
     for (int k = 0; k < rank; k++)

@@ -273,6 +273,13 @@ static int shorter_reach(const asking *a, int step, tg_remedy *r)
     return n >= 2 && set(r, "reach", "%lld", (long long)n);
 }
 
+/* Fast sums have weights of four times the size. */
+static int direct_sums(const asking *a, int step, tg_remedy *r)
+{
+    return step == 0 && a->job && tgi_job_draws(a->opts) && !a->job->set.exact &&
+           !a->job->set.bf16 && set(r, "exact", "1");
+}
+
 static int smaller_frames(const asking *a, int step, tg_remedy *r)
 {
     return step == 0 && !tgi_opts_given(a->opts, TGI_OPT_RESIZE_RATIO) &&
@@ -294,6 +301,8 @@ static const struct {
     {no_compression, "disk space: a larger file", 0, OF_IMAGES},
     {bfloat16, "accuracy: some 3e-3 relative", 0, OF_IMAGES},
     {no_pyramid, "the smaller levels of the output", 0, OF_IMAGES},
+    {direct_sums, "time: kernels whose weights are smaller; the same but for rounding", 0,
+     OF_FILMS},
     {smaller_frames, "detail of what is filled in", 0, OF_FILMS},
     {shorter_reach, "what frames farther away would show", 0, OF_FILMS},
     {less_of_the_image, NULL, 0, OF_IMAGES},

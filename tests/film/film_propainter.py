@@ -9,6 +9,7 @@ CONFORMANCE: the folder of the conformance data, WEIGHTS: the three files of the
 import json
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -108,6 +109,17 @@ def the_short_film():
         expect(done["measured_peak_bytes"] <= done["predicted_peak_bytes"] <= 1.1 * done["measured_peak_bytes"], f"peak: {done}")
 
 
+def what_would_do_does():
+    """The commands that a refusal tells are taken: more memory, and kernels whose weights are smaller."""
+    lay_out("bmx12")
+    code, _, err = run(*words_of("bmx12", "--ram", "400MiB", "--plan"), "-o", "plan/%05d.png")
+    told = [shlex.split(line)[1:] for line in err.splitlines() if line.strip().startswith(TEGULA)]
+    expect(code == 71 and len(told) >= 2 and any("--exact" in words for words in told), f"400 MiB: {code}: {err}")
+    for words in told:
+        code, _, err = run(*words)
+        expect(code == 0, f"{words} was told: {code}: {err}")
+
+
 def time_is_a_span_until_masks_are_read():
     """Masked windows of the attention are most of what it takes: a plan says both ends."""
     lay_out("bmx12")
@@ -140,7 +152,7 @@ def what_does_not_go_is_told():
         os.unlink(f"none/{name}.pth")
         os.symlink(os.path.join(WEIGHTS, other + ".pth"), f"none/{name}.pth")
     code, _, err = run(*film, "--weights", "none")
-    expect(code == 65 and "tensor" in err, f"another network's weights: {code}: {err}")
+    expect(code == 65 and "tensor" in err and "none/raft-things.pth" in err, f"another network's weights: {code}: {err}")
     code, _, err = run("inpaint", "bmx12/frames/00000.png", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "one.png")
     expect(code == 64 and "one frame" in err, f"one frame: {code}: {err}")
     code, _, err = run(*film, "--weights", WEIGHTS, "--resize-ratio", "0.5")
@@ -228,6 +240,7 @@ def quick(_):
     what_does_not_go_is_told()
     the_short_film()
     time_is_a_span_until_masks_are_read()
+    what_would_do_does()
 
 
 def more(_):

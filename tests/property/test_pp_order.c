@@ -175,9 +175,9 @@ static void check_starts(const tgi_pp_settings *s, int64_t length, int known)
     tgi_pp_extent whole, part;
     tgi_err e = {0};
     int64_t more = 0;
-    CHECK_OK(tgi_pp_measure(s, length, known, 0, &whole, &e), e);
+    CHECK_OK(tgi_pp_measure(s, length, known, 0, length, &whole, &e), e);
     for (int64_t first = 1; first < length; first++) {
-        CHECK_OK(tgi_pp_measure(s, length, known, first, &part, &e), e);
+        CHECK_OK(tgi_pp_measure(s, length, known, first, length, &part, &e), e);
         for (int k = 0; k < TGI_PP_KEPT; k++)
             more += part.span[k] > whole.span[k];
         for (int n = 1; n <= TGI_PP_MOST_FRAMES; n++)
@@ -195,7 +195,7 @@ static int has_fit(const tgi_pp_settings *s, int64_t length)
 {
     tgi_pp_extent x;
     tgi_err e = {0};
-    return tgi_pp_measure(s, length, 1, 0, &x, &e) == TG_OK;
+    return tgi_pp_measure(s, length, 1, 0, length, &x, &e) == TG_OK;
 }
 
 static void check_setting(const tgi_pp_settings *s, int64_t length, const char *wanted)
