@@ -192,13 +192,13 @@ static void bench_complete(const settings *o, const tgi_weights *w)
 
 static void bench_generate(const settings *o, const tgi_weights *w)
 {
-    uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
+    tgi_pp_sorts has = {0};
     const int local = o->frames - o->refs;
     const tgi_pp_at at = at_size(o);
     tgi_pp_generate *g = NULL;
     tgi_err e = {0};
     double all = 0;
-    has[o->frames] = 1;
+    has[o->frames] = (uint64_t)1 << (local - 1);
     if (tgi_pp_generate_new(w, &at, has, local, &g, &e) != TG_OK)
         die(&e);
     const bound b = open_run(o, g->schedule);
@@ -210,7 +210,9 @@ static void bench_generate(const settings *o, const tgi_weights *w)
     all += time_net(&b, g->net_split, "split", o->frames);
     all += time_net(&b, g->block[0].net_keys, "keys", 8.0 * o->frames);
     all += time_net(&b, g->block[0].net_queries, "queries", 8.0 * o->frames);
-    all += time_net(&b, g->block[0].net_attend[o->frames], "attend", 8);
+    all += time_net(&b, tgi_pp_attention_of(g, 0, o->frames, local)->net, "attend", 7);
+    all += time_net(&b, tgi_pp_attention_of(g, TGI_PP_BLOCKS - 1, o->frames, local)->net,
+                    "attend, the last", 1);
     all += time_net(&b, g->block[0].net_mix, "mix", 8.0 * o->frames);
     all += time_net(&b, g->net_compose, "compose", local);
     printf("  %.3f s\n", all);

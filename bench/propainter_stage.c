@@ -77,10 +77,19 @@ static tgi_pp_at at_size(void)
     return (tgi_pp_at){s.be, s.high, s.wide, s.threads, 0};
 }
 
-static tgi_schedule_memory memory_of(size_t weight_bytes, size_t block_bytes)
+/* As the command does. */
+static void let_pages_go(void *weights)
 {
-    return (tgi_schedule_memory){
-        .weights = room(weight_bytes), .block = room(block_bytes), .pool = s.pool};
+    tgi_weights_rest(weights);
+}
+
+static tgi_schedule_memory memory_of(int file, size_t weight_bytes, size_t block_bytes)
+{
+    return (tgi_schedule_memory){.weights = room(weight_bytes),
+                                 .block = room(block_bytes),
+                                 .pool = s.pool,
+                                 .packed = let_pages_go,
+                                 .packed_user = s.weights[file]};
 }
 
 /* ---- Motion ------------------------------------------------------------------------------ */
@@ -91,7 +100,7 @@ static void open_raft(void)
     tgi_err e = {0};
     must(tgi_pp_flow_new(s.weights[0], &at, s.iterations, &s.find, &e), &e);
     const tgi_schedule_memory m =
-        memory_of(s.find->schedule->weight_bytes, s.find->schedule->block_bytes);
+        memory_of(0, s.find->schedule->weight_bytes, s.find->schedule->block_bytes);
     must(tgi_pp_flow_open(s.find, &m, &e), &e);
 }
 
@@ -139,7 +148,7 @@ static void open_completion(void)
     tgi_err e = {0};
     must(tgi_pp_complete_new(s.weights[1], &at, s.n - 1, &s.complete, &e), &e);
     const tgi_schedule_memory m =
-        memory_of(s.complete->schedule->weight_bytes, tgi_pp_complete_bytes(s.complete));
+        memory_of(1, s.complete->schedule->weight_bytes, tgi_pp_complete_bytes(s.complete));
     must(tgi_pp_complete_open(s.complete, &m, &e), &e);
 }
 
@@ -187,14 +196,14 @@ static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
 static void open_generator(void)
 {
     const tgi_pp_at at = at_size();
-    uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
+    tgi_pp_sorts has = {0};
     tgi_err e = {0};
     if (s.n > TGI_PP_MOST_FRAMES || s.refs >= s.n)
         exit(2);
-    has[s.n] = 1;
+    has[s.n] = (uint64_t)1 << (s.n - s.refs - 1);
     must(tgi_pp_generate_new(s.weights[2], &at, has, (int)s.n - s.refs, &s.generate, &e), &e);
     const tgi_schedule_memory m =
-        memory_of(s.generate->schedule->weight_bytes, tgi_pp_generate_bytes(s.generate));
+        memory_of(2, s.generate->schedule->weight_bytes, tgi_pp_generate_bytes(s.generate));
     must(tgi_pp_generate_open(s.generate, &m, &e), &e);
     s.item = room((size_t)s.n * sizeof *s.item);
     s.features = room((size_t)s.n * sizeof *s.features);

@@ -275,6 +275,12 @@ tg_status tgi_weights_add(tgi_weights *w, const char *name, size_t n_name, const
 
 /* ---- Asking ------------------------------------------------------------------------------ */
 
+void tgi_weights_rest(const tgi_weights *w)
+{
+    if (w->map)
+        (void)madvise((void *)(uintptr_t)w->map, w->size, MADV_DONTNEED);
+}
+
 const char *tgi_weights_path(const tgi_weights *w)
 {
     return w->path;

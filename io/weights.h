@@ -37,6 +37,9 @@ const void *tgi_weights_mapped(const tgi_weights *w, int i);
 /* The same elements into `dst`, which has room for their bytes. One thread at a time. TG_E_FORMAT: the bytes are damaged. */
 tg_status tgi_weights_read(const tgi_weights *w, int i, void *dst, tgi_err *err);
 
+/* Elements were copied: pages of the mapping need not stay in memory. They may be read again. */
+void tgi_weights_rest(const tgi_weights *w);
+
 /* TG_E_FORMAT: the file changed since it was opened. Ask behind reading. */
 tg_status tgi_weights_unchanged(const tgi_weights *w, tgi_err *err);
 /* The file as it was opened. */

@@ -115,8 +115,11 @@ tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
     tg_status st = r->net && r->at ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory");
     for (int i = 0; i < s->n_buffers && st == TG_OK; i++)
         r->at[i] = (char *)m->block + s->buffer[i].offset;
-    for (int i = 0; i < s->n_nets && st == TG_OK; i++)
+    for (int i = 0; i < s->n_nets && st == TG_OK; i++) {
         st = open_net(r, i, err);
+        if (m->packed)
+            m->packed(m->packed_user);
+    }
     if (st != TG_OK)
         tgi_schedule_close(out);
     return st;

@@ -15,6 +15,9 @@ typedef struct tgi_schedule_memory {
     tgi_threads *pool;
     tg_status (*stop)(void *user, tgi_err *err);
     void *stop_user;
+    void (*packed)(
+        void *user); /* told behind each network whose weights are packed; NULL: nobody is */
+    void *packed_user;
 } tgi_schedule_memory;
 tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
                             tgi_schedule_run **out, tgi_err *err);

@@ -8,6 +8,7 @@
 #include "engine/inpaint/propagate.h"
 #include "engine/inpaint/propainter.h"
 #include "engine/inpaint/rgb8.h"
+#include "engine/inpaint/show.h"
 #include "io/film_out.h"
 #include "io/png.h"
 
@@ -419,6 +420,17 @@ static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *er
     return tgi_propainter_new(&how, &p->method, err);
 }
 
+static tg_status plan_show(inpaint *p, tgi_err *err)
+{
+    const tgi_show_how how = {.height = p->how.height,
+                              .width = p->how.width,
+                              .samples = p->info->samples,
+                              .dtype = p->info->dtype,
+                              .user = p,
+                              .frame = read_frame};
+    return tgi_show_new(&how, &p->method, err);
+}
+
 static tg_status plan_method(inpaint *p, tgi_err *err)
 {
     int64_t lo = 0, hi = p->info->n_planes;
@@ -429,6 +441,8 @@ static tg_status plan_method(inpaint *p, tgi_err *err)
     }
     if (tgi_film_source_is_stream(p->inner))
         hi = TGI_PP_NO_END;
+    if (p->how.shows)
+        return plan_show(p, err);
     return p->how.weights[0] ? plan_propainter(p, lo, hi, err) : plan_propagate(p, lo, hi, err);
 }
 

@@ -29,6 +29,7 @@ typedef struct tgi_inpaint_how {
     tgi_source *behind;   /* the same film, split by TGI_FILM_PASSES_OUTSIDE; or NULL */
 
     int64_t height, width; /* of the method's frames */
+    int shows;             /* nothing is removed: show.h */
     int reach, threads;
     tgi_pp_settings set; /* of ProPainter */
     int iterations;

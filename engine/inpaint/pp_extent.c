@@ -63,7 +63,7 @@ static tg_status count_step(void *user, const tgi_pp_step *s, tgi_err *err)
     if (all > TGI_PP_MOST_FRAMES)
         x->too_many = all > x->too_many ? all : x->too_many;
     else
-        x->has[all] = 1;
+        x->has[all] |= (uint64_t)1 << (local - 1);
     return TG_OK;
 }
 

@@ -6,12 +6,15 @@
 
 #define TGI_PP_MOST_FRAMES 64 /* of a step */
 
+/* Sorts of steps: [n], of n frames; bit k: of which k + 1 are neighbours. */
+typedef uint64_t tgi_pp_sorts[TGI_PP_MOST_FRAMES + 1];
+
 typedef struct tgi_pp_extent {
     int64_t length; /* frames of the film */
     int64_t span[TGI_PP_KEPT], newest[TGI_PP_KEPT], oldest[TGI_PP_KEPT];
     int64_t completion, propagation; /* the longest windows */
     int local;                       /* neighbours of a step */
-    uint8_t has[TGI_PP_MOST_FRAMES + 1];
+    tgi_pp_sorts has;
     int64_t frames, motions, steps; /* how many of each */
     double windowed;                /* motions of completion windows, pads included */
     double step_frames, step_local;

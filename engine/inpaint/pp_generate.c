@@ -13,21 +13,63 @@
 
 /* ---- Plan -------------------------------------------------------------------------------- */
 
-static tg_status make_block(tgi_pp_generate *g, const tgi_weights *w, const uint8_t *has, int b,
-                            tgi_err *err)
+/* Behind the last block nobody looks at references: they ask nothing there. */
+static int is_last(int b)
+{
+    return b + 1 == TGI_PP_BLOCKS;
+}
+
+static tg_status make_attention(tgi_pp_generate *g, const tgi_weights *w, int b, int all,
+                                int asked, tgi_err *err)
+{
+    tgi_pp_block *k = &g->block[b];
+    tgi_pp_attention *a = &k->attend[k->n_attend++];
+    *a = (tgi_pp_attention){.all = all, .asked = asked};
+    return tgi_pp_attend(w, b, all, asked, g->height, g->width, &a->graph, err);
+}
+
+static tg_status make_attentions(tgi_pp_generate *g, const tgi_weights *w,
+                                 const tgi_pp_sorts has, int b, tgi_err *err)
+{
+    int sorts = 0;
+    for (int n = 1; n <= MOST; n++)
+        for (int local = 1; local <= n; local++)
+            sorts += (int)(has[n] >> (local - 1) & 1);
+    g->block[b].attend =
+        tgi_calloc(TGI_TAG_PLAN, (size_t)sorts + 1, sizeof *g->block[b].attend);
+    if (!g->block[b].attend)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the generator");
+    for (int n = 1; n <= MOST; n++)
+        for (int local = 1; is_last(b) && local <= n; local++)
+            if (has[n] >> (local - 1) & 1)
+                TGI_TRY(make_attention(g, w, b, n, local, err));
+    for (int n = 1; n <= MOST; n++)
+        if (has[n] && !is_last(b))
+            TGI_TRY(make_attention(g, w, b, n, n, err));
+    return TG_OK;
+}
+
+const tgi_pp_attention *tgi_pp_attention_of(const tgi_pp_generate *g, int b, int all, int local)
+{
+    const tgi_pp_block *k = &g->block[b];
+    for (int i = 0; i < k->n_attend; i++)
+        if (k->attend[i].all == all && k->attend[i].asked == (is_last(b) ? local : all))
+            return &k->attend[i];
+    return NULL;
+}
+
+static tg_status make_block(tgi_pp_generate *g, const tgi_weights *w, const tgi_pp_sorts has,
+                            int b, tgi_err *err)
 {
     const int64_t h = g->height, width = g->width;
     tgi_pp_block *k = &g->block[b];
     TGI_TRY(tgi_pp_keys(w, b, h, width, &k->keys, err));
     TGI_TRY(tgi_pp_queries(w, b, h, width, &k->queries, err));
     TGI_TRY(tgi_pp_mix(w, b, h, width, &k->mix, err));
-    for (int n = 1; n <= MOST; n++)
-        if (has[n])
-            TGI_TRY(tgi_pp_attend(w, b, n, h, width, &k->attend[n], err));
-    return TG_OK;
+    return make_attentions(g, w, has, b, err);
 }
 
-static tg_status make_graphs(tgi_pp_generate *g, const tgi_weights *w, const uint8_t *has,
+static tg_status make_graphs(tgi_pp_generate *g, const tgi_weights *w, const tgi_pp_sorts has,
                              tgi_err *err)
 {
     const int64_t h = g->height, width = g->width;
@@ -70,14 +112,14 @@ static void add_nets(const plan *p)
         k->net_keys = add_net(p, k->keys, TOKEN, fh, fw);
         k->net_queries = add_net(p, k->queries, TOKEN, fh, fw);
         k->net_mix = add_net(p, k->mix, TOKEN, fh, fw);
-        for (int n = 1; n <= MOST; n++)
-            k->net_attend[n] = k->attend[n] ? add_net(p, k->attend[n], n * TOKEN, fh, fw) : -1;
+        for (int i = 0; i < k->n_attend; i++)
+            k->attend[i].net =
+                add_net(p, k->attend[i].graph, k->attend[i].asked * TOKEN, fh, fw);
     }
 }
 
-tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at,
-                              const uint8_t has[TGI_PP_MOST_FRAMES + 1], int most_local,
-                              tgi_pp_generate **out, tgi_err *err)
+tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at, const tgi_pp_sorts has,
+                              int most_local, tgi_pp_generate **out, tgi_err *err)
 {
     tgi_pp_generate *g = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *g);
     if (!g)
@@ -120,8 +162,9 @@ void tgi_pp_generate_free(tgi_pp_generate **gp)
         tgi_graph_free(&g->block[b].keys);
         tgi_graph_free(&g->block[b].queries);
         tgi_graph_free(&g->block[b].mix);
-        for (int n = 0; n <= MOST; n++)
-            tgi_graph_free(&g->block[b].attend[n]);
+        for (int i = 0; i < g->block[b].n_attend; i++)
+            tgi_graph_free(&g->block[b].attend[i].graph);
+        tgi_free(g->block[b].attend);
     }
     tgi_free(g);
     *gp = NULL;
@@ -304,11 +347,11 @@ static tg_status call_one(const step *k, int net, const float *in, float *out, t
     return call(k, net, &(tgi_sched_at){in, 0}, &(tgi_sched_at){out, 0}, err);
 }
 
-/* Frame i of arrays in which the frames of a step stand one behind the other in channels. */
-static tgi_sched_at frame_in(const step *k, const float *all, int64_t width, int i)
+/* Frame i of arrays in which n frames stand one behind the other in channels. */
+static tgi_sched_at frame_in(const step *k, const float *all, int64_t width, int i, int n)
 {
     const int64_t own = tgi_sched_row(k->g->schedule->lanes, TOKEN, width);
-    return (tgi_sched_at){all + i * own, k->all * own};
+    return (tgi_sched_at){all + i * own, n * own};
 }
 
 static int64_t frame_of(const step *k, int i)
@@ -419,23 +462,27 @@ static tg_status attend(const step *k, int b, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
     const tgi_pp_block *is = &g->block[b];
+    const tgi_pp_attention *a = tgi_pp_attention_of(g, b, k->all, k->local);
     const int64_t w = g->tokens.wide, few = g->tokens.pool_w;
-    /* Behind the last block nobody looks at references. */
-    const int wanted = b + 1 < TGI_PP_BLOCKS ? k->all : k->local;
+    const int n = k->all, wanted = is_last(b) ? k->local : k->all;
+    if (!a)
+        return tgi_fail(err, TG_E_INTERNAL, "a step of %d and %d frames was not planned",
+                        k->local, k->all - k->local);
     for (int i = 0; i < k->all; i++) {
-        const tgi_sched_at x = {g->x[i], 0}, query = frame_in(k, g->queries, w, i),
-                           out[] = {frame_in(k, g->keys, w, i), frame_in(k, g->values, w, i),
-                                    frame_in(k, g->pooled_keys, few, i),
-                                    frame_in(k, g->pooled_values, few, i)};
+        const tgi_sched_at x = {g->x[i], 0}, query = frame_in(k, g->queries, w, i, wanted),
+                           out[] = {frame_in(k, g->keys, w, i, n),
+                                    frame_in(k, g->values, w, i, n),
+                                    frame_in(k, g->pooled_keys, few, i, n),
+                                    frame_in(k, g->pooled_values, few, i, n)};
         TGI_TRY(call(k, is->net_keys, &x, out, err));
         if (i < wanted)
             TGI_TRY(call(k, is->net_queries, &x, &query, err));
     }
     const tgi_sched_at in[] = {{g->queries, 0},     {g->keys, 0},          {g->values, 0},
                                {g->pooled_keys, 0}, {g->pooled_values, 0}, {g->windows, 0}};
-    TGI_TRY(call(k, is->net_attend[k->all], in, &(tgi_sched_at){g->attended, 0}, err));
+    TGI_TRY(call(k, a->net, in, &(tgi_sched_at){g->attended, 0}, err));
     for (int i = 0; i < wanted; i++) {
-        const tgi_sched_at mixed[] = {frame_in(k, g->attended, w, i), {g->x[i], 0}};
+        const tgi_sched_at mixed[] = {frame_in(k, g->attended, w, i, wanted), {g->x[i], 0}};
         float *const to = g->spare_x;
         TGI_TRY(call(k, is->net_mix, mixed, &(tgi_sched_at){to, 0}, err));
         g->spare_x = g->x[i];

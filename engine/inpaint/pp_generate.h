@@ -9,10 +9,16 @@
 #include "engine/inpaint/pp_fill.h"
 #include "engine/models/propainter/networks.h"
 
+/* Attention of steps of `all` frames, of which the first `asked` have queries. */
+typedef struct tgi_pp_attention {
+    int all, asked, net;
+    tgi_graph *graph;
+} tgi_pp_attention;
+
 typedef struct tgi_pp_block {
-    tgi_graph *keys, *queries, *mix, *attend[TGI_PP_MOST_FRAMES + 1];
-    int net_keys, net_queries, net_mix,
-        net_attend[TGI_PP_MOST_FRAMES + 1]; /* attend: -1, no such step */
+    tgi_graph *keys, *queries, *mix;
+    int net_keys, net_queries, net_mix, n_attend;
+    tgi_pp_attention *attend;
 } tgi_pp_block;
 
 /* What a frame shows the generator, in the caller's room: features of its encoder, and the tokens that they are split into,
@@ -55,10 +61,9 @@ typedef struct tgi_pp_generate_io {
     tg_status (*put)(void *user, int64_t k, const float *picture, tgi_err *err);
 } tgi_pp_generate_io;
 
-/* `w`: ProPainter, borrowed. `has[n]`: there are steps of n frames. Returned; tgi_pp_generate_free. */
-tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at,
-                              const uint8_t has[TGI_PP_MOST_FRAMES + 1], int most_local,
-                              tgi_pp_generate **out, tgi_err *err);
+/* `w`: ProPainter, borrowed. `has`: the sorts of steps that there are. Returned; tgi_pp_generate_free. */
+tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at, const tgi_pp_sorts has,
+                              int most_local, tgi_pp_generate **out, tgi_err *err);
 void tgi_pp_generate_free(tgi_pp_generate **g);
 /* Memory beside the weights (schedule->weight_bytes), of use in a step alone. */
 size_t tgi_pp_generate_bytes(const tgi_pp_generate *g);
@@ -66,6 +71,9 @@ size_t tgi_pp_generate_bytes(const tgi_pp_generate *g);
 size_t tgi_pp_seen_bytes(const tgi_pp_generate *g);
 /* Less of it, before it is opened: tokens are made in each step. 0: it is as little as can be. */
 int tgi_pp_seen_shrink(tgi_pp_generate *g);
+/* The attention of block b; NULL: there is none for such steps. */
+const tgi_pp_attention *tgi_pp_attention_of(const tgi_pp_generate *g, int b, int all,
+                                            int local);
 tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m, tgi_err *err);
 void tgi_pp_generate_close(tgi_pp_generate *g);
 tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,

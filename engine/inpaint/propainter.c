@@ -333,17 +333,26 @@ static void walk(propainter *p, int64_t lo, int64_t hi, int64_t at, int back)
     p->walk.back = back;
 }
 
+static void let_pages_go(void *weights)
+{
+    tgi_weights_rest(weights);
+}
+
 static tg_status open_networks(propainter *p, tgi_err *err)
 {
     tgi_schedule_memory m = {.weights = p->weights[0],
                              .block = p->block,
                              .pool = p->pool,
                              .stop = p->how.stop,
-                             .stop_user = p->how.user};
+                             .stop_user = p->how.user,
+                             .packed = let_pages_go};
+    m.packed_user = (void *)(uintptr_t)p->how.raft;
     TGI_TRY(tgi_pp_flow_open(p->flow, &m, err));
     m.weights = p->weights[1];
+    m.packed_user = (void *)(uintptr_t)p->how.completion;
     TGI_TRY(tgi_pp_complete_open(p->complete, &m, err));
     m.weights = p->weights[2];
+    m.packed_user = (void *)(uintptr_t)p->how.generator;
     return tgi_pp_generate_open(p->generate, &m, err);
 }
 

@@ -25,7 +25,7 @@
 #define NETWORK "networks/flow.onnx"
 #define MOST_BOXES 64
 
-enum { PROPAGATE, SMOOTH, PROPAINTER }; /* of --method */
+enum { PROPAGATE, SMOOTH, PROPAINTER, SHOW }; /* of --method */
 
 int tgi_job_inpaints(const tg_opts *o)
 {
@@ -346,7 +346,8 @@ tg_status tgi_job_inpaint_open(tg_job *job,
                         "%s: its frames come once, through a pipe, and later ones show what is "
                         "behind what is removed: write it to a file first",
                         job->set.input);
-    tgi_inpaint_how how = {.reach = (int)tgi_opts_int(job->opts, TGI_OPT_REACH, 40),
+    tgi_inpaint_how how = {.shows = method_of(job->opts) == SHOW,
+                           .reach = (int)tgi_opts_int(job->opts, TGI_OPT_REACH, 40),
                            .threads = job->set.threads,
                            .set = {tgi_opts_int(job->opts, TGI_OPT_SUBVIDEO_LENGTH, 80),
                                    tgi_opts_int(job->opts, TGI_OPT_NEIGHBOR_LENGTH, 10),

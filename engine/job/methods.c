@@ -92,10 +92,13 @@ static void say_removal(paragraph *p, const tg_job *job)
 {
     const char *mask = tgi_opts_str(job->opts, TGI_OPT_MASK),
                *boxes = tgi_opts_str(job->opts, TGI_OPT_MASK_BOX);
-    say(p, "What %s%s%s%s%s hide was removed from the frames by tegula %s",
-        mask ? "the masks of " : "", mask ? mask : "", mask && boxes ? " and " : "",
-        boxes ? "the boxes " : "", boxes ? boxes : "", TG_VERSION_STRING);
-    if (tgi_job_draws(job->opts))
+    const int shown = strcmp(tgi_opts_str(job->opts, TGI_OPT_METHOD), "show") == 0;
+    say(p, "What %s%s%s%s%s hide was %s the frames by tegula %s", mask ? "the masks of " : "",
+        mask ? mask : "", mask && boxes ? " and " : "", boxes ? "the boxes " : "",
+        boxes ? boxes : "", shown ? "shown in green in" : "removed from", TG_VERSION_STRING);
+    if (shown)
+        say(p, ".");
+    else if (tgi_job_draws(job->opts))
         say(p,
             " with ProPainter (Zhou, Li, Chan, Loy, ICCV 2023; weights of %s; subvideo_length "
             "%s, neighbor_length %s, ref_stride %s, %s iterations of RAFT).",

@@ -39,7 +39,7 @@ static sizes sizes_of(const tgi_op_ctx *ctx)
 {
     const window_attrs *a = ctx->attrs;
     const int64_t own = a->window_h * a->window_w;
-    sizes s = {.channels = ctx->src[0].dim[1] / a->frames};
+    sizes s = {.channels = ctx->src[0].dim[1] / tgi_window_asked(a)};
     s.inner = s.channels / a->heads;
     s.key_room = round_up(s.inner, TGI_L);
     s.value_room = round_up(s.inner, VALUE_V * TGI_L);
@@ -340,7 +340,7 @@ static void do_tiles(const work *w, const window *at, const buffers *b, int64_t 
 static void masked_window(const work *w, const window *at, const tgi_window_tokens *t,
                           const buffers *b)
 {
-    const int64_t queries = w->a->frames * at->h * at->w;
+    const int64_t queries = tgi_window_asked(w->a) * at->h * at->w;
     float *key = b->key, *value = b->value;
     for (int64_t f = w->a->first; f < w->a->frames; f += 2) {
         key = copy_frame(w, 1, f, at->head, t, key, w->s.key_room);
@@ -355,7 +355,7 @@ static void open_window(const work *w, const window *at, const tgi_window_tokens
                         const buffers *b)
 {
     const int64_t queries = at->h * at->w;
-    for (int64_t f = 0; f < w->a->frames; f++) {
+    for (int64_t f = 0; f < tgi_window_asked(w->a); f++) {
         copy_list(w, 1, f, at->head, t, t->own, b->key, w->s.key_room);
         copy_list(w, 2, f, at->head, t, t->own, b->value, w->s.value_room);
         for (int64_t i = f * queries; i < (f + 1) * queries; i += TOGETHER * TILE)

@@ -135,9 +135,16 @@ typedef struct fold_attrs {
 /* WindowAttention. */
 typedef struct window_attrs {
     int64_t frames, heads, window_h, window_w;
+    int64_t asked; /* frames with queries, the first ones; 0: all */
     int64_t first; /* frame with keys of masked windows; every other one behind it */
     float scale;   /* of products of queries with keys */
 } window_attrs;
+
+/* Frames with queries. */
+static inline int64_t tgi_window_asked(const window_attrs *a)
+{
+    return a->asked ? a->asked : a->frames;
+}
 
 typedef struct instance_norm_attrs {
     float epsilon;

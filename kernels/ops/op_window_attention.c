@@ -5,7 +5,8 @@
  * key and value are constants. Each token of source 0, a query, becomes a mean of values, weighted
  * by the likeness of their keys, as in PixelAttention:
  *
- *   sources 1, 2    keys and values of the tokens, of source 0's shape
+ *   sources 1, 2    keys and values of the tokens, of source 0's shape; where the first `asked`
+ *                   frames alone have queries, of as many more channels
  *   sources 3, 4    keys and values of pooled tokens, of the same channels
  *   source 5        a pixel for each window: not 0 where the window is masked
  *   sources 6, 7    key and value of a token that fills, constants of a frame's channels
@@ -23,6 +24,8 @@
 
 #define AT(field) offsetof(window_attrs, field)
 static const tgi_attr rows[] = {
+    {"asked", TGI_ATTR_INT, AT(asked), 0, 0, INT32_MAX, NULL,
+     "frames that have queries, the first ones; 0: all"},
     {"first", TGI_ATTR_INT, AT(first), 0, 0, 1, NULL,
      "first frame with keys of masked windows"},
     {"frames", TGI_ATTR_INT, AT(frames), 1, 1, INT32_MAX, NULL, "frames, in channels"},
@@ -35,11 +38,15 @@ static const tgi_attr rows[] = {
 static tg_status check_channels(const tgi_op_ctx *ctx, tgi_err *err)
 {
     const window_attrs *a = ctx->attrs;
-    const int64_t all = ctx->src[0].dim[1];
-    if (all % a->frames || all / a->frames % a->heads)
+    const int64_t all = ctx->src[0].dim[1], asked = tgi_window_asked(a);
+    if (asked > a->frames)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "queries of %" PRId64 " frames, of %" PRId64 " frames", asked,
+                        a->frames);
+    if (all % asked || all / asked % a->heads)
         return tgi_fail(err, TG_E_FORMAT,
                         "%" PRId64 " channels are not %" PRId64 " frames of %" PRId64 " heads",
-                        all, a->frames, a->heads);
+                        all, asked, a->heads);
     if (a->first >= a->frames)
         return tgi_fail(err, TG_E_FORMAT,
                         "keys from frame %" PRId64 " on, of %" PRId64 " frames", a->first,
@@ -54,17 +61,17 @@ static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
     for (int i = 0; i < 6; i++)
         TGI_TRY(tgi_want_frame(ctx, i, err));
     TGI_TRY(check_channels(ctx, err));
-    tgi_desc pooled = ctx->src[3], windows = ctx->src[0];
-    pooled.dim[1] = ctx->src[0].dim[1];
+    tgi_desc tokens = ctx->src[0], pooled = ctx->src[3], windows = ctx->src[0];
+    const int64_t channels = ctx->src[0].dim[1] / tgi_window_asked(a);
+    pooled.dim[1] = tokens.dim[1] = a->frames * channels;
     windows.dim[1] = 1;
     windows.dim[2] = tgi_ceil_div(windows.dim[2], a->window_h);
     windows.dim[3] = tgi_ceil_div(windows.dim[3], a->window_w);
-    TGI_TRY(tgi_want_shape(ctx, 1, "keys", &ctx->src[0], err));
-    TGI_TRY(tgi_want_shape(ctx, 2, "values", &ctx->src[0], err));
+    TGI_TRY(tgi_want_shape(ctx, 1, "keys", &tokens, err));
+    TGI_TRY(tgi_want_shape(ctx, 2, "values", &tokens, err));
     TGI_TRY(tgi_want_shape(ctx, 3, "pooled keys", &pooled, err));
     TGI_TRY(tgi_want_shape(ctx, 4, "pooled values", &pooled, err));
     TGI_TRY(tgi_want_shape(ctx, 5, "masked windows", &windows, err));
-    const int64_t channels = ctx->src[0].dim[1] / a->frames;
     TGI_TRY(tgi_const_f32(ctx, 6, "key of a token that fills", channels, &bias, err));
     TGI_TRY(tgi_const_f32(ctx, 7, "value of a token that fills", channels, &bias, err));
     *dst = ctx->src[0];
@@ -164,7 +171,7 @@ static void result(const query *q, int64_t c0, int64_t c1)
 static void token(query *q)
 {
     const window_attrs *a = q->call->ctx->attrs;
-    for (q->frame = 0; q->frame < a->frames; q->frame++)
+    for (q->frame = 0; q->frame < tgi_window_asked(a); q->frame++)
         for (q->c0 = 0; q->c0 < q->channels; q->c0 += q->inner) {
             q->at.c = q->frame * q->channels + q->c0;
             weigh(q);
@@ -177,7 +184,7 @@ static void row(const tgi_call *call, int64_t z, int64_t y, tgi_range x)
 {
     const window_attrs *a = call->ctx->attrs;
     const tgi_desc *d = call->ctx->src;
-    query q = {.call = call, .channels = d->dim[1] / a->frames};
+    query q = {.call = call, .channels = d->dim[1] / tgi_window_asked(a)};
     q.inner = q.channels / a->heads;
     q.pooled = d[3].dim[2] * d[3].dim[3];
     q.at = (tgi_px){0, z, y, 0};
@@ -204,7 +211,7 @@ static double flops(const tgi_op_ctx *ctx)
 {
     const window_attrs *a = ctx->attrs;
     const int64_t frames = (a->frames - a->first + 1) / 2,
-                  channels = ctx->src[0].dim[1] / a->frames;
+                  channels = ctx->src[0].dim[1] / tgi_window_asked(a);
     const int64_t tokens = tgi_window_around(a) + a->window_h * a->window_w;
     const double pooled = (double)ctx->src[3].dim[2] * (double)ctx->src[3].dim[3];
     const double exponential = 16 * (double)a->heads / (double)channels;

@@ -130,6 +130,19 @@ def time_is_a_span_until_masks_are_read():
     expect(re.search(r"estimate +[\d.]+ \w+.* to [\d.]+ \w+", text), f"time: {text}")
 
 
+def what_would_be_removed_is_shown():
+    """--method show: masked_in of the published script, to the bit."""
+    for name in ("bmx12", "bmx24"):
+        lay_out(name)
+        os.makedirs(f"shown_{name}", exist_ok=True)
+        code, _, err = run("inpaint", f"{name}/frames", "--mask", f"{name}/masks", "--mask-dilation", "0", "--method", "show", "-o",
+                           f"shown_{name}/%05d.png", "-q")
+        shape, want = npy(os.path.join(GOLDENS, name, "masked_in.npy"))
+        got, stored = pixels(f"shown_{name}"), case(name)["outputs"]["masked_in"]["stored_index"]
+        n = len(want) // shape[0]
+        expect(code == 0 and b"".join(got[k * n:(k + 1) * n] for k in stored) == want, f"{name} shown: {code}: {err}: {len(got)} bytes, {stored}")
+
+
 # ---- What is refused -----------------------------------------------------------------------------------------------------
 
 
@@ -241,6 +254,7 @@ def quick(_):
     the_short_film()
     time_is_a_span_until_masks_are_read()
     what_would_do_does()
+    what_would_be_removed_is_shown()
 
 
 def more(_):

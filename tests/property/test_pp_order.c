@@ -181,7 +181,7 @@ static void check_starts(const tgi_pp_settings *s, int64_t length, int known)
         for (int k = 0; k < TGI_PP_KEPT; k++)
             more += part.span[k] > whole.span[k];
         for (int n = 1; n <= TGI_PP_MOST_FRAMES; n++)
-            more += part.has[n] > whole.has[n];
+            more += (part.has[n] & ~whole.has[n]) != 0;
         more += part.completion > whole.completion || part.propagation > whole.propagation;
     }
     if (more)

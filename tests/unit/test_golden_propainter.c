@@ -431,7 +431,7 @@ static void test_a_step_is_the_official_one(void)
 {
     const char *name = "generator_bmx";
     const tgi_pp_step s = {.mid = 2, .lo = 0, .hi = 4, .n_refs = 2, .ref = {4, 5}};
-    uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
+    tgi_pp_sorts has = {0};
     generation n = {0};
     const tgi_pp_generate_io io = {&n, updated, completed, seen, release, made};
     const tgi_pp_at at = at_size(H, W);
@@ -446,7 +446,7 @@ static void test_a_step_is_the_official_one(void)
     n.made = room(4 * 3 * H * W * sizeof(float));
     for (int i = 0; i < 6; i++)
         n.item[i] = compact(frames + i * 3 * H * W, open + i * H * W, hidden + i * H * W);
-    has[6] = 1;
+    has[6] = 1 << 3;
     CHECK_OK(tgi_pp_generate_new(weights[2], &at, has, 4, &g, &e), e);
     if (g) {
         memory m = take(g->schedule->weight_bytes, tgi_pp_generate_bytes(g));

@@ -115,12 +115,14 @@ static void test_folds_agree(void)
 static void attention_case(int planar, int segments, int official, float scale)
 {
     kcase k;
-    const int64_t frames = kpick(1, 4), heads = planar ? 1 : kpick(1, 3);
+    const int64_t frames = kpick(1, 4), asked = kpick(0, frames),
+                  heads = planar ? 1 : kpick(1, 3);
     const int64_t inner = planar ? 1 : official ? 16 * kpick(1, 3) : kpick(1, 20);
     const int64_t channels = heads * inner, h = kpick(1, 12), w = kpick(1, 20);
     kcase_begin(&k, "WindowAttention");
     k.variant = "window_attention";
     k.a.window = (window_attrs){.frames = frames,
+                                .asked = asked,
                                 .heads = heads,
                                 .window_h = official ? 5 : kpick(1, 6),
                                 .window_w = official ? 9 : kpick(1, 10),
@@ -130,7 +132,7 @@ static void attention_case(int planar, int segments, int official, float scale)
     k.n_src = 8;
     k.n_const_from = 6;
     for (int i = 0; i < 3; i++)
-        k.src[i] = kdesc(2, frames * channels, 1, h, w);
+        k.src[i] = kdesc(2, (i || !asked ? frames : asked) * channels, 1, h, w);
     k.src[3] = k.src[4] = kdesc(2, frames * channels, 1, kpick(1, 3), kpick(1, 4));
     k.src[5] =
         kdesc(2, 1, 1, (h - 1) / k.a.window.window_h + 1, (w - 1) / k.a.window.window_w + 1);

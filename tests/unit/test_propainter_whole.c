@@ -236,12 +236,12 @@ static void generate_all(whole *w, const tgi_pp_settings *s)
 {
     const tgi_pp_generate_io io = {w, updated, completed, seen, release, put};
     const tgi_pp_at at = at_size();
-    uint8_t has[TGI_PP_MOST_FRAMES + 1] = {0};
+    tgi_pp_sorts has = {0};
     int most = 0;
     tgi_err err = {0};
     for (int64_t f = 0; f < n_frames; f += s->neighbor_length / 2) {
         const tgi_pp_step p = step_at(s, f);
-        has[p.hi - p.lo + p.n_refs] = 1;
+        has[p.hi - p.lo + p.n_refs] |= (uint64_t)1 << (p.hi - p.lo - 1);
         most = p.hi - p.lo > most ? (int)(p.hi - p.lo) : most;
     }
     CHECK_OK(tgi_pp_generate_new(weights[2], &at, has, most, &w->generate, &err), err);

@@ -345,8 +345,8 @@ tg_status tgi_pp_queries(const tgi_weights *w, int b, int64_t high, int64_t wide
     return tgi_draft_finish(&d, out, err);
 }
 
-tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int64_t high, int64_t wide,
-                        tgi_graph **out, tgi_err *err)
+tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int asked, int64_t high,
+                        int64_t wide, tgi_graph **out, tgi_err *err)
 {
     const tgi_pp_tokens k = tgi_pp_tokens_of(high, wide);
     char name[96];
@@ -354,7 +354,7 @@ tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int64_t high, int64_
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
     const int src[8] = {
-        tgi_draft_input(&d, "queries", n * TOKEN, k.high, k.wide),
+        tgi_draft_input(&d, "queries", asked * TOKEN, k.high, k.wide),
         tgi_draft_input(&d, "keys", n * TOKEN, k.high, k.wide),
         tgi_draft_input(&d, "values", n * TOKEN, k.high, k.wide),
         tgi_draft_input(&d, "pooled keys", n * TOKEN, k.pool_h, k.pool_w),
@@ -364,6 +364,7 @@ tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int64_t high, int64_
         tgi_trained_const(&t, part_of(name, b, "attention.value.bias"), TGI_DIMS(TOKEN))};
     const int v = tgi_draft_node(&d, "WindowAttention", "attention", 8, src);
     tgi_draft_int(&d, "frames", n);
+    tgi_draft_int(&d, "asked", asked);
     tgi_draft_int(&d, "heads", TGI_PP_HEADS);
     tgi_draft_int(&d, "window_h", TGI_PP_WINDOW_H);
     tgi_draft_int(&d, "window_w", TGI_PP_WINDOW_W);

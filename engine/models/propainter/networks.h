@@ -89,10 +89,10 @@ tg_status tgi_pp_keys(const tgi_weights *w, int b, int64_t high, int64_t wide, t
 /* tokens -> queries [512,fh,fw] */
 tg_status tgi_pp_queries(const tgi_weights *w, int b, int64_t high, int64_t wide,
                          tgi_graph **out, tgi_err *err);
-/* Of n frames one behind the other in channels: queries, keys, values [n*512,fh,fw], pooled keys and values [n*512,ph,pw],
- * masked windows [1,wh,ww] -> [n*512,fh,fw] */
-tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int64_t high, int64_t wide,
-                        tgi_graph **out, tgi_err *err);
+/* Of n frames one behind the other in channels: queries of the first `asked` of them [asked*512,fh,fw], keys and values
+ * [n*512,fh,fw], pooled keys and values [n*512,ph,pw], masked windows [1,wh,ww] -> [asked*512,fh,fw] */
+tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int asked, int64_t high,
+                        int64_t wide, tgi_graph **out, tgi_err *err);
 /* Of one frame: what attention gave, tokens -> tokens behind the block */
 tg_status tgi_pp_mix(const tgi_weights *w, int b, int64_t high, int64_t wide, tgi_graph **out,
                      tgi_err *err);
