@@ -78,7 +78,7 @@ def against(row):
 
 
 def what(row):
-    return {"process": "TIFF to TIFF, ", "stream": "rows streamed, ", "film": "film to film, ", "film_small": "film to film, ", "inpaint": "inpaint, "}.get(row["family"], "") + row["case"]
+    return {"process": "TIFF to TIFF, ", "stream": "rows streamed, ", "film": "film to film, ", "film_small": "film to film, ", "inpaint": "inpaint, ", "propainter": "ProPainter, "}.get(row["family"], "") + row["case"]
 
 
 def ratio(row):
@@ -215,7 +215,7 @@ def mean_row(name, how, rows):
 
 
 def headline(rows):
-    """The README's rows: networks in memory, as planned and exact; files, as planned and in small memory; bands; films."""
+    """The README's rows: networks in memory, as planned and exact; files, as planned and in small memory; bands; films; ProPainter."""
     rows = [row for row in latest(rows) if "ratio" in row]
 
     def nets(size, exact):
@@ -226,6 +226,7 @@ def headline(rows):
         return [r for r in rows if r["family"] == "process" and bool(r["config"].get("lean")) == lean]
     def films(what):
         return [r for r in rows if r["family"] == "film" and r["case"].endswith(f"encoder {what}")]
+    drawn = [r for r in rows if r["family"] == "propainter" and "a film" in r["case"]]
     streamed = [r for r in rows if r["family"] == "stream" and "bands of" in r["case"]]
     return "\n".join([origin(rows), "", "| what | setting | against | ratio | memory |", "|---|---|---|---|---|",
                       *mean_row("warm networks at 1024x1024", "as planned", nets("1024x1024", False)),
@@ -234,7 +235,8 @@ def headline(rows):
                       *mean_row("TIFF to TIFF at 4096x4096", "small --ram", files(True)),
                       *mean_row("rows streamed in bands", "2048 and 4096 wide", streamed),
                       *mean_row("film to film at 1280x720", "to YUV4MPEG2", films("excluded")),
-                      *mean_row("film to film at 1280x720", "to H.264", films("included"))]) + "\n"
+                      *mean_row("film to film at 1280x720", "to H.264", films("included")),
+                      *mean_row("ProPainter at 432x240, a film", "pictures to pictures", drawn)]) + "\n"
 
 
 # ---- README --------------------------------------------------------------------------------

@@ -441,5 +441,6 @@ tg_status tgi_weights_sum(const tgi_weights *w, char text[TGI_SHA256_TEXT], tgi_
     for (int k = 0; k < w->n; k++)
         TGI_TRY(sum_one(w, w->by_name[k], &h, err));
     tgi_sha256_end(&h, text);
+    tgi_weights_rest(w);
     return tgi_weights_unchanged(w, err);
 }

@@ -33,7 +33,8 @@ typedef struct inpaint {
     const void *picture;   /* what is read, of the film's size */
     const uint8_t *hidden; /* the film's mask */
     void *
-        form; /* a frame of the method's size in the film's form, where the method has another; and what is looked at */
+        form; /* a frame of the method's size in the film's form, where the method has another */
+    void *looked; /* the same, as it was read, and what it hides: for previews */
     struct {
         double at;      /* when the last picture was written */
         uint8_t *bytes; /* of 8 bits, where the frames have more */
@@ -78,7 +79,7 @@ static int is_converted(const inpaint *p)
 
 static size_t form_bytes(const inpaint *p)
 {
-    return p->how.weights[0] ? method_plane(p) * (pixel_bytes(p) + 1) : 0;
+    return is_converted(p) ? method_plane(p) * pixel_bytes(p) : 0;
 }
 
 /* ---- What the method asks for ------------------------------------------------------------- */
@@ -100,17 +101,24 @@ static tg_status read_film(inpaint *p, int64_t k, void *pixels, uint8_t *hidden,
     return read_mask(p, k, hidden, err);
 }
 
-static tg_status read_frame(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
+/* Of the method's size, in the film's form. */
+static tg_status read_own(inpaint *p, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
 {
-    inpaint *p = user;
     void *large;
     uint8_t *large_hidden;
-    TGI_TRY(tgi_check_cancel(err));
     if (!p->how.at_size)
         return read_film(p, k, pixels, hidden, err);
     tgi_at_size_room(p->how.at_size, &large, &large_hidden);
     TGI_TRY(read_film(p, k, large, large_hidden, err));
-    tgi_at_size_smaller(p->how.at_size, is_converted(p) ? p->form : pixels, hidden);
+    tgi_at_size_smaller(p->how.at_size, pixels, hidden);
+    return TG_OK;
+}
+
+static tg_status read_frame(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
+{
+    inpaint *p = user;
+    TGI_TRY(tgi_check_cancel(err));
+    TGI_TRY(read_own(p, k, is_converted(p) ? p->form : pixels, hidden, err));
     if (is_converted(p))
         tgi_rgb8_from(p->info->samples, p->info->dtype, p->form, method_plane(p), pixels);
     return p->how.small ? tgi_masks_read(p->how.small, k, hidden, err) : TG_OK;
@@ -292,6 +300,7 @@ static void inpaint_close(tgi_source **base)
         tgi_source_close(&p->inner);
     tgi_masks_close(&p->how.small);
     tgi_free(p->form);
+    tgi_free(p->looked);
     tgi_free(p->put.hidden);
     tgi_free(p->live.bytes);
     pthread_mutex_destroy(&p->lock);
@@ -605,6 +614,23 @@ tg_status tgi_inpaint_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
     return tgi_film_source_put(p->how.behind, k, how, to, err);
 }
 
+size_t tgi_inpaint_look_bytes(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p ? method_plane(p) * (pixel_bytes(p) + 1) : 0;
+}
+
+static tg_status look_again(inpaint *p, int64_t k, const void **out, tgi_err *err)
+{
+    if (!p->looked)
+        p->looked = tgi_malloc(TGI_TAG_IO, method_plane(p) * (pixel_bytes(p) + 1));
+    if (!p->looked)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a frame that is looked at");
+    *out = p->looked;
+    return read_own(p, k, p->looked, (uint8_t *)p->looked + method_plane(p) * pixel_bytes(p),
+                    err);
+}
+
 tg_status tgi_inpaint_look(tgi_source *s, int64_t k, tgi_propagated *out, tgi_motion *motion,
                            tgi_err *err)
 {
@@ -613,14 +639,7 @@ tg_status tgi_inpaint_look(tgi_source *s, int64_t k, tgi_propagated *out, tgi_mo
     tg_status st = make(p, k, err);
     if (st == TG_OK) {
         *out = p->now;
-        if (!p->now.source && is_converted(p))
-            out->source = out->pixels;
-        else if (!p->now.source) { /* it is gone: read once more, for once */
-            void *frame = p->form;
-            st = read_frame(p, k, frame, (uint8_t *)frame + method_plane(p) * pixel_bytes(p),
-                            err);
-            out->source = frame;
-        }
+        st = look_again(p, k, &out->source, err);
         if (!p->method->ops->motion || !p->method->ops->motion(p->method, k, motion))
             *motion = (tgi_motion){0};
     }

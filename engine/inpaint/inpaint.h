@@ -1,5 +1,5 @@
 /* inpaint.h - a film without what masks hide, as a source over the film: the same frames, of the same form, and in each
- * of them what is hidden comes from a method (propagate.h).
+ * of them what is hidden comes from a method (method.h).
  *
  * So the rest of a job, which reads a film and writes one, is as it is for any network: order, segments, times, other
  * tracks, journal. Its network hands on what it gets.
@@ -73,7 +73,8 @@ void tgi_inpaint_watch(tgi_source *s, void (*fn)(void *user, double fraction), v
 /* Samples of frame k where nothing is hidden, into a frame that is written. */
 tg_status tgi_inpaint_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
                           const tgi_av_blank *to, tgi_err *err);
-/* Frame k, and what of it is known, until the next one is made; for previews. */
+/* Frame k, and what of it is known, until the next one is made; for previews, which take so many bytes more. */
+size_t tgi_inpaint_look_bytes(const tgi_source *s);
 tg_status tgi_inpaint_look(tgi_source *s, int64_t k, tgi_propagated *out, tgi_motion *motion,
                            tgi_err *err);
 

@@ -12,7 +12,8 @@ typedef struct tgi_propagated {
     const void *pixels;    /* the result, [height][width][samples] */
     const uint8_t *hidden; /* [height][width] */
     const uint8_t *left; /* of these, what no frame shows: 1; NULL: the method does not tell */
-    const void *source;  /* the frame as it was read; NULL: it is gone */
+    const void *
+        source; /* the frame as it was read: for previews (tgi_inpaint_look), which read it once more */
     int all_hidden; /* 1: all of it is: places of the nearest frames that show them, as they are, else black */
 } tgi_propagated;
 

@@ -59,9 +59,11 @@ static double of_step(const tgi_pp_networks *p, const tgi_pp_extent *x, double m
                  local * of_nets(g->schedule, of_local, 4, of_pass, user);
     for (int b = 0; b < TGI_PP_BLOCKS; b++) {
         const tgi_pp_block *k = &g->block[b];
-        const int each[] = {k->net_keys, k->net_queries, k->net_mix};
+        const int each[] = {k->net_queries, k->net_mix};
         const tgi_pp_attention *a = &k->attend[k->n_attend - 1]; /* of the most frames */
-        sum += frames * of_nets(g->schedule, each, 3, of_pass, user) +
+        const double asked = b + 1 < TGI_PP_BLOCKS ? frames : local;
+        sum += frames * of_nets(g->schedule, &k->net_keys, 1, of_pass, user) +
+               asked * of_nets(g->schedule, each, 2, of_pass, user) +
                of_attention(g, masked) * of_nets(g->schedule, &a->net, 1, of_pass, user);
     }
     return sum;

@@ -73,16 +73,30 @@ static void count_forget(void *user, tgi_pp_kept kind, int64_t k)
     x->oldest[kind] = tgi_max(x->oldest[kind], tgi_min(k, x->newest[kind]));
 }
 
+static tgi_pp_acts counting(tgi_pp_extent *x)
+{
+    return (tgi_pp_acts){.user = x,
+                         .frame = count_frame,
+                         .motion = count_motion,
+                         .complete = count_complete,
+                         .propagate = count_propagate,
+                         .step = count_step,
+                         .forget = count_forget};
+}
+
+void tgi_pp_ahead(const tgi_pp_order *o, int64_t k, tgi_pp_extent *x)
+{
+    tgi_pp_order walk = *o;
+    tgi_err none = {0};
+    *x = (tgi_pp_extent){.length = o->length};
+    walk.act = counting(x);
+    (void)tgi_pp_until(&walk, k, &none); /* counting cannot fail */
+}
+
 tg_status tgi_pp_measure(const tgi_pp_settings *s, int64_t length, int known, int64_t first,
                          int64_t until, tgi_pp_extent *x, tgi_err *err)
 {
-    const tgi_pp_acts acts = {.user = x,
-                              .frame = count_frame,
-                              .motion = count_motion,
-                              .complete = count_complete,
-                              .propagate = count_propagate,
-                              .step = count_step,
-                              .forget = count_forget};
+    const tgi_pp_acts acts = counting(x);
     tgi_pp_order o;
     *x = (tgi_pp_extent){.length = length};
     tgi_pp_begin(&o, s, &acts, known ? length : -1, first);
@@ -95,6 +109,8 @@ tg_status tgi_pp_measure(const tgi_pp_settings *s, int64_t length, int known, in
                : TG_OK;
 }
 
+#define MOST_OF_PIPES 2048 /* every end of a film is walked to */
+
 /* Frames that are supposed, where the end is not known. */
 static int64_t supposed(const tgi_pp_settings *s)
 {
@@ -103,8 +119,14 @@ static int64_t supposed(const tgi_pp_settings *s)
 
 tg_status tgi_pp_measure_any(const tgi_pp_settings *s, tgi_pp_extent *out, tgi_err *err)
 {
+    const int64_t set = s->subvideo_length + s->neighbor_length;
+    if (set > MOST_OF_PIPES)
+        return tgi_fail(err, TG_E_ARG,
+                        "a subvideo_length of %lld: of a film through a pipe %d are possible, "
+                        "neighbor_length included",
+                        (long long)s->subvideo_length, MOST_OF_PIPES);
     TGI_TRY(tgi_pp_measure(s, supposed(s), 0, 0, supposed(s), out, err));
-    for (int64_t length = 2; length <= 2 * s->subvideo_length + 20; length++) {
+    for (int64_t length = 2; length <= 2 * set + 20; length++) {
         tgi_pp_extent x;
         TGI_TRY(tgi_pp_measure(s, length, 0, 0, length, &x, err));
         for (int i = 0; i < TGI_PP_KEPT; i++)

@@ -25,7 +25,9 @@ typedef struct tgi_pp_extent {
  * them are made. TG_E_ARG: a step has too many frames. */
 tg_status tgi_pp_measure(const tgi_pp_settings *s, int64_t length, int known, int64_t first,
                          int64_t until, tgi_pp_extent *out, tgi_err *err);
-/* The same of a film that may end anywhere, or never. */
+/* What the walk still does until frame k is final; nothing of it is done. For films whose length is known. */
+void tgi_pp_ahead(const tgi_pp_order *o, int64_t k, tgi_pp_extent *out);
+/* As tgi_pp_measure, of a film that may end anywhere, or never. */
 tg_status tgi_pp_measure_any(const tgi_pp_settings *s, tgi_pp_extent *out, tgi_err *err);
 
 #endif

@@ -38,10 +38,10 @@ typedef struct tgi_pp_generate {
     tgi_pp_block block[TGI_PP_BLOCKS];
     tgi_schedule_run *run;
     tgi_threads *pool;
+    int keeps_tokens;
+    tgi_pp_seen seen[TGI_PP_MOST_FRAMES]; /* of neighbours; the caller's */
     /* In the block, each of the frames of a step: */
     float *input, *picture;
-    tgi_pp_seen seen[TGI_PP_MOST_FRAMES]; /* of neighbours; the caller's */
-    int keeps_tokens;
     float *joined[TGI_PP_MOST_FRAMES], *spare;
     float *way[2][TGI_PP_MOST_FRAMES], *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
     float *x[TGI_PP_MOST_FRAMES], *spare_x;

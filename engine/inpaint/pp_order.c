@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#define UNKNOWN (INT64_MAX / 4)
 #define MOST_OF_PROPAGATION 100
 #define PAD_OF_COMPLETION 5
 #define PAD_OF_PROPAGATION 10
@@ -22,8 +21,7 @@ static int64_t of_propagation(const tgi_pp_settings *s)
     return tgi_min(MOST_OF_PROPAGATION, s->subvideo_length);
 }
 
-/* References of a step that are tried, on each side. */
-static int64_t reach(const tgi_pp_settings *s)
+int64_t tgi_pp_reach(const tgi_pp_settings *s)
 {
     return s->ref_stride * (s->subvideo_length / s->ref_stride / 2);
 }
@@ -66,8 +64,8 @@ void tgi_pp_step_of(const tgi_pp_settings *s, int64_t length, int64_t mid, tgi_p
             take(out, k);
         return;
     }
-    const int64_t end = tgi_min(length, mid + reach(s));
-    for (int64_t k = tgi_max(0, mid - reach(s)); k < end && out->n_refs <= most;
+    const int64_t end = tgi_min(length, mid + tgi_pp_reach(s));
+    for (int64_t k = tgi_max(0, mid - tgi_pp_reach(s)); k < end && out->n_refs <= most;
          k += s->ref_stride)
         take(out, k);
 }
@@ -105,7 +103,7 @@ static int64_t last_step(const tgi_pp_settings *s, int64_t k)
 void tgi_pp_begin(tgi_pp_order *o, const tgi_pp_settings *s, const tgi_pp_acts *act,
                   int64_t length, int64_t first)
 {
-    *o = (tgi_pp_order){.set = *s, .act = *act, .length = length < 0 ? UNKNOWN : length};
+    *o = (tgi_pp_order){.set = *s, .act = *act, .length = length < 0 ? TGI_PP_UNKNOWN : length};
     o->step = first_step(s, first);
     /* What the first step reads decides where everything begins. It may begin sooner than need be, where the length is
      * not known. */
@@ -140,7 +138,7 @@ static tg_status read_until(tgi_pp_order *o, int64_t k, tgi_err *err)
 /* Whether there are k frames or more is known. */
 static tg_status know(tgi_pp_order *o, int64_t k, tgi_err *err)
 {
-    return o->length == UNKNOWN ? read_until(o, k, err) : TG_OK;
+    return o->length == TGI_PP_UNKNOWN ? read_until(o, k, err) : TG_OK;
 }
 
 static void forget(tgi_pp_order *o, tgi_pp_kept kind, int64_t k)
@@ -208,7 +206,8 @@ static tg_status completed_until(tgi_pp_order *o, int64_t k, tgi_err *err)
 static void forget_updated(tgi_pp_order *o)
 {
     if (o->length > o->set.subvideo_length)
-        forget(o, TGI_PP_UPDATED, tgi_max(0, o->step - tgi_max(half(&o->set), reach(&o->set))));
+        forget(o, TGI_PP_UPDATED,
+               tgi_max(0, o->step - tgi_max(half(&o->set), tgi_pp_reach(&o->set))));
 }
 
 static tg_status updated_until(tgi_pp_order *o, int64_t k, tgi_err *err)
@@ -234,9 +233,9 @@ static tg_status run_step(tgi_pp_order *o, tgi_err *err)
     const tgi_pp_settings *s = &o->set;
     TGI_TRY(know(o, s->subvideo_length + 1, err));
     if (o->length ==
-        UNKNOWN) /* a walk that begins amidst the film: frames before that are not kept for it */
+        TGI_PP_UNKNOWN) /* a walk that begins amidst the film: frames before that are not kept for it */
         TGI_TRY(updated_until(o, o->step, err));
-    TGI_TRY(know(o, o->step + tgi_max(half(s) + 1, reach(s)), err));
+    TGI_TRY(know(o, o->step + tgi_max(half(s) + 1, tgi_pp_reach(s)), err));
     if (o->step >= o->length) {
         o->step += half(s);
         return TG_OK;

@@ -58,7 +58,7 @@ typedef struct tgi_pp_acts {
 typedef struct tgi_pp_order {
     tgi_pp_settings set;
     tgi_pp_acts act;
-    int64_t length;            /* frames; INT64_MAX / 4: not known yet */
+    int64_t length;            /* frames; TGI_PP_UNKNOWN: not known yet */
     int64_t next[TGI_PP_KEPT]; /* the first that was not made */
     int64_t step;              /* the middle of the next step */
     tgi_pp_step now;           /* room */
@@ -72,6 +72,10 @@ void tgi_pp_begin(tgi_pp_order *o, const tgi_pp_settings *s, const tgi_pp_acts *
 /* Do what is missing for frame k to be final. Frames are asked for in their order. */
 tg_status tgi_pp_until(tgi_pp_order *o, int64_t k, tgi_err *err);
 
+#define TGI_PP_UNKNOWN (INT64_MAX / 4) /* frames of a film whose end is not known */
+
+/* Frames in front of a step's middle that may be references, in a film longer than subvideo_length. */
+int64_t tgi_pp_reach(const tgi_pp_settings *s);
 /* The rules, for a film of `length` frames. */
 tgi_pp_window tgi_pp_completion(const tgi_pp_settings *s, int64_t length, int64_t motion);
 tgi_pp_window tgi_pp_propagation(const tgi_pp_settings *s, int64_t length, int64_t frame);

@@ -644,7 +644,6 @@ tg_status tgi_propagate_make(tgi_propagate *p, int64_t k, tgi_propagated *out, t
                             .pixels = p->picture,
                             .hidden = p->hidden[0],
                             .left = p->left,
-                            .source = source,
                             .all_hidden = all_hidden};
     return TG_OK;
 }

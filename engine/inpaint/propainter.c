@@ -13,7 +13,7 @@
 #define PAGE ((size_t)4096)
 #define NO_FRAME INT64_MIN
 #define FEWEST 4 /* items of a kind in memory: as many are held at once, and one more */
-#define FAR (INT64_MAX / 4)
+#define FAR TGI_PP_UNKNOWN
 
 /* Kinds of the store: motions of both directions are items of their own. */
 enum {
@@ -50,6 +50,7 @@ typedef struct propainter {
         int64_t at, lo, hi;
         int back; /* 1: from hi to lo */
     } walk;
+    tgi_pp_extent ahead, done; /* of what the frame that is made next needs */
     int64_t made, first; /* the frame that was made last; the one that the order began for */
     int held_kind[2];    /* an item that an `until the next call` holds: FRAMES ..., -1 */
     int64_t held_frame[2];
@@ -83,7 +84,7 @@ static int is_endless(const propainter *p)
 /* Frames of the film, if their number is known. */
 static int64_t length_of(const propainter *p)
 {
-    return is_endless(p) ? INT64_MAX / 4 : tgi_max(1, p->how.hi - p->how.lo);
+    return is_endless(p) ? TGI_PP_UNKNOWN : tgi_max(1, p->how.hi - p->how.lo);
 }
 
 /* Every other block looks at the second frame first: there has to be one. */
@@ -106,8 +107,7 @@ static size_t mixed_bytes(const propainter *p)
 static int64_t reach_of(const propainter *p)
 {
     const tgi_pp_settings *s = &p->how.set;
-    return tgi_max(s->neighbor_length / 2,
-                   s->ref_stride * (s->subvideo_length / s->ref_stride / 2));
+    return tgi_max(s->neighbor_length / 2, tgi_pp_reach(s));
 }
 
 /* Frames whose features may be there at once lie no farther apart. */
@@ -296,8 +296,6 @@ static void propainter_free(tgi_method **m)
     *m = NULL;
 }
 
-/* What lies ahead on the walk is needed when it comes there, what lies behind on the next one; what is no part of it still
- * later. */
 /* The next step that looks at frame k; FAR: there is none. */
 static int64_t next_step(const propainter *p, int64_t k)
 {
@@ -314,6 +312,8 @@ static int64_t next_step(const propainter *p, int64_t k)
     return FAR;
 }
 
+/* What lies ahead on the walk is needed when it comes there, what lies behind on the next one; what is no part of it still
+ * later. */
 static int64_t next_use(void *user, int kind, int64_t frame)
 {
     const propainter *p = user;
@@ -394,6 +394,27 @@ static void let_all_go(propainter *p)
     }
 }
 
+static double operations(void *user, const tgi_tiling *t)
+{
+    (void)user;
+    return t->flops;
+}
+
+static double of_film(const propainter *p, const tgi_pp_extent *x, double masked,
+                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+{
+    return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, x, masked,
+                       of_pass, user);
+}
+
+/* How much of what the next frame needs is there. */
+static void tell(const propainter *p)
+{
+    const double all = p->how.tick ? of_film(p, &p->ahead, 1, operations, NULL) : 0;
+    if (all > 0)
+        p->how.tick(p->how.user, of_film(p, &p->done, 1, operations, NULL) / all);
+}
+
 /* ---- Acts -------------------------------------------------------------------------------- */
 
 static tg_status read_frame(void *user, int64_t k, int *end, tgi_err *err)
@@ -427,6 +448,8 @@ static tg_status find_motion(void *user, int64_t k, tgi_err *err)
     tgi_frame_store_let_go(p->store, FOUND, k);
     tgi_frame_store_let_go(p->store, FOUND_BACK, k);
     let_all_go(p);
+    p->done.motions++;
+    tell(p);
     return st;
 }
 
@@ -467,6 +490,8 @@ static tg_status complete(void *user, const tgi_pp_window *w, tgi_err *err)
     walk(p, w->s, w->e + 1, w->s, 0);
     const tg_status st = tgi_pp_complete_run(p->complete, w, &io, err);
     let_all_go(p);
+    p->done.windowed += (double)(w->e - w->s);
+    tell(p);
     return st;
 }
 
@@ -686,6 +711,9 @@ static tg_status make_at(propainter *p, int64_t k, tgi_err *err)
     if (p->made == NO_FRAME || (k != p->made && k != p->made + 1))
         start_at(p, k);
     p->made = NO_FRAME;
+    p->done = p->ahead = (tgi_pp_extent){0};
+    if (p->how.tick && !is_endless(p))
+        tgi_pp_ahead(&p->order, k, &p->ahead);
     TGI_TRY(tgi_pp_until(&p->order, k, err));
     if (p->mixed_of[k % p->pending] != k)
         return tgi_fail(err, TG_E_INTERNAL, "frame %lld was not made", (long long)k);
@@ -709,19 +737,6 @@ static tg_status propainter_make(tgi_method *m, int64_t k, tgi_propagated *out, 
                             .pixels = mixed_at(p, at),
                             .hidden = p->hidden};
     return TG_OK;
-}
-
-static double operations(void *user, const tgi_tiling *t)
-{
-    (void)user;
-    return t->flops;
-}
-
-static double of_film(const propainter *p, const tgi_pp_extent *x, double masked,
-                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
-{
-    return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, x, masked,
-                       of_pass, user);
 }
 
 static double propainter_flops(const tgi_method *m)
@@ -764,8 +779,3 @@ static const tgi_method_ops ops = {.free = propainter_free,
                                    .seconds = propainter_seconds,
                                    .make = propainter_make,
                                    .text = propainter_text};
-
-int64_t tgi_propainter_span(const tgi_method *m, tgi_pp_kept kind)
-{
-    return of_const(m)->most.span[kind];
-}

@@ -42,7 +42,5 @@ typedef struct tgi_propainter_how {
 
 /* Plan it; nothing of size is allocated. Returned; its ops' free. */
 tg_status tgi_propainter_new(const tgi_propainter_how *how, tgi_method **out, tgi_err *err);
-/* Most items of a kind that are alive at once. */
-int64_t tgi_propainter_span(const tgi_method *m, tgi_pp_kept kind);
 
 #endif

@@ -138,6 +138,25 @@ int tgi_trained_part(const tgi_trained *t, int x, const char *name, int64_t from
                           &(tgi_draft_window){.kernel = {k, k}, .pad = {k / 2, k / 2}});
 }
 
+void tgi_trained_offsets(const tgi_trained *t, int x, const char *name, int64_t from, int64_t c,
+                         int64_t groups, float reach, int *offset, int *share)
+{
+    const float slope = 0.1f;
+    const int64_t offsets = 18 * groups, parts = 27 * groups;
+    tgi_draft *d = t->draft;
+    char full[128];
+    for (int i = 0; i < 3; i++) {
+        snprintf(full, sizeof full, "%s.conv_offset.%d", name, 2 * i);
+        x = tgi_draft_leaky(d, tgi_trained_same(t, x, full, from, c, 3), slope);
+        from = c;
+    }
+    snprintf(full, sizeof full, "%s.conv_offset.6", name);
+    *offset = tgi_trained_part(t, x, full, c, parts, 0, offsets, 3);
+    *offset = tgi_draft_scale(d, tgi_draft_unary(d, "Tanh", *offset), reach);
+    *share = tgi_trained_part(t, x, full, c, parts, offsets, parts, 3);
+    *share = tgi_draft_unary(d, "Sigmoid", *share);
+}
+
 int tgi_trained_deform(const tgi_trained *t, int x, int offset, int share, const char *name,
                        int64_t from, int64_t to, int64_t groups)
 {

@@ -38,6 +38,10 @@ int tgi_trained_linear(const tgi_trained *t, int x, const char *name, int64_t fr
 /* Rows [lo, hi) of the results of a convolution of k x k, padding k / 2, with `all` rows. */
 int tgi_trained_part(const tgi_trained *t, int x, const char *name, int64_t from, int64_t all,
                      int64_t lo, int64_t hi, int64_t k);
+/* What ProPainter's deformable convolutions sample by: three layers `name`.conv_offset.0, .2, .4 of `c` channels over x, which
+ * has `from`, then .6, of whose results two thirds become `offset` (up to `reach` pixels) and the rest `share`. */
+void tgi_trained_offsets(const tgi_trained *t, int x, const char *name, int64_t from, int64_t c,
+                         int64_t groups, float reach, int *offset, int *share);
 /* Deformable convolution of 3 x 3, padding 1: `offset` [18 * groups], dy and dx of each tap; `share` [9 * groups]. */
 int tgi_trained_deform(const tgi_trained *t, int x, int offset, int share, const char *name,
                        int64_t from, int64_t to, int64_t groups);

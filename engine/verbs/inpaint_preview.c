@@ -149,7 +149,10 @@ tg_status tgi_inpaint_preview(tg_job *job, tgi_err *err)
     TGI_TRY(find_frame(job, &k, err));
     job->set.writer = NULL; /* the PNG is of the strip */
     tg_status st = tgi_job_plan_processor(
-        job, (tgi_plan_ask){.remedy = "a larger --ram", .beside = STRIP_BYTES}, err);
+        job,
+        (tgi_plan_ask){.remedy = "a larger --ram",
+                       .beside = STRIP_BYTES + tgi_inpaint_look_bytes(job->source)},
+        err);
     if (st == TG_OK)
         st = tgi_inpaint_look(job->source, k, &s.now, &s.motion, err);
     if (st == TG_OK)

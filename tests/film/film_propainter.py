@@ -140,6 +140,8 @@ def what_would_be_removed_is_shown():
         shape, want = npy(os.path.join(GOLDENS, name, "masked_in.npy"))
         got, stored = pixels(f"shown_{name}"), case(name)["outputs"]["masked_in"]["stored_index"]
         n = len(want) // shape[0]
+        code_seen, _, seen = run("inpaint", f"{name}/frames", "--mask", f"{name}/masks", "--method", "show", "--preview", "1", "-o", "strip.png", "-y")
+        expect(code_seen == 0, f"{name}, a preview of what is shown: {code_seen}: {seen}")
         expect(code == 0 and b"".join(got[k * n:(k + 1) * n] for k in stored) == want, f"{name} shown: {code}: {err}: {len(got)} bytes, {stored}")
 
 
@@ -170,8 +172,10 @@ def what_does_not_go_is_told():
     expect(code == 64 and "one frame" in err, f"one frame: {code}: {err}")
     code, _, err = run(*film, "--weights", WEIGHTS, "--resize-ratio", "0.5")
     expect(code == 64 and "128" in err, f"80 x 64: {code}: {err}")
-    code, _, err = run(*film, "--weights", WEIGHTS, "--ref-stride", "1", "--subvideo-length", "90", "--neighbor-length", "2")
-    expect(code == 0 or "frames" in err, f"every frame a reference: {code}: {err}")
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x128:rate=25", "-frames:v", "70", "-c:v", "ffv1", "long.mkv")
+    code, _, err = run("inpaint", "long.mkv", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "x.mkv", "--ref-stride", "1", "--subvideo-length", "90",
+                       "--neighbor-length", "2", "--plan")
+    expect(code == 64 and "64 are possible" in err, f"every frame a reference: {code}: {err}")
 
 
 # ---- Memory, pipes, stops ------------------------------------------------------------------------------------------------

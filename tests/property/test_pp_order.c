@@ -248,6 +248,30 @@ static void test_numbers_are_the_published_ones(void)
     free(wanted);
 }
 
+/* What is planned for a film that may end anywhere is enough for each end. */
+static void test_every_end_is_planned(void)
+{
+    static const tgi_pp_settings set[] = {{80, 10, 10}, {6, 60, 10},  {5, 40, 1},  {10, 50, 10},
+                                          {1, 24, 1},   {20, 60, 10}, {12, 20, 13}};
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
+        tgi_pp_extent any, x;
+        tgi_err e = {0};
+        int64_t more = 0;
+        CHECK_OK(tgi_pp_measure_any(&set[i], &any, &e), e);
+        for (int64_t length = 2; length < 400; length++) {
+            CHECK_OK(tgi_pp_measure(&set[i], length, 0, 0, length, &x, &e), e);
+            for (int n = 1; n <= TGI_PP_MOST_FRAMES; n++)
+                more += (x.has[n] & ~any.has[n]) != 0;
+            for (int k = 0; k < TGI_PP_KEPT; k++)
+                more += x.span[k] > any.span[k];
+        }
+        if (more)
+            printf("     subvideo_length %lld: %lld ends need more\n",
+                   (long long)set[i].subvideo_length, (long long)more);
+        CHECK_EQ(more, 0);
+    }
+}
+
 /* The rows of the table in SPEC.md, section 9. */
 static void test_no_more_is_alive_than_the_table_has(void)
 {
@@ -284,6 +308,7 @@ int main(int argc, char **argv)
              argc > 2 ? argv[1] : "", argc > 2 ? argv[2] : "");
     if (argc > 2)
         RUN(test_numbers_are_the_published_ones);
+    RUN(test_every_end_is_planned);
     RUN(test_no_more_is_alive_than_the_table_has);
     return TEST_END();
 }

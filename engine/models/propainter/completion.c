@@ -12,8 +12,6 @@
 #define SLOPE 0.2f
 #define RECUR_SLOPE 0.1f
 #define GROUPS 16
-#define OFFSETS (GROUPS * 18)
-#define PARTS (GROUPS * 27)
 #define REACH 5.0f /* of offsets, in pixels */
 
 static int leaky(const tgi_trained *t, int x)
@@ -51,7 +49,7 @@ static int temporal(const tgi_trained *t, const int step[3], const char *name, i
     snprintf(full, sizeof full, "%s.weight", name);
     const float *from = tgi_trained_floats(t, full, TGI_DIMS(c, c, 3, 1, 1));
     const int weight = tgi_draft_floats(t->draft, full, TGI_DIMS(c, 3 * c, 1, 1), NULL, &to);
-    for (int64_t o = 0; o < c && from; o++)
+    for (int64_t o = 0; o < c && t->draft->st == TG_OK; o++)
         for (int64_t i = 0; i < c; i++)
             for (int64_t k = 0; k < 3; k++)
                 to[(o * 3 + k) * c + i] = from[(o * c + i) * 3 + k];
@@ -125,20 +123,10 @@ static int align(const tgi_trained *t, const char *way, int s, const int before[
     tgi_draft *d = t->draft;
     char name[96];
     const int around[3] = {before[0], s, before[1]};
-    int64_t from = 3 * C;
-    int x = tgi_draft_concat(d, 3, around);
-    for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "feat_prop_module.deform_align.%s.conv_offset.%d", way,
-                 2 * i);
-        x = tgi_draft_leaky(d, tgi_trained_same(t, x, name, from, C, 3), RECUR_SLOPE);
-        from = C;
-    }
-    snprintf(name, sizeof name, "feat_prop_module.deform_align.%s.conv_offset.6", way);
-    int offset = tgi_trained_part(t, x, name, C, PARTS, 0, OFFSETS, 3);
-    offset = tgi_draft_scale(d, tgi_draft_unary(d, "Tanh", offset), REACH);
-    int share = tgi_trained_part(t, x, name, C, PARTS, OFFSETS, PARTS, 3);
-    share = tgi_draft_unary(d, "Sigmoid", share);
+    int offset, share;
     snprintf(name, sizeof name, "feat_prop_module.deform_align.%s", way);
+    tgi_trained_offsets(t, tgi_draft_concat(d, 3, around), name, 3 * C, C, GROUPS, REACH,
+                        &offset, &share);
     return tgi_trained_deform(t, tgi_draft_concat(d, 2, before), offset, share, name, 2 * C, C,
                               GROUPS);
 }
@@ -175,8 +163,9 @@ tg_status tgi_pp_recur(const tgi_weights *w, int forward, int first, int64_t hig
         tgi_draft_output(&d, backbone(&t, way, n, part));
         return tgi_draft_finish(&d, out, err);
     }
-    const int before[2] = {tgi_draft_input(&d, "one before", C, h, width),
-                           tgi_draft_input(&d, "two before", C, h, width)};
+    int before[2];
+    before[0] = tgi_draft_input(&d, "one before", C, h, width);
+    before[1] = tgi_draft_input(&d, "two before", C, h, width);
     const int aligned = align(&t, way, s, before);
     part[n++] = aligned;
     tgi_draft_output(&d, tgi_draft_binary(&d, "Add", backbone(&t, way, n, part), aligned));

@@ -13,10 +13,8 @@
 #define C TGI_PP_CHANNELS
 #define TOKEN TGI_PP_TOKEN
 #define SLOPE 0.2f
-#define OFFSET_SLOPE 0.1f
 #define GROUPS 16
 #define OFFSETS (GROUPS * 18)
-#define PARTS (GROUPS * 27)
 #define REACH 3.0f /* of offsets, in pixels */
 #define PATCH 7
 #define STEP 3
@@ -89,8 +87,9 @@ tg_status tgi_pp_encode(const tgi_weights *w, int64_t high, int64_t wide, tgi_gr
     tgi_draft d;
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
-    const int in[2] = {tgi_draft_input(&d, "frame", 3, high, wide),
-                       tgi_draft_input(&d, "masks", 2, high, wide)};
+    int in[2];
+    in[0] = tgi_draft_input(&d, "frame", 3, high, wide);
+    in[1] = tgi_draft_input(&d, "masks", 2, high, wide);
     int v = layer(&t, tgi_draft_concat(&d, 2, in), 0, 5, 64, 2);
     v = layer(&t, v, 2, 64, 64, 1);
     v = layer(&t, v, 4, 64, 128, 2);
@@ -130,21 +129,11 @@ static int align(const tgi_trained *t, const char *way, const step *s)
     const int warped = tgi_draft_node(d, "FlowWarp", "warped", 2, moved),
               valid = tgi_draft_node(d, "FlowConsistency", "consistent", 2, both);
     const int seen[5] = {s->now, warped, s->to, valid, s->masks};
-    int64_t from = 2 * C + 5;
-    int x = tgi_draft_concat(d, 5, seen);
-    for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "feat_prop_module.deform_align.%s.conv_offset.%d", way,
-                 2 * i);
-        x = tgi_draft_leaky(d, tgi_trained_same(t, x, name, from, C, 3), OFFSET_SLOPE);
-        from = C;
-    }
-    snprintf(name, sizeof name, "feat_prop_module.deform_align.%s.conv_offset.6", way);
-    int offset = tgi_trained_part(t, x, name, C, PARTS, 0, OFFSETS, 3);
-    offset = tgi_draft_scale(d, tgi_draft_unary(d, "Tanh", offset), REACH);
-    offset = tgi_draft_binary(d, "Add", offset, repeat_flow(d, s->to));
-    int share = tgi_trained_part(t, x, name, C, PARTS, OFFSETS, PARTS, 3);
-    share = tgi_draft_unary(d, "Sigmoid", share);
+    int offset, share;
     snprintf(name, sizeof name, "feat_prop_module.deform_align.%s", way);
+    tgi_trained_offsets(t, tgi_draft_concat(d, 5, seen), name, 2 * C + 5, C, GROUPS, REACH,
+                        &offset, &share);
+    offset = tgi_draft_binary(d, "Add", offset, repeat_flow(d, s->to));
     return tgi_trained_deform(t, s->before, offset, share, name, C, C, GROUPS);
 }
 
@@ -193,9 +182,10 @@ tg_status tgi_pp_join(const tgi_weights *w, int64_t high, int64_t wide, tgi_grap
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
     const int x = tgi_draft_input(&d, "features", C, h, width);
-    const int part[3] = {tgi_draft_input(&d, "back", C, h, width),
-                         tgi_draft_input(&d, "forward", C, h, width),
-                         tgi_draft_input(&d, "masks", 2, h, width)};
+    int part[3];
+    part[0] = tgi_draft_input(&d, "back", C, h, width);
+    part[1] = tgi_draft_input(&d, "forward", C, h, width);
+    part[2] = tgi_draft_input(&d, "masks", 2, h, width);
     tgi_draft_output(
         &d, tgi_draft_binary(&d, "Add", two_layers(&t, "feat_prop_module.fuse", part), x));
     return tgi_draft_finish(&d, out, err);
@@ -243,7 +233,7 @@ static int fold(const tgi_trained *t, int x, const char *name, int64_t c, int64_
     snprintf(full, sizeof full, "%s.weight", name);
     const float *from = tgi_trained_floats(t, full, TGI_DIMS(inner, TOKEN));
     const int w = tgi_draft_floats(d, full, TGI_DIMS(TOKEN, c, PATCH, PATCH), NULL, &to);
-    for (int64_t o = 0; o < inner && from; o++)
+    for (int64_t o = 0; o < inner && d->st == TG_OK; o++)
         for (int64_t i = 0; i < TOKEN; i++)
             to[i * inner + o] = from[o * TOKEN + i];
     const int y = tgi_draft_conv_transpose(
@@ -353,15 +343,15 @@ tg_status tgi_pp_attend(const tgi_weights *w, int b, int n, int asked, int64_t h
     tgi_draft d;
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
-    const int src[8] = {
-        tgi_draft_input(&d, "queries", asked * TOKEN, k.high, k.wide),
-        tgi_draft_input(&d, "keys", n * TOKEN, k.high, k.wide),
-        tgi_draft_input(&d, "values", n * TOKEN, k.high, k.wide),
-        tgi_draft_input(&d, "pooled keys", n * TOKEN, k.pool_h, k.pool_w),
-        tgi_draft_input(&d, "pooled values", n * TOKEN, k.pool_h, k.pool_w),
-        tgi_draft_input(&d, "masked windows", 1, k.win_h, k.win_w),
-        tgi_trained_const(&t, part_of(name, b, "attention.key.bias"), TGI_DIMS(TOKEN)),
-        tgi_trained_const(&t, part_of(name, b, "attention.value.bias"), TGI_DIMS(TOKEN))};
+    int src[8];
+    src[0] = tgi_draft_input(&d, "queries", asked * TOKEN, k.high, k.wide);
+    src[1] = tgi_draft_input(&d, "keys", n * TOKEN, k.high, k.wide);
+    src[2] = tgi_draft_input(&d, "values", n * TOKEN, k.high, k.wide);
+    src[3] = tgi_draft_input(&d, "pooled keys", n * TOKEN, k.pool_h, k.pool_w);
+    src[4] = tgi_draft_input(&d, "pooled values", n * TOKEN, k.pool_h, k.pool_w);
+    src[5] = tgi_draft_input(&d, "masked windows", 1, k.win_h, k.win_w);
+    src[6] = tgi_trained_const(&t, part_of(name, b, "attention.key.bias"), TGI_DIMS(TOKEN));
+    src[7] = tgi_trained_const(&t, part_of(name, b, "attention.value.bias"), TGI_DIMS(TOKEN));
     const int v = tgi_draft_node(&d, "WindowAttention", "attention", 8, src);
     tgi_draft_int(&d, "frames", n);
     tgi_draft_int(&d, "asked", asked);
@@ -404,8 +394,8 @@ tg_status tgi_pp_compose(const tgi_weights *w, int64_t high, int64_t wide, tgi_g
     tgi_draft d;
     tgi_draft_begin(&d);
     const tgi_trained t = {&d, w};
-    const int tokens = tgi_draft_input(&d, "tokens", TOKEN, n.high, n.wide),
-              features = tgi_draft_input(&d, "features", C, high / 4, wide / 4);
+    const int tokens = tgi_draft_input(&d, "tokens", TOKEN, n.high, n.wide);
+    const int features = tgi_draft_input(&d, "features", C, high / 4, wide / 4);
     int x = fold(&t, tokens, "sc.embedding", C, high / 4, wide / 4, 0);
     x = tgi_trained_same(&t, x, "sc.bias_conv", C, C, 3);
     tgi_draft_exact(&d); /* by Winograd its rounding is more than soft composition is allowed */

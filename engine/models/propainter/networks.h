@@ -2,7 +2,7 @@
  *
  *   raft-things.pth                  features, context, update, upsample
  *   recurrent_flow_completion.pth    lead, blend (4), back/forward step and first step, decode
- *   ProPainter.pth                   encode, propagate, join, split, keys, queries, mix, compose
+ *   ProPainter.pth                   encode, propagate, join, split, keys, queries, attend, mix, compose
  *
  * H x W is the size of the frames, a multiple of 8. Names of tensors and constants:
  * @source Zhou, Li, Chan, Loy: ProPainter, ICCV 2023; Teed, Deng: RAFT, ECCV 2020; their published checkpoints.
