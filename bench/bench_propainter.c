@@ -41,15 +41,6 @@ static void die(const tgi_err *e)
     exit(1);
 }
 
-static void *room(size_t bytes)
-{
-    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    if (!p)
-        exit(1);
-    memset(p, 0, bytes);
-    return p;
-}
-
 static float noise(uint32_t *at)
 {
     *at = *at * 1664525u + 1013904223u;
@@ -72,7 +63,7 @@ static float *port(const bound *b, const tgi_net *net, int value, int is_windows
 {
     const int64_t *d = net->values[value].ext.dim;
     const size_t n = (size_t)tgi_sched_floats(b->s->lanes, d[1], d[2], d[3]);
-    float *p = room(n * sizeof *p);
+    float *p = measure_room(n * sizeof *p);
     uint32_t at = 7;
     for (size_t i = 0; i < n; i++)
         p[i] = is_windows ? (float)(i % 4 == 0) : noise(&at);
@@ -101,8 +92,8 @@ static double time_net(const bound *b, int net, const char *name, double calls)
     const tgi_net *n = b->s->net[net].net;
     const tgi_stage *st = b->s->net[net].choice.tiling.stage;
     tgi_sched_at in[TGI_MAX_PORTS] = {{0}}, out[TGI_MAX_PORTS] = {{0}};
-    double *took = room((size_t)o->rounds * sizeof *took),
-           *nodes = room((size_t)st->n_nodes * sizeof *nodes);
+    double *took = measure_room((size_t)o->rounds * sizeof *took),
+           *nodes = measure_room((size_t)st->n_nodes * sizeof *nodes);
     tgi_err e = {0};
     for (int i = 0; i < n->n_in; i++)
         in[i].at = port(b, n, n->in[i], strstr(name, "attend") && i == 5);
@@ -143,8 +134,9 @@ static bound open_run(const settings *o, const tgi_schedule *s)
 {
     bound b = {.o = o, .s = s};
     tgi_err e = {0};
-    const tgi_schedule_memory m = {
-        .weights = room(s->weight_bytes), .block = room(s->block_bytes), .pool = o->pool};
+    const tgi_schedule_memory m = {.weights = measure_room(s->weight_bytes),
+                                   .block = measure_room(s->block_bytes),
+                                   .pool = o->pool};
     if (tgi_schedule_open(s, &m, &b.run, &e) != TG_OK)
         die(&e);
     return b;

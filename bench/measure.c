@@ -88,3 +88,14 @@ size_t measure_peak_rss(void)
     tgi_process_memory p;
     return tgi_process_memory_read("", &p) ? (size_t)p.high_water : 0;
 }
+
+void *measure_room(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (!p) {
+        fputs("no memory\n", stderr);
+        exit(1);
+    }
+    memset(p, 0, bytes);
+    return p;
+}

@@ -1,5 +1,5 @@
 /* measure.h - what the benchmarks share: clock, the processor's multiply-add peak, order
- * statistics, memory of this process. */
+ * statistics, memory of this process and for it. */
 #ifndef TG_MEASURE_H
 #define TG_MEASURE_H
 
@@ -26,5 +26,8 @@ double measure_mad(const double *t, int n, double middle);
 
 /* VmHWM of this process: the largest resident set so far, file pages included. 0: unknown. */
 size_t measure_peak_rss(void);
+
+/* Zeros, aligned to 64 bytes; free. Ends the program where there is no memory. */
+void *measure_room(size_t bytes);
 
 #endif

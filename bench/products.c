@@ -42,9 +42,7 @@ static void ok(dnnl_status_t s, const char *what)
 
 static float *numbers(int64_t n)
 {
-    float *p = aligned_alloc(64, ((size_t)n * sizeof *p + 63) / 64 * 64);
-    if (!p)
-        exit(1);
+    float *p = measure_room((size_t)n * sizeof *p);
     for (int64_t i = 0; i < n; i++)
         p[i] = (float)((i * 2654435761u) % 1000u) / 500.0f - 1.0f;
     return p;

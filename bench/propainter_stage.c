@@ -48,15 +48,6 @@ static void must(tg_status st, const tgi_err *e)
         die(e);
 }
 
-static void *room(size_t bytes)
-{
-    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    if (!p)
-        exit(1);
-    memset(p, 0, bytes);
-    return p;
-}
-
 static void *load(const char *name, tgi_desc *d)
 {
     char path[4096];
@@ -85,8 +76,8 @@ static void let_pages_go(void *weights)
 
 static tgi_schedule_memory memory_of(int file, size_t weight_bytes, size_t block_bytes)
 {
-    return (tgi_schedule_memory){.weights = room(weight_bytes),
-                                 .block = room(block_bytes),
+    return (tgi_schedule_memory){.weights = measure_room(weight_bytes),
+                                 .block = measure_room(block_bytes),
                                  .pool = s.pool,
                                  .packed = let_pages_go,
                                  .packed_user = s.weights[file]};
@@ -205,11 +196,11 @@ static void open_generator(void)
     const tgi_schedule_memory m =
         memory_of(2, s.generate->schedule->weight_bytes, tgi_pp_generate_bytes(s.generate));
     must(tgi_pp_generate_open(s.generate, &m, &e), &e);
-    s.item = room((size_t)s.n * sizeof *s.item);
-    s.features = room((size_t)s.n * sizeof *s.features);
+    s.item = measure_room((size_t)s.n * sizeof *s.item);
+    s.features = measure_room((size_t)s.n * sizeof *s.features);
     for (int64_t k = 0; k < s.n; k++) {
-        s.item[k] = room(tgi_pp_updated_bytes(s.high, s.wide));
-        s.features[k] = room(tgi_pp_seen_bytes(s.generate));
+        s.item[k] = measure_room(tgi_pp_updated_bytes(s.high, s.wide));
+        s.features[k] = measure_room(tgi_pp_seen_bytes(s.generate));
         const tgi_pp_updated to = tgi_pp_updated_at(s.item[k], s.high, s.wide);
         tgi_pp_fill_begin(&to, s.frames + k * pixels() * 3, s.bits[k], s.high, s.wide);
     }
@@ -245,9 +236,9 @@ static void load_inputs(void)
     s.masks = load("masks", &d);
     s.flow[0] = load("flows_f", &d);
     s.flow[1] = load("flows_b", &d);
-    s.bits = room((size_t)s.n * sizeof *s.bits);
+    s.bits = measure_room((size_t)s.n * sizeof *s.bits);
     for (int64_t k = 0; k < s.n; k++) {
-        s.bits[k] = room(tgi_pp_mask_bytes(s.high, s.wide));
+        s.bits[k] = measure_room(tgi_pp_mask_bytes(s.high, s.wide));
         tgi_pp_pack_bits(s.masks + k * pixels(), s.high, s.wide, s.bits[k]);
     }
 }
@@ -257,7 +248,7 @@ static void make_room(const struct stage *stage)
     s.made_floats =
         (size_t)(stage->results == 1 ? (s.n - s.refs) * 3 : (s.n - 1) * 2) * (size_t)pixels();
     for (int i = 0; i < stage->results; i++)
-        s.made[i] = room(s.made_floats * sizeof(float));
+        s.made[i] = measure_room(s.made_floats * sizeof(float));
 }
 
 /* Of all results together, relative L2 from the peer's; < 0: they have another size. */

@@ -625,7 +625,7 @@ static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
     return TG_OK;
 }
 
-/* Held until the step has ended. */
+/* Held until it is released. */
 static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err)
 {
     propainter *p = user;
