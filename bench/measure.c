@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+#define HUGE ((size_t)1 << 21) /* a huge page */
 
 static clockid_t chosen = CLOCK_MONOTONIC;
 
@@ -91,11 +94,14 @@ size_t measure_peak_rss(void)
 
 void *measure_room(size_t bytes)
 {
-    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    const size_t at = bytes < HUGE ? 64 : HUGE, all = (bytes + 63 + at) / at * at;
+    void *p = aligned_alloc(at, all);
     if (!p) {
         fputs("no memory\n", stderr);
         exit(1);
     }
+    if (at == HUGE)
+        (void)madvise(p, all, MADV_HUGEPAGE);
     memset(p, 0, bytes);
     return p;
 }

@@ -1,11 +1,12 @@
 /* cpu_window_attention.c - WindowAttention, window by window.
  *
- * A job is a head of a window: the queries of all frames that lie in the box. The keys and values
- * that they look at are copied once, one behind the other, wherever they come from; what follows
- * is a product, a softmax and a product over memory without gaps. A tile of queries lies in lanes:
- * their likenesses to all keys, the largest of each, and only then weights and sums, so nothing is
- * ever rescaled. For what they add of the values, channels lie in lanes, so the result is written
- * as it is stored.
+ * A job is a head of a window: the queries of all frames that lie in the box, in tiles. The keys and
+ * values that they look at are copied in chunks, one behind the other, wherever they come from, and
+ * all tiles meet a chunk before the next is copied. A tile of queries lies in lanes: their likenesses
+ * to the keys of a chunk, the largest of each, weights and sums. Weights are those of e^x over a power
+ * of two, the one next to the largest so far; where that grows, sums are multiplied by powers of
+ * two, which changes no bit of them, so a query gets what it would get from all its keys at once.
+ * For what they add of the values, channels lie in lanes, so the result is written as it is stored.
  *
  * Order of sums: likenesses channel by channel, weights and values key by key in blocks of BLOCK
  * from the first key on, then block by block. A lane looks at no other, so a query has the same bits
@@ -17,17 +18,15 @@
 /* Queries and vectors of channels whose sums are in registers together. */
 #define VALUE_Q 6
 #define VALUE_V (TG_SIMD_ISA == 2 ? 4 : 2)
-/* Tiles that meet a block of keys one after the other: keys of a window of 720p do not fit the second
- * level, and its queries are 17 tiles. */
-#define TOGETHER 4
+#define CHUNK 256 /* keys that are copied together; whole blocks */
 
 /* ---- What there is ----------------------------------------------------------------------- */
 
 typedef struct sizes {
     int64_t channels, inner;      /* of a frame, of a head */
     int64_t key_room, value_room; /* floats of one that is copied */
-    int64_t key_frames, pooled;   /* of a masked window; pooled tokens of a frame */
-    int64_t most;                 /* keys of a query */
+    int64_t pooled;               /* tokens of a frame */
+    int64_t tiles;                /* of a window */
 } sizes;
 
 static int64_t round_up(int64_t n, int64_t to)
@@ -38,53 +37,55 @@ static int64_t round_up(int64_t n, int64_t to)
 static sizes sizes_of(const tgi_op_ctx *ctx)
 {
     const window_attrs *a = ctx->attrs;
-    const int64_t own = a->window_h * a->window_w;
     sizes s = {.channels = ctx->src[0].dim[1] / tgi_window_asked(a)};
     s.inner = s.channels / a->heads;
     s.key_room = round_up(s.inner, TGI_L);
     s.value_room = round_up(s.inner, VALUE_V * TGI_L);
-    s.key_frames = (a->frames - a->first + 1) / 2;
     s.pooled = ctx->src[3].dim[2] * ctx->src[3].dim[3];
-    s.most = round_up(s.key_frames * (own + tgi_window_around(a) + s.pooled), STEP);
+    s.tiles = tgi_ceil_div64(tgi_window_asked(a) * a->window_h * a->window_w, TILE);
     return s;
 }
 
-/* Of a tile of queries: what is known of it. */
+/* A tile of queries: what is known of it. */
+typedef struct tile {
+    float *query, *sum; /* [channel][TILE], [query][room] */
+    float *shift,
+        *weight; /* of the queries: weights are those of e^x over 2^shift; their sum */
+} tile;
+
 static int64_t tile_floats(const sizes *s)
 {
-    return TILE * (s->most + s->key_room + s->value_room + 2);
+    return TILE * (s->key_room + s->value_room + 2);
 }
 
-/* Of a thread: keys and values, tiles. */
+static tile tile_at(const sizes *s, float *p)
+{
+    tile t = {.query = p};
+    t.sum = t.query + s->key_room * TILE;
+    t.shift = t.sum + TILE * s->value_room;
+    t.weight = t.shift + TILE;
+    return t;
+}
+
+/* Of a thread: a chunk of keys and values, a tile's likenesses to it, all tiles of a window. */
 static int64_t thread_floats(const sizes *s)
 {
-    return round_up(s->most * (s->key_room + s->value_room) + TOGETHER * tile_floats(s), 16);
+    return round_up(CHUNK * (s->key_room + s->value_room + TILE) + s->tiles * tile_floats(s),
+                    16);
 }
-
-typedef struct tile {
-    float *like;         /* [key][TILE] */
-    float *query, *sum;  /* [channel][TILE], [query][room] */
-    float *top, *weight; /* of the queries */
-} tile;
 
 typedef struct buffers {
     float *key, *value; /* [key][room] */
-    tile t[TOGETHER];
+    float *like;        /* [key][TILE] */
+    float *tiles;
 } buffers;
 
 static buffers buffers_at(const sizes *s, float *p)
 {
     buffers b = {.key = p};
-    b.value = b.key + s->most * s->key_room;
-    p = b.value + s->most * s->value_room;
-    for (int i = 0; i < TOGETHER; i++, p += tile_floats(s)) {
-        tile *t = &b.t[i];
-        t->like = p;
-        t->query = t->like + s->most * TILE;
-        t->sum = t->query + s->key_room * TILE;
-        t->top = t->sum + TILE * s->value_room;
-        t->weight = t->top + TILE;
-    }
+    b.value = b.key + CHUNK * s->key_room;
+    b.like = b.value + CHUNK * s->value_room;
+    b.tiles = b.like + CHUNK * TILE;
     return b;
 }
 
@@ -102,42 +103,97 @@ typedef struct window {
     int64_t y, x, h, w;
 } window;
 
-/* ---- Copies ------------------------------------------------------------------------------ */
+/* ---- Keys -------------------------------------------------------------------------------- */
 
-/* Tokens [0, n) of a list, in a frame: keys (source 1) or values (source 2) of a head. */
-static void copy_list(const work *w, int src, int64_t frame, int64_t head,
-                      const tgi_window_tokens *t, int64_t n, float *dst, int64_t room)
+/* What queries look at, in its order: of some frames the first n tokens of a list, and of a masked
+ * window all pooled tokens behind them. */
+typedef struct keys {
+    const tgi_window_tokens *t;
+    int64_t frame, end, step;
+    int64_t n, pooled, at; /* of a frame; the next one of it */
+} keys;
+
+/* Tokens that lie side by side. */
+typedef struct run_of {
+    int src; /* of the keys; the values' is the next */
+    int64_t frame, y, x, many;
+    int there; /* 0: one that fills */
+} run_of;
+
+/* The next ones, `most` at most; 0: there are no more. */
+static int next_run(const work *w, keys *k, int64_t most, run_of *r)
 {
-    const tgi_desc *d = &w->call->ctx->src[src];
-    const void *fill = w->call->ctx->const_src[src + 5]->data;
-    const int64_t c0 = head * w->s.inner;
-    for (int64_t i = 0, many; i < n; i += many, dst += many * room) {
-        const int64_t y = t->at[i].y, x = t->at[i].x;
-        const int there = y < d->dim[2] && x < d->dim[3];
-        many = 1;
-        while (there && i + many < n && t->at[i + many].y == y &&
-               t->at[i + many].x == x + many && x + many < d->dim[3])
-            many++;
-        if (there)
-            copy_run(&w->call->src[src], frame * w->s.channels + c0, w->s.inner, y, x, many,
-                     dst, room, TGI_L);
-        for (int64_t c = 0; !there && c < w->s.inner; c++)
-            dst[c] = tgi_const_at(fill, c0 + c);
+    if (k->at == k->n + k->pooled) {
+        k->at = 0;
+        k->frame += k->step;
     }
+    if (k->frame >= k->end || most <= 0)
+        return 0;
+    const tgi_desc *d = w->call->ctx->src;
+    *r = (run_of){.src = 1, .frame = k->frame, .there = 1};
+    if (k->at < k->n) {
+        const int64_t end = tgi_min64(k->n, k->at + most);
+        r->y = k->t->at[k->at].y;
+        r->x = k->t->at[k->at].x;
+        r->there = r->y < d[1].dim[2] && r->x < d[1].dim[3];
+        for (r->many = 1; r->there && k->at + r->many < end; r->many++)
+            if (k->t->at[k->at + r->many].y != r->y ||
+                k->t->at[k->at + r->many].x != r->x + r->many || r->x + r->many >= d[1].dim[3])
+                break;
+    } else {
+        const int64_t wide = d[3].dim[3], i = k->at - k->n;
+        r->src = 3;
+        r->y = i / wide;
+        r->x = i % wide;
+        r->many = tgi_min64(wide - r->x, most);
+    }
+    k->at += r->many;
+    return 1;
 }
 
-/* All that a masked window looks at in a frame; returns where the next frame's begins. */
-static float *copy_frame(const work *w, int src, int64_t frame, int64_t head,
-                         const tgi_window_tokens *t, float *dst, int64_t room)
+/* Keys (0) or values (1) of a run. */
+static void copy_tokens(const work *w, const run_of *r, int64_t head, int which, float *dst,
+                        int64_t room)
 {
-    const tgi_desc *d = &w->call->ctx->src[src + 2];
-    copy_list(w, src, frame, head, t, t->n, dst, room);
-    dst += t->n * room;
-    for (int64_t y = 0; y < d->dim[2]; y++, dst += d->dim[3] * room)
-        copy_run(&w->call->src[src + 2], frame * w->s.channels + head * w->s.inner, w->s.inner,
-                 y, 0, d->dim[3], dst, room, TGI_L);
-    return dst;
+    const int64_t c0 = head * w->s.inner;
+    if (r->there)
+        copy_run(&w->call->src[r->src + which], r->frame * w->s.channels + c0, w->s.inner, r->y,
+                 r->x, r->many, dst, room, TGI_L);
+    for (int64_t c = 0; !r->there && c < w->s.inner; c++)
+        dst[c] = tgi_const_at(w->call->ctx->const_src[6 + which]->data, c0 + c);
 }
+
+/* The next chunk; how many keys it has. */
+static int64_t copy_chunk(const work *w, keys *k, int64_t head, const buffers *b)
+{
+    int64_t n = 0;
+    for (run_of r; next_run(w, k, CHUNK - n, &r); n += r.many) {
+        copy_tokens(w, &r, head, 0, b->key + n * w->s.key_room, w->s.key_room);
+        copy_tokens(w, &r, head, 1, b->value + n * w->s.value_room, w->s.value_room);
+    }
+    return n;
+}
+
+/* These will be read soon. They lie in many short pieces, which no processor foresees. */
+static void expect_run(const work *w, int src, const run_of *r, int64_t head)
+{
+    const in_blocks b =
+        blocks_of_source(&w->call->src[src], r->frame * w->s.channels + head * w->s.inner,
+                         w->s.inner, r->y, r->x);
+    for (int64_t c = 0; b.p && c < w->s.inner; c += TGI_L)
+        for (int64_t i = 0; i < r->many; i++)
+            __builtin_prefetch(b.p + (size_t)(c / TGI_L) * b.pitch + i * TGI_L, 0, 2);
+}
+
+static void expect_chunk(const work *w, keys k, int64_t head)
+{
+    int64_t n = 0;
+    for (run_of r; next_run(w, &k, CHUNK - n, &r); n += r.many)
+        for (int which = 0; which < 2 && r.there; which++)
+            expect_run(w, r.src + which, &r, head);
+}
+
+/* ---- Queries ----------------------------------------------------------------------------- */
 
 static void put_run(const work *w, int64_t c0, int64_t y, int64_t x, int64_t n_px,
                     const float *sum, const float *share)
@@ -219,13 +275,13 @@ static void turn_queries(const work *w, const window *at, int64_t i0, int64_t i1
 
 /* ---- A tile ------------------------------------------------------------------------------ */
 
-/* What n weighted keys add to VALUE_Q queries in VALUE_V vectors of channels. */
-TGI_INLINE void value_step(const float *weight, const float *value, int64_t room, int64_t n,
-                           int first, float *sum)
+/* What n weighted keys add to `many` queries, VALUE_Q at most, in VALUE_V vectors of channels. */
+TGI_INLINE void value_few(int many, const float *weight, const float *value, int64_t room,
+                          int64_t n, int first, float *sum)
 {
     vf acc[VALUE_Q * VALUE_V];
     TGI_UNROLL
-    for (int i = 0; i < VALUE_Q * VALUE_V; i++)
+    for (int i = 0; i < many * VALUE_V; i++)
         acc[i] = vf_zero();
     for (int64_t j = 0; j < n; j++) {
         vf x[VALUE_V];
@@ -233,7 +289,7 @@ TGI_INLINE void value_step(const float *weight, const float *value, int64_t room
         for (int v = 0; v < VALUE_V; v++)
             x[v] = vf_load(value + j * room + v * TGI_L);
         TGI_UNROLL
-        for (int q = 0; q < VALUE_Q; q++) {
+        for (int q = 0; q < many; q++) {
             const vf k = vf_set1(weight[j * TILE + q]);
             TGI_UNROLL
             for (int v = 0; v < VALUE_V; v++)
@@ -241,7 +297,7 @@ TGI_INLINE void value_step(const float *weight, const float *value, int64_t room
         }
     }
     TGI_UNROLL
-    for (int q = 0; q < VALUE_Q; q++)
+    for (int q = 0; q < many; q++)
         TGI_UNROLL
     for (int v = 0; v < VALUE_V; v++) {
         float *s = sum + q * room + v * TGI_L;
@@ -249,59 +305,147 @@ TGI_INLINE void value_step(const float *weight, const float *value, int64_t room
     }
 }
 
-/* The largest likenesses, with those of keys [from, to). */
-static void find_top(const tile *t, int64_t from, int64_t to)
+/* The last queries of a tile: a window of 5x9 has 45. */
+static void value_rest(int64_t many, const float *weight, const float *value, int64_t room,
+                       int64_t n, int first, float *sum)
 {
-    vf top[TILE_V];
+    switch (many) {
+    case 1:
+        value_few(1, weight, value, room, n, first, sum);
+        break;
+    case 2:
+        value_few(2, weight, value, room, n, first, sum);
+        break;
+    case 3:
+        value_few(3, weight, value, room, n, first, sum);
+        break;
+    case 4:
+        value_few(4, weight, value, room, n, first, sum);
+        break;
+    default:
+        value_few(5, weight, value, room, n, first, sum);
+        break;
+    }
+}
+
+#define UP_TO_STEP(n) ((n) < STEP ? (n) : STEP)
+
+/* The last keys of a block. */
+static void like_rest(int64_t many, const float *query, const float *key, int64_t room,
+                      int64_t inner, float *out)
+{
+    switch (many) {
+    case 1:
+        like_few(1, query, key, room, inner, out);
+        break;
+    case 2:
+        like_few(2, query, key, room, inner, out);
+        break;
+    case 3:
+        like_few(3, query, key, room, inner, out);
+        break;
+    case 4:
+        like_few(4, query, key, room, inner, out);
+        break;
+    case 5:
+        like_few(UP_TO_STEP(5), query, key, room, inner, out);
+        break;
+    case 6:
+        like_few(UP_TO_STEP(6), query, key, room, inner, out);
+        break;
+    default:
+        like_few(UP_TO_STEP(7), query, key, room, inner, out);
+        break;
+    }
+}
+
+/* Likenesses to n keys; the largest of each query. */
+static void like_chunk(const sizes *s, const buffers *b, const tile *t, int64_t n,
+                       vf top[TILE_V])
+{
+    int64_t j = 0;
+    for (; j + STEP <= n; j += STEP)
+        like_few(STEP, t->query, b->key + j * s->key_room, s->key_room, s->inner,
+                 b->like + j * TILE);
+    if (j < n)
+        like_rest(n - j, t->query, b->key + j * s->key_room, s->key_room, s->inner,
+                  b->like + j * TILE);
     for (int v = 0; v < TILE_V; v++)
-        top[v] = vf_load(from ? t->top + v * TGI_L : t->like + v * TGI_L);
-    for (int64_t j = from; j < to; j++)
+        top[v] = vf_load(b->like + v * TGI_L);
+    for (j = 1; j < n; j++)
         for (int v = 0; v < TILE_V; v++)
-            top[v] = vf_max(vf_load(t->like + j * TILE + v * TGI_L), top[v]);
-    for (int v = 0; v < TILE_V; v++)
-        vf_store(t->top + v * TGI_L, top[v]);
+            top[v] = vf_max(vf_load(b->like + j * TILE + v * TGI_L), top[v]);
+}
+
+/* The powers of two for what is known now; what was summed before follows them. */
+static void shift_to(const sizes *s, const tile *t, const vf top[TILE_V], int first,
+                     int64_t used)
+{
+    float by[TILE];
+    for (int v = 0; v < TILE_V; v++) {
+        const vf next = vf_fma(top[v], vf_set1(LOG2_E), vf_set1(WHOLE)) - vf_set1(WHOLE);
+        const vf before = first ? next : vf_load(t->shift + v * TGI_L);
+        const vf shift = vf_max(before, next), factor = power_of_two(before - shift);
+        float *weight = t->weight + v * TGI_L;
+        vf_store(t->shift + v * TGI_L, shift);
+        vf_store(weight, first ? vf_zero() : vf_load(weight) * factor);
+        vf_store(by + v * TGI_L, factor);
+    }
+    for (int64_t q = 0; q < used && !first; q++)
+        for (int64_t c = 0; by[q] != 1 && c < s->value_room; c += TGI_L) {
+            float *sum = t->sum + q * s->value_room + c;
+            vf_store(sum, vf_load(sum) * vf_set1(by[q]));
+        }
 }
 
 /* Likenesses of a block's keys become weights. */
-static void weigh(const tile *t, float *like, int64_t n, int first)
+static void weigh(const tile *t, float *like, int64_t n)
 {
-    vf top[TILE_V], sum[TILE_V];
+    vf magic[TILE_V], least[TILE_V], sum[TILE_V];
     for (int v = 0; v < TILE_V; v++) {
-        top[v] = vf_load(t->top + v * TGI_L);
+        const vf shift = vf_load(t->shift + v * TGI_L);
+        magic[v] = vf_set1(WHOLE + BIAS) - shift;
+        least[v] = (shift - vf_set1(100.0f)) * vf_set1(1 / LOG2_E);
         sum[v] = vf_zero();
     }
     for (int64_t j = 0; j < n; j++)
         for (int v = 0; v < TILE_V; v++) {
-            const vf w = exp_below(vf_load(like + j * TILE + v * TGI_L) - top[v]);
-            vf_store(like + j * TILE + v * TGI_L, w);
-            sum[v] += w;
+            float *at = like + j * TILE + v * TGI_L;
+            const vf weight = exp_shifted(vf_load(at), magic[v], least[v]);
+            vf_store(at, weight);
+            sum[v] += weight;
         }
-    for (int v = 0; v < TILE_V; v++) {
-        float *s = t->weight + v * TGI_L;
-        vf_store(s, first ? sum[v] : vf_load(s) + sum[v]);
+    for (int v = 0; v < TILE_V; v++)
+        vf_store(t->weight + v * TGI_L, vf_load(t->weight + v * TGI_L) + sum[v]);
+}
+
+/* Block j of the chunk; `used` of the lanes are queries. */
+static void add_block(const sizes *s, const buffers *b, const tile *t, int64_t j, int64_t n,
+                      int first, int64_t used)
+{
+    float *like = b->like + j * TILE;
+    const float *value = b->value + j * s->value_room;
+    weigh(t, like, n);
+    for (int64_t c = 0; c < s->value_room; c += VALUE_V * TGI_L) {
+        int64_t q = 0;
+        for (; q + VALUE_Q <= used; q += VALUE_Q)
+            value_few(VALUE_Q, like + q, value + c, s->value_room, n, first,
+                      t->sum + q * s->value_room + c);
+        if (q < used)
+            value_rest(used - q, like + q, value + c, s->value_room, n, first,
+                       t->sum + q * s->value_room + c);
     }
 }
 
-static void like_block(const sizes *s, const buffers *b, const tile *t, int64_t from,
-                       int64_t to)
+/* A tile meets the n keys of a chunk. */
+static void meet(const sizes *s, const buffers *b, const tile *t, int64_t n, int first,
+                 int64_t used)
 {
-    for (int64_t j = from; j < to; j += STEP)
-        like_step(t->query, b->key + j * s->key_room, s->key_room, s->inner,
-                  t->like + j * TILE);
-    find_top(t, from, to);
-}
-
-/* `used` of the lanes are queries. */
-static void add_block(const sizes *s, const buffers *b, const tile *t, int64_t from, int64_t to,
-                      int64_t used)
-{
-    float *like = t->like + from * TILE;
-    const float *value = b->value + from * s->value_room;
-    weigh(t, like, to - from, from == 0);
-    for (int64_t c = 0; c < s->value_room; c += VALUE_V * TGI_L)
-        for (int64_t q = 0; q < used; q += VALUE_Q)
-            value_step(like + q, value + c, s->value_room, to - from, from == 0,
-                       t->sum + q * s->value_room + c);
+    vf top[TILE_V];
+    like_chunk(s, b, t, n, top);
+    shift_to(s, t, top, first, used);
+    for (int64_t j = 0; j < n; j += BLOCK)
+        add_block(s, b, t, j, tgi_min64(BLOCK, n - j), first && j == 0, used);
 }
 
 static void put_tile(const work *w, const window *at, const tile *t, int64_t i0, int64_t i1)
@@ -316,23 +460,26 @@ static void put_tile(const work *w, const window *at, const tile *t, int64_t i0,
     }
 }
 
-/* Queries [i0, i1) of a window, TOGETHER tiles at most, which look at n keys. A block of keys or
- * values is taken out of the second level by the first of the tiles. */
-static void do_tiles(const work *w, const window *at, const buffers *b, int64_t i0, int64_t i1,
-                     int64_t n)
+/* Queries [i0, i1) of a window look at the keys. */
+static void attend(const work *w, const window *at, const buffers *b, int64_t i0, int64_t i1,
+                   keys k)
 {
-    const int64_t tiles = tgi_ceil_div64(i1 - i0, TILE);
-    for (int64_t k = 0; k < tiles; k++)
-        turn_queries(w, at, i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1), b->t[k].query);
-    for (int64_t j = 0; j < n; j += BLOCK)
-        for (int64_t k = 0; k < tiles; k++)
-            like_block(&w->s, b, &b->t[k], j, tgi_min64(j + BLOCK, n));
-    for (int64_t j = 0; j < n; j += BLOCK)
-        for (int64_t k = 0; k < tiles; k++)
-            add_block(&w->s, b, &b->t[k], j, tgi_min64(j + BLOCK, n),
-                      tgi_min64(TILE, i1 - i0 - k * TILE));
-    for (int64_t k = 0; k < tiles; k++)
-        put_tile(w, at, &b->t[k], i0 + k * TILE, tgi_min64(i0 + (k + 1) * TILE, i1));
+    const sizes *s = &w->s;
+    int64_t n;
+    for (int64_t i = i0; i < i1; i += TILE)
+        turn_queries(w, at, i, tgi_min64(i + TILE, i1),
+                     tile_at(s, b->tiles + (i - i0) / TILE * tile_floats(s)).query);
+    for (int first = 1; (n = copy_chunk(w, &k, at->head, b)) > 0; first = 0) {
+        expect_chunk(w, k, at->head);
+        for (int64_t i = i0; i < i1; i += TILE) {
+            const tile t = tile_at(s, b->tiles + (i - i0) / TILE * tile_floats(s));
+            meet(s, b, &t, n, first, tgi_min64(TILE, i1 - i));
+        }
+    }
+    for (int64_t i = i0; i < i1; i += TILE) {
+        const tile t = tile_at(s, b->tiles + (i - i0) / TILE * tile_floats(s));
+        put_tile(w, at, &t, i, tgi_min64(i + TILE, i1));
+    }
 }
 
 /* ---- Jobs -------------------------------------------------------------------------------- */
@@ -340,36 +487,39 @@ static void do_tiles(const work *w, const window *at, const buffers *b, int64_t 
 static void masked_window(const work *w, const window *at, const tgi_window_tokens *t,
                           const buffers *b)
 {
-    const int64_t queries = tgi_window_asked(w->a) * at->h * at->w;
-    float *key = b->key, *value = b->value;
-    for (int64_t f = w->a->first; f < w->a->frames; f += 2) {
-        key = copy_frame(w, 1, f, at->head, t, key, w->s.key_room);
-        value = copy_frame(w, 2, f, at->head, t, value, w->s.value_room);
-    }
-    for (int64_t i = 0; i < queries; i += TOGETHER * TILE)
-        do_tiles(w, at, b, i, tgi_min64(i + TOGETHER * TILE, queries),
-                 (key - b->key) / w->s.key_room);
+    attend(w, at, b, 0, tgi_window_asked(w->a) * at->h * at->w,
+           (keys){.t = t,
+                  .frame = w->a->first,
+                  .end = w->a->frames,
+                  .step = 2,
+                  .n = t->n,
+                  .pooled = w->s.pooled});
 }
 
+/* A frame's queries, of its own tokens. The next frame's are on their way meanwhile. */
 static void open_window(const work *w, const window *at, const tgi_window_tokens *t,
                         const buffers *b)
 {
-    const int64_t queries = at->h * at->w;
-    for (int64_t f = 0; f < tgi_window_asked(w->a); f++) {
-        copy_list(w, 1, f, at->head, t, t->own, b->key, w->s.key_room);
-        copy_list(w, 2, f, at->head, t, t->own, b->value, w->s.value_room);
-        for (int64_t i = f * queries; i < (f + 1) * queries; i += TOGETHER * TILE)
-            do_tiles(w, at, b, i, tgi_min64(i + TOGETHER * TILE, (f + 1) * queries), t->own);
+    const int64_t queries = at->h * at->w, frames = tgi_window_asked(w->a);
+    for (int64_t f = 0; f < frames; f++) {
+        const keys k = {.t = t, .frame = f, .end = f + 1, .step = 1, .n = t->own},
+                   next = {.t = t, .frame = f + 1, .end = frames, .step = frames, .n = t->own};
+        expect_chunk(w, next, at->head);
+        for (int64_t y = 0; y < at->h && f + 1 < frames; y++)
+            expect_run(w, 0,
+                       &(run_of){.frame = f + 1, .y = at->y + y, .x = at->x, .many = at->w},
+                       at->head);
+        attend(w, at, b, f * queries, (f + 1) * queries, k);
     }
 }
 
 static void window_job(void *arg, int64_t job, int thread)
 {
     const work *w = arg;
-    const int64_t window_at = job / w->a->heads;
-    window at = {.wy = w->wy + window_at / w->columns,
-                 .wx = w->wx + window_at % w->columns,
-                 .head = job % w->a->heads};
+    const int64_t line = job / w->columns;
+    window at = {.wy = w->wy + line / w->a->heads,
+                 .wx = w->wx + job % w->columns,
+                 .head = line % w->a->heads};
     const buffers b =
         buffers_at(&w->s, (float *)w->call->scratch + thread * thread_floats(&w->s));
     const int64_t y0 = at.wy * w->a->window_h, x0 = at.wx * w->a->window_w;

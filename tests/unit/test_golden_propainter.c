@@ -477,6 +477,35 @@ static void test_a_step_is_the_official_one(void)
     tgi_free(open);
 }
 
+/* All networks share one block. RAFT's encoder holds its frame, for its norm sees all of it, and still the motions take
+ * less of the block than the smallest step of the generator that a film of two frames has: holding less of the encoder
+ * would free nothing. */
+static void test_motions_never_set_the_peak(void)
+{
+    static const int64_t size[4][2] = {{240, 432}, {720, 1280}, {1080, 1920}, {2160, 3840}};
+    for (int i = 0; i < 4; i++) {
+        const tgi_pp_at at = at_size(size[i][0], size[i][1]);
+        tgi_pp_flow *f = NULL;
+        tgi_pp_generate *g = NULL;
+        tgi_pp_sorts has = {0};
+        tgi_err e = {0};
+        has[2] = 1 << 1;
+        CHECK_OK(tgi_pp_flow_new(weights[0], &at, 1, &f, &e), e);
+        CHECK_OK(tgi_pp_generate_new(weights[2], &at, has, 2, &g, &e), e);
+        if (f && g) {
+            while (tgi_pp_seen_shrink(g))
+                continue;
+            const double flow = (double)f->schedule->block_bytes / 1048576,
+                         step = (double)tgi_pp_generate_bytes(g) / 1048576;
+            printf("     %dx%d: motions %.1f MiB, a step %.1f MiB\n", (int)size[i][1],
+                   (int)size[i][0], flow, step);
+            CHECK(flow < step);
+        }
+        tgi_pp_flow_free(&f);
+        tgi_pp_generate_free(&g);
+    }
+}
+
 int main(int argc, char **argv)
 {
     tgi_err e = {0};
@@ -493,6 +522,7 @@ int main(int argc, char **argv)
         RUN(test_completed_motions_are_the_official_ones);
         RUN(test_a_step_is_the_official_one);
     }
+    RUN(test_motions_never_set_the_peak);
     RUN(test_propagated_frames_are_the_official_ones);
     RUN(test_motions_agree_by_what_lies_there);
     tgi_threads_close(&pool);
