@@ -18,7 +18,8 @@
 
 /* 2^-k e^x, with `magic` = WHOLE + BIAS - k, for results of 2 and less; where that is below 2^-100 or
  * so (`least` = (k - 100) ln 2), something tiny. The whole part i of x log2(e), and e to what is left,
- * x - i ln 2. Another k multiplies by a power of two and changes no other bit.
+ * x - i ln 2, which without a fused multiply-add is exact for i of 15 bits. Another k multiplies by a
+ * power of two and changes no other bit.
  * @source Cephes expf (Moshier), coefficients. */
 TGI_INLINE vf exp_shifted(vf x, vf magic, vf least)
 {

@@ -111,6 +111,40 @@ static void test_folds_agree(void)
     }
 }
 
+/* More keys than the kernel copies together, each frame's liked more than those before by `rise`: sums follow the largest
+ * so far. A likeness is one product, so it is exact. */
+static void rising_case(float rise)
+{
+    kcase k;
+    const int64_t frames = 6, inner = 16, h = 5, w = 9;
+    kcase_begin(&k, "WindowAttention");
+    k.variant = "window_attention";
+    k.a.window = (window_attrs){.frames = frames,
+                                .heads = 1,
+                                .window_h = h,
+                                .window_w = w,
+                                .first = kpick(0, 1),
+                                .scale = 1};
+    k.n_src = 8;
+    k.n_const_from = 6;
+    for (int i = 0; i < 3; i++)
+        k.src[i] = kdesc(2, frames * inner, 1, h, w);
+    k.src[3] = k.src[4] = kdesc(2, frames * inner, 1, 11, kpick(10, 20));
+    k.src[5] = kdesc(2, 1, 1, 1, 1);
+    k.src[6] = k.src[7] = (tgi_desc){TG_DTYPE_F32, 1, {inner}};
+    CHECK(kcase_build(&k, 1.0f));
+    k.data[5][0] = 1;
+    for (int i = 0; i < 4; i += i ? 2 : 1) { /* queries, keys, pooled keys */
+        const size_t plane = kcount(&k.src[i]) / (size_t)(frames * inner);
+        for (size_t c = 0; c < (size_t)(frames * inner); c++)
+            for (size_t p = c * plane; p < (c + 1) * plane; p++)
+                k.data[i][p] = i == 0 ? (c % (size_t)inner == 0)
+                                      : k.data[i][p] + rise * (float)(c / (size_t)inner);
+    }
+    finish(&k, 2 * (64 + 20 + 8));
+    kcase_end(&k);
+}
+
 /* How far weights are off: see attention_ulps in test_kernels_ops.c. */
 static void attention_case(int planar, int segments, int official, float scale)
 {
@@ -152,6 +186,9 @@ static void test_window_attention_agrees(void)
 {
     for (int round = 0; round < 32; round++)
         attention_case(round % 8 == 7, round & 1, round & 2, round & 4 ? 1.0f : -6.0f);
+    static const float rise[] = {0.3f, 3, 40, 200, 3000, -3, -200};
+    for (size_t i = 0; i < sizeof rise / sizeof rise[0]; i++)
+        rising_case(rise[i]);
 }
 
 /* Of values that lie around `offset`. A difference from the mean is off by no more than a few
