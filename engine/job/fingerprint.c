@@ -60,10 +60,14 @@ static uint64_t hash_file(int fd, uint64_t size, uint64_t limit)
     return h;
 }
 
-static void put_identity(const tgi_stamp *was, uint64_t hash, char *buf, size_t cap)
+/* When a file was written to matters where its middle was not hashed, not else: a copy is as good. */
+static void put_identity(const tgi_stamp *was, int whole, uint64_t hash, char *buf, size_t cap)
 {
-    snprintf(buf, cap, "%llu bytes, mtime %lld.%09lld, hash %016llx",
-             (unsigned long long)was->size, (long long)was->sec, (long long)was->nsec,
+    char mtime[64] = "";
+    if (!whole)
+        snprintf(mtime, sizeof mtime, " mtime %lld.%09lld,", (long long)was->sec,
+                 (long long)was->nsec);
+    snprintf(buf, cap, "%llu bytes,%s hash %016llx", (unsigned long long)was->size, mtime,
              (unsigned long long)hash);
 }
 
@@ -72,7 +76,7 @@ static tg_status file_identity(const tgi_held *f, uint64_t limit, char *buf, siz
 {
     int fd;
     TGI_TRY(tgi_held_open(f, &fd, err));
-    put_identity(&f->was, hash_file(fd, f->was.size, limit), buf, cap);
+    put_identity(&f->was, f->was.size <= limit, hash_file(fd, f->was.size, limit), buf, cap);
     tgi_held_close(f, &fd);
     return TG_OK;
 }
@@ -111,8 +115,8 @@ static tg_status files_identity(tgi_held_files *files, const void *of, char *buf
         h = tgi_fnv(h, name, strlen(name) + 1);
         h = tgi_fnv(h, one, strlen(one) + 1);
     }
-    snprintf(buf, cap, "%lld files, hash of names, sizes, times and %s %016llx", (long long)n,
-             small ? "bytes" : "ends", (unsigned long long)h);
+    snprintf(buf, cap, "%lld files, hash of names, sizes%s %016llx", (long long)n,
+             small ? " and bytes" : ", times and ends", (unsigned long long)h);
     return TG_OK;
 }
 
@@ -196,7 +200,7 @@ static void add_model(tgi_lines *t, const tgi_graph *g)
     tgi_onnx_part p;
     tgi_graph_sum(g);
     for (int i = 0; tgi_graph_part(g, i, &p); i++) {
-        put_identity(&p.was, p.sum, one, sizeof one);
+        put_identity(&p.was, 1, p.sum, one, sizeof one);
         if (p.location)
             tgi_lines_add(&beside, p.location, "%s;", one);
         else

@@ -68,7 +68,6 @@ def expect_refusal(job, code, word, what, env=None, more=()):
 def test_changes(lab, job, image, model):
     """Each change is refused by its name; undone, the run goes on to the same bytes."""
     interrupted(job)
-    old = os.stat(image)
     with open(image, "r+b") as f:
         f.seek(5000)
         kept = f.read(1)
@@ -78,9 +77,8 @@ def test_changes(lab, job, image, model):
     with open(image, "r+b") as f:
         f.seek(5000)
         f.write(kept)
-    os.utime(image, ns=(old.st_atime_ns, old.st_mtime_ns))
+    os.utime(image, (1_000_000_000, 1_000_000_000))  # its bytes are as they were, that is enough
     shutil.copy(model, model + ".kept")
-    old = os.stat(model)
     with open(model, "r+b") as f:
         data = bytearray(f.read())
         data[data.rfind(b"w0") + 40] ^= 1  # one bit of a weight
@@ -88,7 +86,6 @@ def test_changes(lab, job, image, model):
         f.write(data)
     expect_refusal(job, 65, "model", "model changed")
     shutil.copy(model + ".kept", model)
-    os.utime(model, ns=(old.st_atime_ns, old.st_mtime_ns))
     expect_refusal(job, 65, "normalize", "normalisation changed", more=["--normalize", "minmax"])
     expect_refusal(job, 65, "dtype", "type changed", more=["--dtype", "uint8"])
     expect_refusal(job, 65, "codec", "compression changed", more=["--compress", "deflate"])
