@@ -2,25 +2,29 @@
  * propainter.h beside a statement of the published script that does one stage after the other over all frames, keeps
  * everything and makes every frame's features in every step anew. Bit for bit, for every branch of the schedule; the first
  * setting also with as few items in memory as can be. Arguments: a folder with the three files of weights (tools/draw_weights.c)
- * and how many frames. Long. */
+ * and how many frames of a drawn film, or "clips": those of the conformance data, with their settings. Long. */
 #include "engine/base/arith.h"
+#include "engine/base/json.h"
 #include "engine/inpaint/pp_complete.h"
 #include "engine/inpaint/pp_flow.h"
 #include "engine/inpaint/pp_generate.h"
 #include "engine/inpaint/pp_weights.h"
 #include "engine/inpaint/propainter.h"
+#include "io/npy.h"
 #include "kernels/backend.h"
 #include "tests/tg_test.h"
 
-#define SIDE TGI_PP_SMALLEST
-#define PIXELS (SIDE * SIDE)
+#define DATA TG_SHARED_DATA "/conformance/propainter"
+#define PIXELS (high * wide)
 #define MOTION (2 * (size_t)PIXELS)
 #define FEATURES_AT_ONCE 256
 #define AGAIN 3
 
 static tgi_weights *weights[3];
 static tgi_threads *pool;
-static int64_t n_frames;
+static int64_t n_frames, high = TGI_PP_SMALLEST, wide = TGI_PP_SMALLEST;
+static int iterations = 1;
+static uint8_t *clip, *clip_hidden; /* of all frames; NULL: the film is drawn */
 
 static void *room(size_t bytes)
 {
@@ -33,7 +37,7 @@ static void *room(size_t bytes)
 
 static tgi_pp_at at_size(void)
 {
-    return (tgi_pp_at){tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), SIDE, SIDE, 2, 0};
+    return (tgi_pp_at){tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), high, wide, 2, 0};
 }
 
 /* ---- A film ------------------------------------------------------------------------------ */
@@ -43,15 +47,20 @@ static void draw(int64_t k, uint8_t *rgb, uint8_t *hidden)
 {
     uint32_t grain = 1234567u + 7919u * (uint32_t)k;
     const int64_t left = 12 + 3 * k % 60, top = 30 + k % 37, away = k % 23 > 19;
-    for (int64_t y = 0; y < SIDE; y++)
-        for (int64_t x = 0; x < SIDE; x++) {
-            uint8_t *p = rgb + 3 * (y * SIDE + x);
+    if (clip) {
+        memcpy(rgb, clip + 3 * k * PIXELS, 3 * (size_t)PIXELS);
+        memcpy(hidden, clip_hidden + k * PIXELS, (size_t)PIXELS);
+        return;
+    }
+    for (int64_t y = 0; y < high; y++)
+        for (int64_t x = 0; x < wide; x++) {
+            uint8_t *p = rgb + 3 * (y * wide + x);
             const int64_t u = x + k, v = y + k / 2;
             grain = grain * 1664525u + 1013904223u;
             p[0] = (uint8_t)(u * 5 % 200 + (grain >> 27));
             p[1] = (uint8_t)(v * 3 % 180 + (u / 16 + v / 16) % 2 * 60);
             p[2] = (uint8_t)((u * v / 8) % 256);
-            hidden[y * SIDE + x] =
+            hidden[y * wide + x] =
                 !away && x >= left && x < left + 40 && y >= top && y < top + 34;
         }
 }
@@ -113,7 +122,7 @@ static tg_status keep(void *user, int back, int64_t k, const float *motion, tgi_
 static tg_status updated(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err)
 {
     (void)err;
-    *out = tgi_pp_updated_at(((const whole *)user)->updated[k], SIDE, SIDE);
+    *out = tgi_pp_updated_at(((const whole *)user)->updated[k], high, wide);
     return TG_OK;
 }
 
@@ -149,12 +158,12 @@ static int64_t *times; /* that a frame was a neighbour */
 static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
 {
     const whole *w = user;
-    const tgi_pp_updated is = tgi_pp_updated_at(w->updated[k], SIDE, SIDE);
+    const tgi_pp_updated is = tgi_pp_updated_at(w->updated[k], high, wide);
     (void)err;
     for (int64_t i = 0; i < PIXELS; i++)
         for (int c = 0; c < 3; c++) {
             const float v = (picture[c * PIXELS + i] + 1) / 2 * 255;
-            const int hidden = tgi_pp_bit(is.hidden, SIDE, i / SIDE, i % SIDE);
+            const int hidden = tgi_pp_bit(is.hidden, wide, i / wide, i % wide);
             const int now = hidden ? v < 0 ? 0 : v > 255 ? 255 : (int)v : w->rgb[k][3 * i + c];
             uint8_t *to = &w->made[k][3 * i + c];
             *to = (uint8_t)(times[k] ? (*to + now) / 2 : now);
@@ -182,25 +191,25 @@ static void complete_window(whole *w, int64_t s, int64_t e, int64_t f, int64_t u
 static void fill(whole *w, void **item, int64_t t, int64_t from, int back)
 {
     const int64_t pair = least(t, from);
-    const tgi_pp_updated now = tgi_pp_updated_at(item[t], SIDE, SIDE),
-                         before = tgi_pp_updated_at(item[from], SIDE, SIDE);
-    tgi_pp_fill_step(&(tgi_pp_fill){pool, SIDE, SIDE, &now, &before, w->completed[back][pair],
+    const tgi_pp_updated now = tgi_pp_updated_at(item[t], high, wide),
+                         before = tgi_pp_updated_at(item[from], high, wide);
+    tgi_pp_fill_step(&(tgi_pp_fill){pool, high, wide, &now, &before, w->completed[back][pair],
                                     w->completed[!back][pair]});
 }
 
 static void propagate_window(whole *w, int64_t s, int64_t e, int64_t f, int64_t until)
 {
-    void **item = table(n_frames, tgi_pp_updated_bytes(SIDE, SIDE));
+    void **item = table(n_frames, tgi_pp_updated_bytes(high, wide));
     for (int64_t t = s; t < e; t++) {
-        const tgi_pp_updated to = tgi_pp_updated_at(item[t], SIDE, SIDE);
-        tgi_pp_fill_begin(&to, w->rgb[t], w->bits[t], SIDE, SIDE);
+        const tgi_pp_updated to = tgi_pp_updated_at(item[t], high, wide);
+        tgi_pp_fill_begin(&to, w->rgb[t], w->bits[t], high, wide);
     }
     for (int64_t t = e - 2; t >= s; t--)
         fill(w, item, t, t + 1, 0);
     for (int64_t t = s + 1; t < e; t++)
         fill(w, item, t, t - 1, 1);
     for (int64_t t = f; t < until; t++)
-        memcpy(w->updated[t], item[t], tgi_pp_updated_bytes(SIDE, SIDE));
+        memcpy(w->updated[t], item[t], tgi_pp_updated_bytes(high, wide));
     drop(item, n_frames);
 }
 
@@ -266,7 +275,7 @@ static void find_all(whole *w)
 {
     const tgi_pp_at at = at_size();
     tgi_err err = {0};
-    CHECK_OK(tgi_pp_flow_new(weights[0], &at, 1, &w->flow, &err), err);
+    CHECK_OK(tgi_pp_flow_new(weights[0], &at, iterations, &w->flow, &err), err);
     tgi_schedule_memory m = {.weights = room(w->flow->schedule->weight_bytes),
                              .block = room(w->flow->schedule->block_bytes),
                              .pool = pool};
@@ -304,8 +313,8 @@ static whole begin_whole(void)
     whole w = {0};
     uint8_t *hidden = room(PIXELS);
     w.rgb = (uint8_t **)table(n_frames, 3 * PIXELS);
-    w.bits = (uint8_t **)table(n_frames, tgi_pp_mask_bytes(SIDE, SIDE));
-    w.updated = table(n_frames, tgi_pp_updated_bytes(SIDE, SIDE));
+    w.bits = (uint8_t **)table(n_frames, tgi_pp_mask_bytes(high, wide));
+    w.updated = table(n_frames, tgi_pp_updated_bytes(high, wide));
     w.made = (uint8_t **)table(n_frames, 3 * PIXELS);
     for (int i = 0; i < 2; i++) {
         w.motion[i] = (float **)table(n_frames, MOTION * sizeof(float));
@@ -313,7 +322,7 @@ static whole begin_whole(void)
     }
     for (int64_t k = 0; k < n_frames; k++) {
         draw(k, w.rgb[k], hidden);
-        tgi_pp_pack_bits(hidden, SIDE, SIDE, w.bits[k]);
+        tgi_pp_pack_bits(hidden, high, wide, w.bits[k]);
     }
     free(hidden);
     find_all(&w);
@@ -353,11 +362,11 @@ static tg_status reach(void *user, int64_t k, int *end, tgi_err *err)
 /* `endless`: it is not known where the film ends. `scratch`: as few items in memory as can be. */
 static void compare(const whole *w, const tgi_pp_settings *s, int endless, const char *scratch)
 {
-    tgi_propainter_how how = {.height = SIDE,
-                              .width = SIDE,
+    tgi_propainter_how how = {.height = high,
+                              .width = wide,
                               .hi = endless ? TGI_PP_NO_END : n_frames,
                               .set = *s,
-                              .iterations = 1,
+                              .iterations = iterations,
                               .threads = 2,
                               .raft = weights[0],
                               .completion = weights[1],
@@ -394,6 +403,18 @@ static void compare(const whole *w, const tgi_pp_settings *s, int endless, const
         m->ops->free(&m);
 }
 
+/* All in memory beside as it comes: `endless`: its end is not known; `filed`: once more with most of it in a file. */
+static void both_ways(whole *w, const tgi_pp_settings *s, int endless, int filed)
+{
+    complete_all(w, s);
+    in_windows(w, n_frames, least(100, s->subvideo_length), 10, propagate_window);
+    memset(times, 0, (size_t)n_frames * sizeof *times);
+    generate_all(w, s);
+    compare(w, s, endless, NULL);
+    if (filed)
+        compare(w, s, 0, ".");
+}
+
 static void test_as_it_comes_is_as_in_memory(void)
 {
     const tgi_pp_settings set[] = {
@@ -405,17 +426,63 @@ static void test_as_it_comes_is_as_in_memory(void)
     };
     whole w = begin_whole();
     times = room((size_t)n_frames * sizeof *times);
-    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
-        complete_all(&w, &set[i]);
-        in_windows(&w, n_frames, least(100, set[i].subvideo_length), 10, propagate_window);
-        memset(times, 0, (size_t)n_frames * sizeof *times);
-        generate_all(&w, &set[i]);
-        compare(&w, &set[i], i % 2 == 1, NULL);
-        if (i == 1)
-            compare(&w, &set[i], 0, ".");
-    }
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
+        both_ways(&w, &set[i], i % 2 == 1, i == 1);
     free(times);
     end_whole(&w);
+}
+
+static int number(const tgi_json *of, const char *name)
+{
+    double v = 0;
+    CHECK(tgi_json_num(tgi_json_get(of, name), &v));
+    return (int)v;
+}
+
+static void *load(const tgi_json *from, const char *name, tgi_desc *d)
+{
+    char path[512];
+    const char *file = "";
+    void *data = NULL;
+    tgi_err err = {0};
+    CHECK(tgi_json_str(tgi_json_get(tgi_json_get(from, name), "file"), &file));
+    snprintf(path, sizeof path, DATA "/e2e/%s", file);
+    CHECK_OK(tgi_npy_load(path, 0, d, &data, &err), err);
+    return data;
+}
+
+static void one_clip(const tgi_json *of)
+{
+    const tgi_json *is = tgi_json_get(of, "params"), *from = tgi_json_get(of, "inputs");
+    const tgi_pp_settings s = {number(is, "subvideo_length"), number(is, "neighbor_length"),
+                               number(is, "ref_stride")};
+    tgi_desc d = {0}, hidden = {0};
+    clip = load(from, "frames", &d);
+    clip_hidden = load(from, "masks", &hidden);
+    n_frames = d.dim[0];
+    high = d.dim[1];
+    wide = d.dim[2];
+    iterations = number(is, "raft_iter");
+    whole w = begin_whole();
+    times = room((size_t)n_frames * sizeof *times);
+    both_ways(&w, &s, 0, 1);
+    free(times);
+    end_whole(&w);
+    tgi_free(clip);
+    tgi_free(clip_hidden);
+}
+
+static void test_clips_as_they_come(void)
+{
+    tgi_json *index = NULL;
+    tgi_err err = {0};
+    int n = 0;
+    CHECK_OK(tgi_json_load(DATA "/e2e/index.json", &index, &err), err);
+    for (const tgi_json *c = tgi_json_first(tgi_json_get(index, "cases")); c;
+         c = tgi_json_next(c), n++)
+        one_clip(c);
+    CHECK_EQ(n, 2);
+    tgi_json_free(&index);
 }
 
 int main(int argc, char **argv)
@@ -423,12 +490,15 @@ int main(int argc, char **argv)
     tgi_err e = {0};
     if (argc < 3)
         return 2;
-    if (!tg_has(TG_SHARED_DATA "/conformance/propainter/weights.csv"))
+    if (!tg_has(DATA "/weights.csv"))
         return TEST_END();
     n_frames = strtoll(argv[2], NULL, 10);
     CHECK_OK(tgi_pp_weights_open(argv[1], weights, &e), e);
     CHECK_OK(tgi_threads_open(2, &pool, &e), e);
-    RUN(test_as_it_comes_is_as_in_memory);
+    if (n_frames > 0)
+        RUN(test_as_it_comes_is_as_in_memory);
+    else
+        RUN(test_clips_as_they_come);
     tgi_threads_close(&pool);
     for (int i = 0; i < 3; i++)
         tgi_weights_close(&weights[i]);
