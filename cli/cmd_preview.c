@@ -3,6 +3,18 @@
 #include "cli.h"
 #include "text.h"
 
+#include <string.h>
+
+static const char *what_it_shows(const tg_opts *o)
+{
+    const char *method = tg_opts_get(o, "method");
+    if (!tg_opts_get(o, "preview"))
+        return "raw, result and difference";
+    if (method ? strcmp(method, "propagate") != 0 : tg_opts_get(o, "weights") != NULL)
+        return "frame, mask, result";
+    return "frame, mask, motion, what is revealed, result";
+}
+
 tg_status cli_cmd_preview(cli *c)
 {
     tg_job *job = NULL;
@@ -24,9 +36,7 @@ tg_status cli_cmd_preview(cli *c)
         fputs("}\n", stdout);
     } else if (!c->quiet) {
         cli_put_clean(stdout, out);
-        printf(": %s in %s%s; open with any image viewer\n",
-               tg_opts_get(c->opts, "preview") ? "frame, mask, motion, what is revealed, result"
-                                               : "raw, result and difference",
+        printf(": %s in %s%s; open with any image viewer\n", what_it_shows(c->opts),
                cli_seconds(cli_now() - start, t),
                cli_memory(c->progress.memory, c->progress.budget, m));
     }

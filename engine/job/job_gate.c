@@ -4,6 +4,7 @@
 #include "engine/job/job_gate.h"
 #include "engine/ends/tensors.h"
 #include "engine/inpaint/inpaint.h"
+#include "engine/inpaint/pp_weights.h"
 #include "engine/job/job.h"
 #include "engine/out/gate.h"
 
@@ -53,6 +54,16 @@ static tg_status reads_masks(const tgi_gate *g, const tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status reads_weights(const tgi_gate *g, const tg_job *job, tgi_err *err)
+{
+    const char *folder = tgi_opts_str(job->opts, TGI_OPT_WEIGHTS);
+    char path[4096];
+    for (int i = 0; folder && i < 3; i++)
+        if (tgi_pp_weights_path(folder, i, path, sizeof path))
+            TGI_TRY(tgi_gate_reads(g, path, "the weights", err));
+    return TG_OK;
+}
+
 tg_status tgi_gate_reads_source(const tgi_gate *g, const tgi_source *s, const char *path,
                                 tgi_err *err)
 {
@@ -67,6 +78,7 @@ static tg_status reads(const tgi_gate *g, const tg_job *job, tgi_err *err)
     TGI_TRY(tgi_gate_options_read(g, job->opts, err));
     TGI_TRY(reads_model(g, job, err));
     TGI_TRY(reads_masks(g, job, err));
+    TGI_TRY(reads_weights(g, job, err));
     return job->source ? tgi_gate_reads_source(g, job->source, job->set.input, err) : TG_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensors.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
 #include "engine/inpaint/resized.h"
@@ -26,6 +27,7 @@
 #define MOST_BOXES 64
 
 enum { PROPAGATE, SMOOTH, PROPAINTER, SHOW }; /* of --method */
+static const char *const method_name[] = {"propagate", "smooth", "propainter", "show"};
 
 int tgi_job_inpaints(const tg_opts *o)
 {
@@ -35,9 +37,15 @@ int tgi_job_inpaints(const tg_opts *o)
 /* Weights are of one method alone. */
 static int method_of(const tg_opts *o)
 {
-    if (tgi_opts_given(o, TGI_OPT_WEIGHTS) && !tgi_opts_given(o, TGI_OPT_METHOD))
-        return PROPAINTER;
-    return (int)tgi_opts_choice(o, TGI_OPT_METHOD);
+    const int said = tgi_opts_choice(o, TGI_OPT_METHOD);
+    if (said >= 0)
+        return said;
+    return tgi_opts_given(o, TGI_OPT_WEIGHTS) ? PROPAINTER : PROPAGATE;
+}
+
+const char *tgi_job_method(const tg_opts *o)
+{
+    return method_name[method_of(o)];
 }
 
 int tgi_job_draws(const tg_opts *o)
@@ -48,7 +56,7 @@ int tgi_job_draws(const tg_opts *o)
 static tg_status check_method(const tg_opts *o, tgi_err *err)
 {
     const int weights = tgi_opts_given(o, TGI_OPT_WEIGHTS), drawn = method_of(o) == PROPAINTER;
-    if (weights == drawn)
+    if (weights == drawn || method_of(o) == SHOW) /* what one has, and show added to it */
         return TG_OK;
     return drawn ? tgi_fail(err, TG_E_ARG,
                             "--method propainter: --weights DIR is missing, the folder with "
@@ -316,6 +324,21 @@ static tg_status check_live(const tg_job *job, tgi_err *err)
                : tgi_fail(err, TG_E_IO, "--live %s: %s: %s", path, folder, strerror(errno));
 }
 
+/* One film comes of it, so a folder's name says nothing about what is meant. */
+static tg_status check_output(const tg_job *job, tgi_err *err)
+{
+    const char *out = job->set.output;
+    if (!out || !tgi_names_folder(out))
+        return TG_OK;
+    const size_t n = strlen(out);
+    const char *slash = out[n - 1] == '/' ? "" : "/";
+    return tgi_fail(
+        err, TG_E_ARG,
+        "-o %s: a folder; -o '%s%s%%05d.png' writes a picture of each frame into it, "
+        "-o %s%sclean.mp4 a film",
+        out, out, slash, out, slash);
+}
+
 /* Settings of another method. */
 static void say_unused(tg_job *job)
 {
@@ -323,6 +346,7 @@ static void say_unused(tg_job *job)
         tgi_opt opt;
         int method;
     } of[] = {{TGI_OPT_REACH, PROPAGATE},
+              {TGI_OPT_WEIGHTS, PROPAINTER},
               {TGI_OPT_SUBVIDEO_LENGTH, PROPAINTER},
               {TGI_OPT_NEIGHBOR_LENGTH, PROPAINTER},
               {TGI_OPT_REF_STRIDE, PROPAINTER},
@@ -332,7 +356,9 @@ static void say_unused(tg_job *job)
             tgi_job_warn(job, "--%s is not used: it is of --method %s%s",
                          tgi_option_table(NULL)[of[i].opt].name,
                          of[i].method == PROPAINTER ? "propainter" : "propagate",
-                         of[i].method == PROPAINTER ? ", with --weights" : "");
+                         of[i].method == PROPAINTER && of[i].opt != TGI_OPT_WEIGHTS
+                             ? ", with --weights"
+                             : "");
 }
 
 tg_status tgi_job_inpaint_open(tg_job *job,
@@ -340,6 +366,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
                                tgi_err *err)
 {
     TGI_TRY(check_live(job, err));
+    TGI_TRY(check_output(job, err));
     say_unused(job);
     if (tgi_film_source_is_stream(job->source) && !tgi_job_draws(job->opts))
         return tgi_fail(err, TG_E_ARG,
@@ -401,7 +428,8 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
         tgi_lines_add(t, of[i], "%s", sum);
     }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const char *value = tgi_opts_str(job->opts, all[i]);
+        const char *value = all[i] == TGI_OPT_METHOD ? tgi_job_method(job->opts)
+                                                     : tgi_opts_str(job->opts, all[i]);
         tgi_lines_add(t, tgi_option_table(NULL)[all[i]].name, "%s", value ? value : "");
     }
     return TG_OK;

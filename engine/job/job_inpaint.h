@@ -7,6 +7,8 @@
 
 /* 1: the options say what is to be removed. */
 int tgi_job_inpaints(const tg_opts *o);
+/* How it is removed: what --method says, else what --weights mean. Static. */
+const char *tgi_job_method(const tg_opts *o);
 /* 1: trained networks draw it (ProPainter). */
 int tgi_job_draws(const tg_opts *o);
 /* In the place of a model: the network of motions, or that there is none. */

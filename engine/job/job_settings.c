@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define VALUE 128    /* holds what is worked out */
-#define MOST_OPEN 11 /* options that the engine may find a value for: those of worked_out */
+#define MOST_OPEN 12 /* options that the engine may find a value for: those of worked_out */
 
 struct tgi_job_settings_list {
     tg_setting at[TGI_OPT_COUNT];
@@ -80,6 +80,9 @@ static const char *worked_out(const tg_job *job, tgi_opt id, char *buf)
                : s->descriptor.denormalize ? by_descriptor
                : s->dtype == TG_DTYPE_F32  ? NULL
                                            : by_engine;
+    case TGI_OPT_METHOD:
+        snprintf(buf, VALUE, "%s", tgi_job_method(job->opts));
+        return tgi_job_draws(job->opts) ? by_engine : NULL;
     case TGI_OPT_LABELS:
         snprintf(buf, VALUE, "%s", s->labels ? "true" : "");
         return s->labels ? by_descriptor : NULL;

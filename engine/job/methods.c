@@ -92,7 +92,8 @@ static void say_removal(paragraph *p, const tg_job *job)
 {
     const char *mask = tgi_opts_str(job->opts, TGI_OPT_MASK),
                *boxes = tgi_opts_str(job->opts, TGI_OPT_MASK_BOX);
-    const int shown = strcmp(tgi_opts_str(job->opts, TGI_OPT_METHOD), "show") == 0;
+    const char *method = tgi_job_method(job->opts);
+    const int shown = strcmp(method, "show") == 0;
     say(p, "What %s%s%s%s%s hide was %s the frames by tegula %s", mask ? "the masks of " : "",
         mask ? mask : "", mask && boxes ? " and " : "", boxes ? "the boxes " : "",
         boxes ? boxes : "", shown ? "shown in green in" : "removed from", TG_VERSION_STRING);
@@ -107,7 +108,7 @@ static void say_removal(paragraph *p, const tg_job *job)
             tgi_opts_str(job->opts, TGI_OPT_NEIGHBOR_LENGTH),
             tgi_opts_str(job->opts, TGI_OPT_REF_STRIDE),
             tgi_opts_str(job->opts, TGI_OPT_RAFT_ITER));
-    else if (strcmp(tgi_opts_str(job->opts, TGI_OPT_METHOD), "smooth") == 0)
+    else if (strcmp(method, "smooth") == 0)
         say(p, ": each frame is filled smoothly from around (Laplace's equation).");
     else
         say(p,

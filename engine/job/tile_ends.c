@@ -455,7 +455,10 @@ static tg_status name_film_lines(const tg_job *job, tg_status st, tgi_err *err)
     const size_t n = err ? strlen(err->text) : 0;
     if (st != TG_E_BUDGET || !err || !tgi_film_source_info(job->source))
         return st;
-    if (job->film)
+    if (b->inpaint)
+        snprintf(err->text + n, sizeof err->text - n, " (the line `inpaint` is %s of it)",
+                 tgi_size_text(b->inpaint, size[0], sizeof size[0]));
+    else if (job->film)
         snprintf(err->text + n, sizeof err->text - n,
                  " (the line `decoder` is %s of it, `encoder` %s)",
                  tgi_size_text(b->decoder, size[0], sizeof size[0]),

@@ -63,14 +63,14 @@ static int64_t frames_of(const tgi_film_tiles *f, int64_t segment)
     return tgi_min(f->film->coding.segment, f->film->frames - first_of(f, segment));
 }
 
-/* The journal has the record of frame k, and the file is there. */
+/* The journal has the record of frame k, and the file is there as it was written. */
 static int has_file(const tgi_film_tiles *f, int64_t k)
 {
     uint8_t record[TGI_FRAME_RECORD];
     size_t n = 0;
     tgi_err none = {0};
     return tgi_journal_read_tile(f->packets, k, record, sizeof record, &n, &none) == TG_OK &&
-           n == sizeof record && tgi_frame_is_there(f->files, k, record);
+           n == sizeof record && tgi_frame_is_same(f->files, k, record);
 }
 
 /* For those who look at the journal meanwhile. */

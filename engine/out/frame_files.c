@@ -8,6 +8,7 @@
 #include "io/numbered.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,16 +54,17 @@ static tg_status name_of(const tgi_frame_files *f, int64_t k, char path[PATH_ROO
                : tgi_fail(err, TG_E_ARG, "%s: the name is too long", f->pattern);
 }
 
-/* Bytes and checksum of what was written. */
-static tg_status record_of(const tgi_part *p, uint8_t record[TGI_FRAME_RECORD], tgi_err *err)
+/* Bytes and checksum of what is in a file. */
+static tg_status record_of(int fd, const char *told, uint8_t record[TGI_FRAME_RECORD],
+                           tgi_err *err)
 {
     uint8_t piece[8192];
     uint64_t bytes;
     uint32_t crc = 0;
-    TGI_TRY(tgi_file_size(p->fd, p->told, &bytes, err));
+    TGI_TRY(tgi_file_size(fd, told, &bytes, err));
     for (uint64_t at = 0; at < bytes;) {
         const size_t n = bytes - at < sizeof piece ? (size_t)(bytes - at) : sizeof piece;
-        TGI_TRY(tgi_file_pread(p->fd, p->told, piece, n, at, err));
+        TGI_TRY(tgi_file_pread(fd, told, piece, n, at, err));
         crc = tgi_crc32c(crc, piece, n);
         at += n;
     }
@@ -108,7 +110,7 @@ tg_status tgi_frame_write(const tgi_frame_files *f, int64_t k, const void *pictu
     if (st == TG_OK)
         st = write_rows(f, &to, picture, err);
     if (st == TG_OK)
-        st = record_of(&to, record, err);
+        st = record_of(to.fd, to.told, record, err);
     if (st == TG_OK)
         st = tgi_part_name(&to, err);
     tgi_part_drop(&to);
@@ -123,6 +125,22 @@ int tgi_frame_is_there(const tgi_frame_files *f, int64_t k,
     tgi_err none = {0};
     return name_of(f, k, path, &none) == TG_OK && lstat(path, &st) == 0 &&
            S_ISREG(st.st_mode) && (uint64_t)st.st_size == tgi_load64(record, false);
+}
+
+int tgi_frame_is_same(const tgi_frame_files *f, int64_t k,
+                      const uint8_t record[TGI_FRAME_RECORD])
+{
+    char path[PATH_ROOM];
+    uint8_t now[TGI_FRAME_RECORD];
+    tgi_err none = {0};
+    if (!tgi_frame_is_there(f, k, record) || name_of(f, k, path, &none) != TG_OK)
+        return 0;
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int same = fd >= 0 && record_of(fd, path, now, &none) == TG_OK &&
+                     memcmp(now, record, TGI_FRAME_RECORD) == 0;
+    if (fd >= 0)
+        close(fd);
+    return same;
 }
 
 tg_status tgi_frames_are_new(const tgi_frame_files *f, tgi_err *err)

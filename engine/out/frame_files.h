@@ -30,6 +30,9 @@ tg_status tgi_frame_write(const tgi_frame_files *f, int64_t k, const void *pictu
 /* 1: the file of frame k is there, of as many bytes as the record says. */
 int tgi_frame_is_there(const tgi_frame_files *f, int64_t k,
                        const uint8_t record[TGI_FRAME_RECORD]);
+/* 1: and of the bytes that were written. It is read. */
+int tgi_frame_is_same(const tgi_frame_files *f, int64_t k,
+                      const uint8_t record[TGI_FRAME_RECORD]);
 /* TG_E_EXISTS: a file of one of the frames is there. */
 tg_status tgi_frames_are_new(const tgi_frame_files *f, tgi_err *err);
 /* How many pictures of other numbers the pattern has in its folder; the least of them, its name without the folder, in

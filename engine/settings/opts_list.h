@@ -117,14 +117,13 @@ TGI_OPT(MASK_INVERT, "mask-invert", NULL, NULL, NULL, "inpaint preset", RULE_SWI
         1, "remove what the mask does not show")
 TGI_OPT(MASK_DILATION, "mask-dilation", "mask_dilation", "N", "4", "inpaint preset", RULE_INT,
         0, 255, NULL, 1, "grow what is removed by N pixels, along rows and columns")
-TGI_OPT(
-    METHOD, "method", NULL, "propagate|smooth|propainter|show", "propagate", "inpaint preset",
-    RULE_CHOICE, 0, 0, "propagate|smooth|propainter|show", 1,
-    "propagate: what other frames show behind it, followed along the motion of the "
-    "picture; what none shows, and "
-    "smooth: all of it, is filled smoothly from around; propainter: trained networks draw "
-    "it (--weights, which says so by itself); show: nothing is removed, what would be is shown "
-    "in green")
+TGI_OPT(METHOD, "method", NULL, "propagate|smooth|propainter|show", NULL, "inpaint preset",
+        RULE_CHOICE, 0, 0, "propagate|smooth|propainter|show", 1,
+        "propagate: what other frames show behind it, followed along the motion of the "
+        "picture; what none shows, and "
+        "smooth: all of it, is filled smoothly from around; propainter: trained networks draw "
+        "it (--weights); show: nothing is removed, what would be is shown in green (default: "
+        "propagate, with --weights propainter)")
 TGI_OPT(WEIGHTS, "weights", NULL, "DIR", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 2,
         "the folder with the three published files of ProPainter, .pth or .safetensors: "
         "raft-things, recurrent_flow_completion, ProPainter")
@@ -430,7 +429,8 @@ TGI_OPT(
     "answer for another machine: FILE is what tegula mem --json printed there (default: this "
     "machine)")
 TGI_OPT(
-    PRESET, "preset", NULL, "NAME|FILE", NULL, TGI_SET_ " copy", RULE_PRESET, 0, 0, NULL, 0,
+    PRESET, "preset", NULL, "NAME|FILE", NULL, TGI_SET_ " copy" TGI_CUT_, RULE_PRESET, 0, 0,
+    NULL, 0,
     "start from the settings of this preset, which tegula preset list names, or of a file; a "
     "job file and the command line win")
 TGI_OPT(ABOUT, "about", NULL, "TEXT", NULL, "preset", RULE_TEXT, 0, 0, NULL, 0,

@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_inpaint.h"
 #include "engine/verbs/preview_inside.h"
 #include "io/film_out.h"
 #include "io/png.h"
@@ -12,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#define PANELS 5 /* frame, hidden, motion, what others show, result */
+enum { FRAME, HIDDEN, MOTION, OTHERS, RESULT, PANELS }; /* OTHERS: what other frames show */
 #define GAP 4
 #define WIDEST 480 /* of a panel, on either side */
 #define STRIP_BYTES                                                                            \
@@ -26,8 +27,10 @@ typedef struct strip {
     int64_t by;         /* pixels of the frame for one of a panel, on each side */
     int64_t high, wide; /* of a panel */
     int64_t across;     /* of the strip */
-    float fastest;      /* of the motion, in pixels: the fullest colour */
-    uint8_t *pixels;    /* [high][across][3] */
+    const int *panel;   /* which there are, from left to right */
+    int n_panels;
+    float fastest;   /* of the motion, in pixels: the fullest colour */
+    uint8_t *pixels; /* [high][across][3] */
 } strip;
 
 /* Red, green, blue of a pixel, 0 to 255; of grey all the same. */
@@ -72,41 +75,46 @@ static void paint(const strip *s, int panel, int64_t y, int64_t x, float rgb[3])
 {
     static const float green[3] = {0, 255, 0}, dark[3] = {64, 0, 64};
     const size_t at = (size_t)(y * s->now.width + x);
-    if (panel == 2) {
+    if (panel == MOTION) {
         colour_of_motion(s, y, x, rgb);
         return;
     }
-    colour_of(s, panel < 2 ? s->now.source : s->now.pixels, y, x, rgb);
-    if (panel == 1 && s->now.hidden[at])
+    colour_of(s, panel <= HIDDEN ? s->now.source : s->now.pixels, y, x, rgb);
+    if (panel == HIDDEN && s->now.hidden[at])
         tint(rgb, green, 0.6f);
-    if (panel == 3 && s->now.left && s->now.left[at])
+    if (panel == OTHERS && s->now.left && s->now.left[at])
         tint(rgb, dark, 1);
 }
 
-static void paint_panel(const strip *s, int panel)
+/* The k-th from the left. */
+static void paint_panel(const strip *s, int k)
 {
     for (int64_t y = 0; y < s->high; y++)
         for (int64_t x = 0; x < s->wide; x++) {
             float sum[3] = {0, 0, 0}, rgb[3];
             const int64_t n = s->by * s->by;
             for (int64_t i = 0; i < n; i++) {
-                paint(s, panel, tgi_min(y * s->by + i / s->by, s->now.height - 1),
+                paint(s, s->panel[k], tgi_min(y * s->by + i / s->by, s->now.height - 1),
                       tgi_min(x * s->by + i % s->by, s->now.width - 1), rgb);
                 for (int c = 0; c < 3; c++)
                     sum[c] += rgb[c];
             }
-            uint8_t *to = s->pixels + (y * s->across + panel * (s->wide + GAP) + x) * 3;
+            uint8_t *to = s->pixels + (y * s->across + k * (s->wide + GAP) + x) * 3;
             for (int c = 0; c < 3; c++)
                 to[c] = (uint8_t)lrintf(fminf(255, fmaxf(0, sum[c] / (float)n)));
         }
 }
 
-static void lay_out(strip *s)
+static void lay_out(strip *s, int follows)
 {
+    static const int all[] = {FRAME, HIDDEN, MOTION, OTHERS, RESULT},
+                     ends[] = {FRAME, HIDDEN, RESULT};
+    s->panel = follows ? all : ends;
+    s->n_panels = follows ? PANELS : 3;
     s->by = (tgi_max(s->now.width, s->now.height) + WIDEST - 1) / WIDEST;
     s->high = tgi_max(1, s->now.height / s->by);
     s->wide = tgi_max(1, s->now.width / s->by);
-    s->across = PANELS * s->wide + (PANELS - 1) * GAP;
+    s->across = s->n_panels * s->wide + (s->n_panels - 1) * GAP;
     s->fastest = 1;
     for (int64_t i = 0; s->motion.at && i < s->motion.height * s->motion.width; i++)
         s->fastest =
@@ -116,13 +124,13 @@ static void lay_out(strip *s)
 
 static tg_status draw(tg_job *job, strip *s, tgi_err *err)
 {
-    lay_out(s);
+    lay_out(s, strcmp(tgi_job_method(job->opts), "propagate") == 0);
     const size_t n = (size_t)(s->high * s->across * 3);
     s->pixels = tgi_malloc(TGI_TAG_MISC, n);
     if (!s->pixels)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a strip");
     memset(s->pixels, 255, n);
-    for (int p = 0; p < PANELS; p++)
+    for (int p = 0; p < s->n_panels; p++)
         paint_panel(s, p);
     const tg_status st = tgi_png_write(job->set.output, s->pixels, s->high, s->across, 3,
                                        (size_t)s->across * 3, err);

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -168,6 +169,14 @@ def what_does_not_go_is_told():
         os.symlink(os.path.join(WEIGHTS, other + ".pth"), f"none/{name}.pth")
     code, _, err = run(*film, "--weights", "none")
     expect(code == 65 and "tensor" in err and "none/raft-things.pth" in err, f"another network's weights: {code}: {err}")
+    os.makedirs("own", exist_ok=True)
+    for name in os.listdir(WEIGHTS):
+        os.symlink(os.path.join(WEIGHTS, name), f"own/{name}")
+    os.unlink("own/raft-things.pth")
+    shutil.copy(os.path.join(WEIGHTS, "raft-things.pth"), "own/raft-things.pth")
+    for side in ("--log", "--trace"):
+        code, _, err = run(*film, "--weights", "own", side, "own/raft-things.pth", "-y")
+        expect(code == 64 and "weights" in err and os.path.getsize("own/raft-things.pth") > 2**20, f"{side} over weights: {code}: {err}")
     code, _, err = run("inpaint", "bmx12/frames/00000.png", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "one.png")
     expect(code == 64 and "one frame" in err, f"one frame: {code}: {err}")
     code, _, err = run(*film, "--weights", WEIGHTS, "--resize-ratio", "0.5")

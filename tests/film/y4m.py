@@ -633,7 +633,7 @@ def a_picture_that_goes_is_told():
 
 
 def killed_pictures_go_on():
-    """At one operation after the other. Pictures that are there stay the files they are; one that is gone is made again."""
+    """At one operation after the other. Pictures that are there stay the files they are; one that is gone, or whose bytes are others, is made again."""
     args = ["run", RGB, "-m", network(3), "--normalize", "none"]
     whole, listed = pictures_of("out"), bytes_of("out/%05d.png.frames")
     stops = kept = 0
@@ -644,13 +644,17 @@ def killed_pictures_go_on():
         there = {n: os.stat("kill/" + n).st_ino for n in os.listdir("kill") if n.endswith(".png")}
         expect(all(bytes_of("kill/" + n) == whole[n] for n in there), f"killed at operation {at}: a picture that is not whole")
         gone = sorted(there)[0] if len(there) > 3 else None
+        hurt = sorted(there)[2] if gone else None
         if gone:
             os.unlink("kill/" + gone)
+            with open("kill/" + hurt, "r+b") as f:
+                f.seek(len(whole[hurt]) // 2)
+                f.write(bytes([whole[hurt][len(whole[hurt]) // 2] ^ 1]))
         code, _, err = run(*args, "-o", "kill/%05d.png")
         expect(code == 0 or (code == 73 and not gone), f"killed at operation {at}: {code}: {err}")
         if code == 0:
             expect(pictures_of("kill") == whole and bytes_of("kill/%05d.png.frames") == listed, f"killed at operation {at}: others")
-            kept += sum(os.stat("kill/" + n).st_ino == i for n, i in there.items() if n != gone)
+            kept += sum(os.stat("kill/" + n).st_ino == i for n, i in there.items() if n not in (gone, hurt))
         left = [n for n in os.listdir("kill") if n.endswith((".partial", ".journal", ".made"))]
         expect(not left, f"killed at operation {at}: {left} stay")
         shutil.rmtree("kill")

@@ -44,7 +44,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 DEVICE = os.environ.get("FAKE_DEVICE_PLUGIN", "")
 DOC = os.path.join(ROOT, "docs", "reference", "errors.md")
-FILES = [os.path.join(HERE, f) for f in ("image", "model", "weights", "match", "memory", "output", "damage", "film", "resume", "machine")]
+FILES = [os.path.join(HERE, f) for f in ("image", "model", "weights", "match", "memory", "output", "damage", "film", "inpaint", "resume", "machine")]
 FILES = [os.path.join(ROOT, "tests", "cli", "errors.case")] + [f + ".case" for f in FILES]
 ONE = ("exit", "given", "signal", "limit", "device", "needs", "process", "by", "out")
 MANY = ("err", "env", "before", "cause", "cure", "also")
@@ -159,7 +159,7 @@ class Runner:
     def case(self, case):
         """What the command did: (exit and status, lines of stderr)."""
         words = shlex.split(case["args"])
-        as_json = len(words) > 1 and words[0] in ("info", "plan", "run", "preview", "verify", "copy", "version", "estimate")
+        as_json = len(words) > 1 and words[0] in ("info", "plan", "run", "preview", "verify", "copy", "inpaint", "version", "estimate")
         with tempfile.TemporaryDirectory() as tmp:
             folder = shutil.copytree(self.files, os.path.join(tmp, "files"))
             for b in case["before"]:

@@ -58,6 +58,12 @@ def loop():
     return bytes(t.out)
 
 
+def black(wide, high):
+    """A PNG of 8-bit grey."""
+    parts = ((b"IHDR", struct.pack(">IIBBBBB", wide, high, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress(bytes((wide + 1) * high))), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts)
+
+
 def images():
     whole = pages(1)
     yield "cells.tif", whole
@@ -89,6 +95,7 @@ def images():
     yield "woven.y4m", film.replace(b" Ip", b" It")
     yield "film.mp4", b"\0\0\0\x18ftypisom\0\0\2\0isommp41\0\0\0\x08mdat"
     yield "clip.y4m", b"YUV4MPEG2 W4 H4 F1:1 C420\n" + b"FRAME\n" + b"\0" * 24
+    yield "none.png", black(64, 48)
     yield "loop.tif", loop()
     yield "tag.tif", lying(W, H, t339=(3, 1), count=W * H, data=b"\0" * (W * H)).replace(
         struct.pack("<HHI", 339, 3, 1), struct.pack("<HHI", 339, 3, 2**32 - 1))
