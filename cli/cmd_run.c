@@ -40,9 +40,10 @@ static const char *other_on_stdout(const cli *c)
 static void announce(const tg_plan_info *p)
 {
     char a[CLI_TEXT], b[CLI_TEXT], t[3 * CLI_TEXT];
-    fprintf(stderr, "plan: peak %s of %s, %" PRId64 " strip%s, about %s\n",
+    fprintf(stderr, "plan: peak %s of %s, %" PRId64 " strip%s, about %s%s\n",
             cli_size(p->peak_bytes, a), cli_size(p->budget_bytes, b), p->strips,
-            p->strips == 1 ? "" : "s", cli_span(p->seconds_least, p->seconds_estimate, t));
+            p->strips == 1 ? "" : "s", cli_span(p->seconds_least, p->seconds_estimate, t),
+            p->is_endless ? " a frame" : "");
     if (p->device_notice) {
         fputs("computed by the processor: ", stderr);
         cli_put_clean(stderr, p->device_notice);

@@ -192,8 +192,9 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
     print_stages(p);
     printf("  halo               %s pixels\n", halo(p->halo, a, sizeof a));
     printf("  recomputed         %.1f %%\n", 100.0 * p->recomputed_fraction);
-    printf("  estimate           %s, %sflop%s\n",
-           cli_span(p->seconds_least, p->seconds_estimate, t), cli_metric(p->flops, b),
+    printf("  estimate           %s%s, %sflop%s\n",
+           cli_span(p->seconds_least, p->seconds_estimate, t), p->is_endless ? " a frame" : "",
+           cli_metric(p->flops, b),
            p->device       ? "; by a model of GPUs, nothing of it is measured"
            : p->lessons    ? "; as runs that finished here took"
            : p->calibrated ? ""

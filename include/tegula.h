@@ -327,6 +327,9 @@ typedef struct tg_plan_info {
     /* Below seconds_estimate where masks decide how long a job takes, which are not read to plan it: what it takes if
      * they hide next to nothing. seconds_estimate is the most then. */
     double seconds_least;
+    /* 1: frames of a film that come through a pipe: how many, nobody knows, and items, flops and seconds are those of
+     * one. */
+    int32_t is_endless;
 } tg_plan_info;
 
 /**

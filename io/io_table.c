@@ -176,9 +176,10 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
         return open_film(path, opts, out, err);
     of_file.stream = 0;
     if (strcmp(path, "-") == 0)
-        return tgi_fail(err, TG_E_ARG,
-                        "-: standard input is a film whose frames come once, for `run` into a "
-                        "film (-o -, -o OUT.mkv) alone: write it to a file first");
+        return tgi_fail(
+            err, TG_E_ARG,
+            "-: standard input is a film whose frames come once, for `run` and `inpaint "
+            "--weights` into a film (-o -, -o OUT.mkv) alone: write it to a file first");
     const tg_status found = tgi_rfile_open(path, &f, err);
     if (found == TG_E_NOT_FOUND && is_address(path)) {
         *err = (tgi_err){0};

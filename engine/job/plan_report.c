@@ -77,6 +77,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     out->flops += tgi_inpaint_flops(job->source) * (double)out->items;
     out->seconds_estimate = p->seconds;
     out->seconds_least = p->seconds - p->masks_decide;
+    out->is_endless = tgi_film_source_is_stream(job->source);
     out->calibrated = p->calibrated;
     out->lessons = p->lessons;
     out->machine = job->machine.here ? NULL : job->machine_text;
@@ -226,6 +227,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
     tgi_jw_num(&w, "seconds_least", i.seconds_least);
+    tgi_jw_bool(&w, "is_endless", i.is_endless);
     tgi_jw_bool(&w, "calibrated", i.calibrated);
     tgi_jw_int(&w, "lessons", i.lessons);
     tgi_jw_int(&w, "threads", job->set.threads);
