@@ -350,7 +350,8 @@ static void say_unused(tg_job *job)
               {TGI_OPT_SUBVIDEO_LENGTH, PROPAINTER},
               {TGI_OPT_NEIGHBOR_LENGTH, PROPAINTER},
               {TGI_OPT_REF_STRIDE, PROPAINTER},
-              {TGI_OPT_RAFT_ITER, PROPAINTER}};
+              {TGI_OPT_RAFT_ITER, PROPAINTER},
+              {TGI_OPT_FP16, PROPAINTER}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         if (tgi_opts_given(job->opts, of[i].opt) && method_of(job->opts) != of[i].method)
             tgi_job_warn(job, "--%s is not used: it is of --method %s%s",
@@ -368,6 +369,11 @@ tg_status tgi_job_inpaint_open(tg_job *job,
     TGI_TRY(check_live(job, err));
     TGI_TRY(check_output(job, err));
     say_unused(job);
+    if (tgi_opts_flag(job->opts, TGI_OPT_FP16) && tgi_job_draws(job->opts))
+        tgi_job_warn(
+            job,
+            "--fp16: this processor has no arithmetic of half precision, so it is float32; "
+            "sizes and schedule are what they would be");
     if (tgi_film_source_is_stream(job->source) && !tgi_job_draws(job->opts))
         return tgi_fail(err, TG_E_ARG,
                         "%s: its frames come once, through a pipe, and later ones show what is "

@@ -137,6 +137,9 @@ TGI_OPT(REF_STRIDE, "ref-stride", "ref_stride", "N", "10", "inpaint preset", RUL
         100000, NULL, 1, "propainter: every N-th frame is a reference for those that are drawn")
 TGI_OPT(RAFT_ITER, "raft-iter", "raft_iter", "N", "20", "inpaint preset", RULE_INT, 1, 1000,
         NULL, 1, "propainter: times that a motion is refined")
+TGI_OPT(FP16, "fp16", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL, 1,
+        "propainter: half precision, as the published script has it, where the hardware does; "
+        "processors compute in float32, and a warning says so")
 TGI_OPT(REACH, "reach", NULL, "N", "40", "inpaint preset", RULE_INT, 1, 200, NULL, 1,
         "propagate: frames before and after each that are looked at for what lies behind")
 TGI_OPT(WIDTH, "width", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384, NULL, 1,
