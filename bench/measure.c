@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-#define HUGE ((size_t)1 << 21) /* a huge page */
+#define HUGE_PAGE ((size_t)1 << 21) /* a huge page */
 
 static clockid_t chosen = CLOCK_MONOTONIC;
 
@@ -94,13 +94,13 @@ size_t measure_peak_rss(void)
 
 void *measure_room(size_t bytes)
 {
-    const size_t at = bytes < HUGE ? 64 : HUGE, all = (bytes + 63 + at) / at * at;
+    const size_t at = bytes < HUGE_PAGE ? 64 : HUGE_PAGE, all = (bytes + 63 + at) / at * at;
     void *p = aligned_alloc(at, all);
     if (!p) {
         fputs("no memory\n", stderr);
         exit(1);
     }
-    if (at == HUGE)
+    if (at == HUGE_PAGE)
         (void)madvise(p, all, MADV_HUGEPAGE);
     memset(p, 0, bytes);
     return p;

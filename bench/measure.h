@@ -27,7 +27,8 @@ double measure_mad(const double *t, int n, double middle);
 /* VmHWM of this process: the largest resident set so far, file pages included. 0: unknown. */
 size_t measure_peak_rss(void);
 
-/* Zeros, aligned to 64 bytes, in huge pages where it is as large as one, as the library's own memory; free. Ends the program where there is no memory. */
+/* Zeros, aligned to 64 bytes, in huge pages where it is as large as one, as the library has its own; free.
+ * Ends the program where there is no memory. */
 void *measure_room(size_t bytes);
 
 #endif

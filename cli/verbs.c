@@ -51,7 +51,7 @@ const cli_verb cli_verbs[] = {
     {"calibrate", "",
      "Measure the speeds of this machine once, so that plan can say how long a run will take.",
      0, 0, "", cli_cmd_calibrate},
-    {"estimate", "data|batch|training|gpu [FILE...] [options]",
+    {"estimate", "data|batch|training|gpu|video [FILE...] [options]",
      "Say what a data set, a batch or training would need and how to hold it, and which GPUs "
      "can run a job (a job file, or -m MODEL IMAGE).",
      0, 4096, "", cli_cmd_estimate},

@@ -9,10 +9,9 @@ static const struct {
     const char *name;
     tg_status (*run)(const tgi_question *q, tgi_jw *w, tgi_err *err);
 } estimators[] = {
-    {"data", tgi_estimate_data},
-    {"batch", tgi_estimate_batch},
-    {"training", tgi_estimate_training},
-    {"gpu", tgi_estimate_gpu},
+    {"data", tgi_estimate_data},         {"batch", tgi_estimate_batch},
+    {"training", tgi_estimate_training}, {"gpu", tgi_estimate_gpu},
+    {"video", tgi_estimate_video},
 };
 #define N_ESTIMATORS (sizeof estimators / sizeof estimators[0])
 
@@ -24,7 +23,7 @@ static tg_status unknown(const char *what, tgi_err *err)
         tgi_nearest_offer(&near, estimators[i].name, estimators[i].name);
     return tgi_fail(err, TG_E_ARG,
                     "there is nothing to estimate called \"%.40s\"%s: it is data, batch, "
-                    "training or gpu",
+                    "training, gpu or video",
                     what, tgi_nearest_text(&near, text, sizeof text));
 }
 

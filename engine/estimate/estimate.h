@@ -25,6 +25,7 @@ tg_status tgi_estimate_data(const tgi_question *q, tgi_jw *w, tgi_err *err);
 tg_status tgi_estimate_batch(const tgi_question *q, tgi_jw *w, tgi_err *err);
 tg_status tgi_estimate_training(const tgi_question *q, tgi_jw *w, tgi_err *err);
 tg_status tgi_estimate_gpu(const tgi_question *q, tgi_jw *w, tgi_err *err);
+tg_status tgi_estimate_video(const tgi_question *q, tgi_jw *w, tgi_err *err);
 
 /* n factors, each at least 1, multiplied: TG_E_ARG beyond 2^63. `what` names the product. */
 tg_status tgi_product(const char *what, const int64_t *factor, int n, uint64_t *out,

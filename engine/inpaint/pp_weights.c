@@ -2,6 +2,7 @@
 #include "engine/inpaint/pp_weights.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ static tg_status open_one(const char *folder, int i, tgi_weights **out, tgi_err 
 {
     char path[4096];
     struct stat st;
+    if (strlen(folder) + 64 > sizeof path)
+        return tgi_fail(err, TG_E_ARG, "--weights: the name of the folder is too long");
     if (tgi_pp_weights_path(folder, i, path, sizeof path))
         return tgi_weights_open(path, out, err);
     if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))

@@ -169,6 +169,14 @@ static size_t block_bytes(const propainter *p)
                                                          tgi_pp_generate_bytes(p->generate)));
 }
 
+void tgi_propainter_networks(const tgi_method *m, size_t *block, size_t *weights)
+{
+    const propainter *p = of_const(m);
+    *block = block_bytes(p);
+    *weights = p->flow->schedule->weight_bytes + p->complete->schedule->weight_bytes +
+               p->generate->schedule->weight_bytes;
+}
+
 static int list_blocks(propainter *p, tgi_want want[TGI_RESERVE_MAX_BLOCKS])
 {
     const tgi_want all[] = {

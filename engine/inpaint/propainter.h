@@ -40,7 +40,9 @@ typedef struct tgi_propainter_how {
     tg_status (*stop)(void *user, tgi_err *err); /* asked while networks run; NULL: nobody */
 } tgi_propainter_how;
 
-/* Plan it; nothing of size is allocated. Returned; its ops' free. */
+/* Plan it; nothing of size is allocated. Returned; its ops' free. Weights that are NULL are zeros: for a plan alone. */
 tg_status tgi_propainter_new(const tgi_propainter_how *how, tgi_method **out, tgi_err *err);
+/* Of what its ops say it holds: the block that its networks share, and their weights. */
+void tgi_propainter_networks(const tgi_method *m, size_t *block, size_t *weights);
 
 #endif

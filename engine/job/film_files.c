@@ -2,6 +2,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/inpaint/inpaint.h"
+#include "engine/inpaint/pp_weights.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "io/file_ops.h"
@@ -116,6 +117,16 @@ static void tell_of_others(tg_job *job)
             n == 1 ? "" : ", ...", n == 1 ? "s" : "");
 }
 
+static tg_status spare_weights(const tg_job *job, const tgi_frame_files *f, tgi_err *err)
+{
+    const char *folder = tgi_opts_str(job->opts, TGI_OPT_WEIGHTS);
+    char path[4096];
+    for (int i = 0; folder && i < 3; i++)
+        if (tgi_pp_weights_path(folder, i, path, sizeof path))
+            TGI_TRY(tgi_frames_spare(f, path, err));
+    return TG_OK;
+}
+
 tg_status tgi_job_film_begin_files(tg_job *job, tgi_err *err)
 {
     if (!job->film || !job->film->out.pictures)
@@ -124,9 +135,10 @@ tg_status tgi_job_film_begin_files(tg_job *job, tgi_err *err)
     const char *file;
     for (int64_t i = 0; (file = tgi_source_file(job->source, job->set.input, i)); i++)
         TGI_TRY(tgi_frames_spare(f, file, err));
-    static const tgi_opt others[] = {TGI_OPT_MODEL,  TGI_OPT_STATS, TGI_OPT_DESCRIPTOR,
-                                     TGI_OPT_LOG,    TGI_OPT_PLOT,  TGI_OPT_TRACE,
-                                     TGI_OPT_CONFIG, TGI_OPT_MASK,  TGI_OPT_LIVE};
+    TGI_TRY(spare_weights(job, f, err));
+    static const tgi_opt others[] = {
+        TGI_OPT_MODEL, TGI_OPT_STATS,  TGI_OPT_DESCRIPTOR, TGI_OPT_LOG,  TGI_OPT_PLOT,
+        TGI_OPT_TRACE, TGI_OPT_CONFIG, TGI_OPT_MASK,       TGI_OPT_LIVE, TGI_OPT_PRESET};
     const tgi_masks *masks = tgi_inpaint_masks(job->source);
     tgi_held mask;
     for (int64_t i = 0; masks && tgi_masks_held(masks, i, &mask); i++)

@@ -200,7 +200,7 @@ static void add_model(tgi_lines *t, const tgi_graph *g)
     tgi_onnx_part p;
     tgi_graph_sum(g);
     for (int i = 0; tgi_graph_part(g, i, &p); i++) {
-        put_identity(&p.was, 1, p.sum, one, sizeof one);
+        put_identity(&p.was, 0, p.sum, one, sizeof one); /* nobody looks at it meanwhile */
         if (p.location)
             tgi_lines_add(&beside, p.location, "%s;", one);
         else

@@ -20,8 +20,8 @@ void tgi_fingerprint_program(tgi_lines *t, const char *program);
 /* The lines of what is chosen of an input: planes, axes, patterns, series, level. */
 void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o);
 
-/* The lines of the files that a source reads, as they were opened. "input": size, time of change and
- * a hash, of all of what is small, else of both ends of each file; of a stack the names, too. Where
+/* The lines of the files that a source reads, as they were opened. "input": size and a hash, of all of
+ * what is small, else of both ends of each file, with its time of change; of a stack the names, too. Where
  * it is the ends, TGI_INPUT_CHANGED says when anything of the files was changed last (tgi_same_input
  * in go_on.h). TG_E_NOT_FOUND, TG_E_FORMAT: a file is gone, or another has its name. */
 tg_status tgi_fingerprint_input(tgi_lines *t, const tgi_source *s, tgi_err *err);

@@ -328,7 +328,7 @@ static tg_status check_live(const tg_job *job, tgi_err *err)
 static tg_status check_output(const tg_job *job, tgi_err *err)
 {
     const char *out = job->set.output;
-    if (!out || !tgi_names_folder(out))
+    if (!out || !tgi_names_folder(out) || tgi_opts_given(job->opts, TGI_OPT_PREVIEW))
         return TG_OK;
     const size_t n = strlen(out);
     const char *slash = out[n - 1] == '/' ? "" : "/";

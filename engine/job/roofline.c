@@ -78,7 +78,7 @@ void tgi_device_job_close(tgi_device_job *d)
     tgi_job_close(&d->job);
 }
 
-static uint64_t usable_of(uint64_t memory_bytes)
+uint64_t tgi_device_usable(uint64_t memory_bytes)
 {
     const uint64_t budget = tgi_budget_of(memory_bytes, 0);
     return budget > TGI_CONTEXT_BYTES ? budget - TGI_CONTEXT_BYTES : 0;
@@ -87,7 +87,7 @@ static uint64_t usable_of(uint64_t memory_bytes)
 tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
                                const tgi_device_plan *like, tgi_device_plan *out, tgi_err *err)
 {
-    const uint64_t usable = usable_of(memory_bytes);
+    const uint64_t usable = tgi_device_usable(memory_bytes);
     if (!like || !like->fits || like->needed_bytes > usable)
         return tgi_device_plan_tile(d, memory_bytes, 0, out, err);
     *out = *like;
@@ -98,7 +98,7 @@ tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
 tg_status tgi_device_plan_tile(const tgi_device_job *d, uint64_t memory_bytes, int64_t side,
                                tgi_device_plan *out, tgi_err *err)
 {
-    const uint64_t usable = usable_of(memory_bytes);
+    const uint64_t usable = tgi_device_usable(memory_bytes);
     tgi_choice c;
     /* The planner counts float32: half the bytes is twice the room. */
     const uint64_t room = usable > d->weights_bytes ? 2 * (usable - d->weights_bytes) : 0;

@@ -39,6 +39,9 @@ typedef struct tgi_device_plan {
 tg_status tgi_device_job_open(tg_ctx *ctx, const tg_opts *o, tgi_device_job *out, tgi_err *err);
 void tgi_device_job_close(tgi_device_job *d);
 
+/* What of a GPU's memory a plan may take: less a margin and the context. */
+uint64_t tgi_device_usable(uint64_t memory_bytes);
+
 /* The plan for that much memory. `like` (or NULL): a plan already made; where it fits as it
  * is, it is taken. */
 tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,

@@ -118,10 +118,19 @@ static void bands_end(tgi_run *r)
     r->job->undisturbed = undisturbed(&r->turns, &now, r->bands_seconds);
 }
 
+/* What is removed is as much of the input as the film is. */
+static tg_status masks_hold(const tgi_run *r, tgi_err *err)
+{
+    const tgi_masks *masks = tgi_inpaint_masks(r->job->source);
+    return masks ? tgi_input_unchanged(tgi_masks_held, masks, err) : TG_OK;
+}
+
 tg_status tgi_run_input_holds(tgi_run *r, tgi_err *err)
 {
     r->t_check = tgi_seconds();
-    const tg_status st = tgi_input_hash_check(r->hash, r->check_tick, r, err);
+    tg_status st = tgi_input_hash_check(r->hash, r->check_tick, r, err);
+    if (st == TG_OK)
+        st = masks_hold(r, err);
     r->input_changed |= st == TG_E_FORMAT;
     return st;
 }
@@ -137,13 +146,6 @@ static void warn_of_hidden(tg_job *job)
             "%lld frame%s hidden wholly: places of the nearest frames that show them are "
             "taken as they are, others are black",
             (long long)n, n == 1 ? " is" : "s are");
-}
-
-/* What is removed is as much of the input as the film is. */
-static tg_status masks_hold(const tgi_run *r, tgi_err *err)
-{
-    const tgi_masks *masks = tgi_inpaint_masks(r->job->source);
-    return masks ? tgi_input_unchanged(tgi_masks_held, masks, err) : TG_OK;
 }
 
 static tg_status input_digest(tgi_run *r, tgi_input_digest *d, tgi_err *err)

@@ -12,7 +12,7 @@
 
 typedef struct tgi_trained {
     tgi_draft *draft;
-    const tgi_weights *file;
+    const tgi_weights *file; /* NULL: all are zeros, for a plan */
 } tgi_trained;
 
 #define TGI_DIMS(...)                                                                          \

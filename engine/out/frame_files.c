@@ -54,16 +54,18 @@ static tg_status name_of(const tgi_frame_files *f, int64_t k, char path[PATH_ROO
                : tgi_fail(err, TG_E_ARG, "%s: the name is too long", f->pattern);
 }
 
-/* Bytes and checksum of what is in a file. */
-static tg_status record_of(int fd, const char *told, uint8_t record[TGI_FRAME_RECORD],
-                           tgi_err *err)
+/* Bytes and checksum of what is in a file. `asked`: a signal ends it. */
+static tg_status record_of(int fd, const char *told, int asked,
+                           uint8_t record[TGI_FRAME_RECORD], tgi_err *err)
 {
-    uint8_t piece[8192];
+    uint8_t piece[16384];
     uint64_t bytes;
     uint32_t crc = 0;
     TGI_TRY(tgi_file_size(fd, told, &bytes, err));
     for (uint64_t at = 0; at < bytes;) {
         const size_t n = bytes - at < sizeof piece ? (size_t)(bytes - at) : sizeof piece;
+        if (asked && tgi_cancel_signal())
+            return TG_E_CANCELLED;
         TGI_TRY(tgi_file_pread(fd, told, piece, n, at, err));
         crc = tgi_crc32c(crc, piece, n);
         at += n;
@@ -110,7 +112,7 @@ tg_status tgi_frame_write(const tgi_frame_files *f, int64_t k, const void *pictu
     if (st == TG_OK)
         st = write_rows(f, &to, picture, err);
     if (st == TG_OK)
-        st = record_of(to.fd, to.told, record, err);
+        st = record_of(to.fd, to.told, 0, record, err);
     if (st == TG_OK)
         st = tgi_part_name(&to, err);
     tgi_part_drop(&to);
@@ -135,8 +137,8 @@ int tgi_frame_is_same(const tgi_frame_files *f, int64_t k,
     tgi_err none = {0};
     if (!tgi_frame_is_there(f, k, record) || name_of(f, k, path, &none) != TG_OK)
         return 0;
-    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    const int same = fd >= 0 && record_of(fd, path, now, &none) == TG_OK &&
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int same = fd >= 0 && record_of(fd, path, 1, now, &none) == TG_OK &&
                      memcmp(now, record, TGI_FRAME_RECORD) == 0;
     if (fd >= 0)
         close(fd);

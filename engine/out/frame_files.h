@@ -30,7 +30,7 @@ tg_status tgi_frame_write(const tgi_frame_files *f, int64_t k, const void *pictu
 /* 1: the file of frame k is there, of as many bytes as the record says. */
 int tgi_frame_is_there(const tgi_frame_files *f, int64_t k,
                        const uint8_t record[TGI_FRAME_RECORD]);
-/* 1: and of the bytes that were written. It is read. */
+/* 1: and of the bytes that were written. It is read; 0 when a signal asks to stop meanwhile. */
 int tgi_frame_is_same(const tgi_frame_files *f, int64_t k,
                       const uint8_t record[TGI_FRAME_RECORD]);
 /* TG_E_EXISTS: a file of one of the frames is there. */

@@ -68,8 +68,8 @@ TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy" TGI_CUT_, 
         "channels together, these images of several channels): 0,2,5-9 or 10- (default: "
         "all)")
 TGI_OPT(
-    FRAMES, "frames", NULL, "A:B", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_TEXT, 0, 0,
-    NULL, 2,
+    FRAMES, "frames", NULL, "A:B", NULL, TGI_JOB_ " preset copy" TGI_CUT_ TGI_EST_, RULE_TEXT,
+    0, 0, NULL, 2,
     "only these frames of a film, numbered from 0, B not among them; sound and subtitles of "
     "that time go with them (default: all)")
 TGI_OPT(
@@ -127,16 +127,17 @@ TGI_OPT(METHOD, "method", NULL, "propagate|smooth|propainter|show", NULL, "inpai
 TGI_OPT(WEIGHTS, "weights", NULL, "DIR", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 2,
         "the folder with the three published files of ProPainter, .pth or .safetensors: "
         "raft-things, recurrent_flow_completion, ProPainter")
-TGI_OPT(SUBVIDEO_LENGTH, "subvideo-length", "subvideo_length", "N", "80", "inpaint preset",
-        RULE_INT, 1, 100000, NULL, 1,
+TGI_OPT(SUBVIDEO_LENGTH, "subvideo-length", "subvideo_length", "N", "80",
+        "inpaint preset" TGI_EST_, RULE_INT, 1, 100000, NULL, 1,
         "propainter: frames that are seen together; memory grows with it")
-TGI_OPT(NEIGHBOR_LENGTH, "neighbor-length", "neighbor_length", "N", "10", "inpaint preset",
-        RULE_INT, 2, 100, NULL, 1,
+TGI_OPT(NEIGHBOR_LENGTH, "neighbor-length", "neighbor_length", "N", "10",
+        "inpaint preset" TGI_EST_, RULE_INT, 2, 100, NULL, 1,
         "propainter: frames around each that are drawn together with it")
-TGI_OPT(REF_STRIDE, "ref-stride", "ref_stride", "N", "10", "inpaint preset", RULE_INT, 1,
-        100000, NULL, 1, "propainter: every N-th frame is a reference for those that are drawn")
-TGI_OPT(RAFT_ITER, "raft-iter", "raft_iter", "N", "20", "inpaint preset", RULE_INT, 1, 1000,
-        NULL, 1, "propainter: times that a motion is refined")
+TGI_OPT(REF_STRIDE, "ref-stride", "ref_stride", "N", "10", "inpaint preset" TGI_EST_, RULE_INT,
+        1, 100000, NULL, 1,
+        "propainter: every N-th frame is a reference for those that are drawn")
+TGI_OPT(RAFT_ITER, "raft-iter", "raft_iter", "N", "20", "inpaint preset" TGI_EST_, RULE_INT, 1,
+        1000, NULL, 1, "propainter: times that a motion is refined")
 TGI_OPT(FP16, "fp16", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL, 1,
         "propainter: half precision, as the published script has it, where the hardware does; "
         "processors compute in float32, and a warning says so")
@@ -352,8 +353,10 @@ TGI_OPT(
     SAMPLES, "samples", NULL, "N", NULL, "estimate mem", RULE_INT, 1, 1000000000000, NULL, 0,
     "estimate data: number of samples (default: counted in the files that are named); mem: end "
     "--watch after N samples (default: go on until stopped)")
-TGI_OPT(SIZE, "size", NULL, "HxW[xC]", NULL, "estimate", RULE_DIMS, 0, 0, NULL, 0,
-        "pixels and channels of a sample (default: 224x224x3; of a model what it declares)")
+TGI_OPT(
+    SIZE, "size", NULL, "HxW[xC]", NULL, "estimate", RULE_DIMS, 0, 0, NULL, 0,
+    "pixels and channels of a sample (default: 224x224x3; of a model what it declares); video: "
+    "columns and rows, WxH (default: 1280x720)")
 TGI_OPT(PRELOAD, "preload", NULL, "yes|no", "yes", "estimate", RULE_CHOICE, 0, 0, "yes|no", 0,
         "data vqa: whether images are in memory, or read from disk when they are needed")
 TGI_OPT(LENGTH, "length", NULL, "N", "128", "estimate", RULE_INT, 0, 1000000000, NULL, 0,
@@ -392,9 +395,9 @@ TGI_OPT(
     "gpu: name the cheapest GPU (without --price the slowest) that finishes within TIME: 90s, "
     "45m or 24h")
 TGI_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE, 0, 0, NULL, 0,
-        "gpu: share of a GPU's roofline that is reached, an assumption")
+        "gpu, video: share of a GPU's roofline that is reached, an assumption")
 TGI_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
-        "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
+        "gpu, video: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
 TGI_OPT(LOG, "log", NULL, "FILE", NULL, "run verify" TGI_CUT_, RULE_TEXT, 0, 0, NULL, 0,
         "write the memory in use over time as CSV (docs/reference/tracker.md); a run that goes "
         "on appends")

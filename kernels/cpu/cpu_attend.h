@@ -11,20 +11,15 @@
 /* Keys, or channels of a value, whose sums are in registers together. */
 #define STEP (TGI_L == 16 ? 8 : 4)
 
-/* 1.5 * 2^23: adding it rounds to an integer, which lies in the last bits then. */
-#define WHOLE 12582912.0f
-#define BIAS 127.0f /* of an exponent */
-#define LOG2_E 1.44269504088896341f
-
-/* 2^-k e^x, with `magic` = WHOLE + BIAS - k, for results of 2 and less; where that is below 2^-100 or
- * so (`least` = (k - 100) ln 2), something tiny. The whole part i of x log2(e), and e to what is left,
- * x - i ln 2, which without a fused multiply-add is exact for i of 15 bits. Another k multiplies by a
- * power of two and changes no other bit.
+/* e^x for x up to 1 or so; where that is below the normal numbers, something tiny. The whole part i of
+ * x log2(e), and e to what is left, x - i ln 2.
  * @source Cephes expf (Moshier), coefficients. */
-TGI_INLINE vf exp_shifted(vf x, vf magic, vf least)
+TGI_INLINE vf exp_below(vf x)
 {
-    x = vf_max(least, x);
-    const vf t = vf_fma(x, vf_set1(LOG2_E), magic), i = t - magic;
+    /* 1.5 * 2^23: adding rounds to an integer; and the bias of an exponent */
+    const vf magic = vf_set1(12582912.0f + 127.0f);
+    x = vf_max(vf_set1(-87.0f), x);
+    const vf t = vf_fma(x, vf_set1(1.44269504088896341f), magic), i = t - magic;
     vf r = vf_fma(i, vf_set1(-0.693359375f), x);
     r = vf_fma(i, vf_set1(2.12194440e-4f), r);
     vf p = vf_set1(1.9875691500e-4f);
@@ -35,18 +30,6 @@ TGI_INLINE vf exp_shifted(vf x, vf magic, vf least)
     p = vf_fma(p, r, vf_set1(5.0000001201e-1f));
     p = vf_fma(p, r * r, r) + vf_set1(1.0f);
     return p * (vf)((vi)t << 23); /* a product, so that NaN stays one */
-}
-
-/* e^x for x <= 0; where that is below the normal numbers, something tiny. */
-TGI_INLINE vf exp_below(vf x)
-{
-    return exp_shifted(x, vf_set1(WHOLE + BIAS), vf_set1(-87.0f));
-}
-
-/* 2^k for whole k <= 0; below the normal numbers, 0. */
-TGI_INLINE vf power_of_two(vf k)
-{
-    return (vf)((vi)(vf_max(vf_set1(-BIAS), k) + vf_set1(WHOLE + BIAS)) << 23);
 }
 
 /* Likenesses of n keys, STEP at most: rows of `out`. Queries [channel][TILE]. */

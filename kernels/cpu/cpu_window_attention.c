@@ -3,9 +3,9 @@
  * A job is a head of a window: the queries of all frames that lie in the box, in tiles. The keys and
  * values that they look at are copied in chunks, one behind the other, wherever they come from, and
  * all tiles meet a chunk before the next is copied. A tile of queries lies in lanes: their likenesses
- * to the keys of a chunk, the largest of each, weights and sums. Weights are those of e^x over a power
- * of two, the one next to the largest so far; where that grows, sums are multiplied by powers of
- * two, which changes no bit of them, so a query gets what it would get from all its keys at once.
+ * to the keys of a chunk, the largest of each, weights and sums. Weights are e to the likeness over a
+ * power of two, the one next to e to the largest so far; where that grows, sums are multiplied by
+ * powers of two, which rounds nothing that a number of this type can hold.
  * For what they add of the values, channels lie in lanes, so the result is written as it is stored.
  *
  * Order of sums: likenesses channel by channel, weights and values key by key in blocks of BLOCK
@@ -14,6 +14,9 @@
 #include "kernels/cpu/cpu_attend.h"
 #include "kernels/cpu/cpu_blocks.h"
 #include "kernels/ops/window_tokens.h"
+
+#include <float.h>
+#include <math.h>
 
 /* Queries and vectors of channels whose sums are in registers together. */
 #define VALUE_Q 6
@@ -49,21 +52,24 @@ static sizes sizes_of(const tgi_op_ctx *ctx)
 /* A tile of queries: what is known of it. */
 typedef struct tile {
     float *query, *sum; /* [channel][TILE], [query][room] */
-    float *shift,
-        *weight; /* of the queries: weights are those of e^x over 2^shift; their sum */
+    double *shift;      /* of the queries: weights are e^x over 2^shift */
+    float *ln[2];       /* shift ln 2 in two parts */
+    float *weight;      /* their sum */
 } tile;
 
 static int64_t tile_floats(const sizes *s)
 {
-    return TILE * (s->key_room + s->value_room + 2);
+    return TILE * (s->key_room + s->value_room + 5);
 }
 
 static tile tile_at(const sizes *s, float *p)
 {
     tile t = {.query = p};
     t.sum = t.query + s->key_room * TILE;
-    t.shift = t.sum + TILE * s->value_room;
-    t.weight = t.shift + TILE;
+    t.ln[0] = t.sum + TILE * s->value_room;
+    t.ln[1] = t.ln[0] + TILE;
+    t.weight = t.ln[1] + TILE;
+    t.shift = (double *)(void *)(t.weight + TILE);
     return t;
 }
 
@@ -377,41 +383,60 @@ static void like_chunk(const sizes *s, const buffers *b, const tile *t, int64_t 
             top[v] = vf_max(vf_load(b->like + j * TILE + v * TGI_L), top[v]);
 }
 
-/* The powers of two for what is known now; what was summed before follows them. */
+/* 2^k for whole k <= 0; below the normal numbers, 0. */
+static float power_of_two(double k)
+{
+    return k < -126 ? 0 : (float)ldexp(1, (int)k);
+}
+
+/* What query q has summed, over 2^`more` more. */
+static void shift_sums(const sizes *s, const tile *t, int64_t q, double more)
+{
+    const float by = power_of_two(-more);
+    t->weight[q] *= by;
+    for (int64_t c = 0; c < s->value_room; c += TGI_L) {
+        float *sum = t->sum + q * s->value_room + c;
+        vf_store(sum, vf_load(sum) * vf_set1(by));
+    }
+}
+
+/* The powers of two for what is known now; what was summed before follows them. Infinite likenesses
+ * leave them finite. */
 static void shift_to(const sizes *s, const tile *t, const vf top[TILE_V], int first,
                      int64_t used)
 {
-    float by[TILE];
-    for (int v = 0; v < TILE_V; v++) {
-        const vf next = vf_fma(top[v], vf_set1(LOG2_E), vf_set1(WHOLE)) - vf_set1(WHOLE);
-        const vf before = first ? next : vf_load(t->shift + v * TGI_L);
-        const vf shift = vf_max(before, next), factor = power_of_two(before - shift);
-        float *weight = t->weight + v * TGI_L;
-        vf_store(t->shift + v * TGI_L, shift);
-        vf_store(weight, first ? vf_zero() : vf_load(weight) * factor);
-        vf_store(by + v * TGI_L, factor);
+    float is[TILE];
+    double next[TILE];
+    for (int v = 0; v < TILE_V; v++)
+        vf_store(is + v * TGI_L, vf_max(vf_set1(-FLT_MAX), top[v]));
+    for (int q = 0; q < TILE; q++)
+        next[q] = rint((double)(is[q] < FLT_MAX ? is[q] : FLT_MAX) * M_LOG2E);
+    for (int q = 0; q < TILE && !first; q++) {
+        if (next[q] > t->shift[q] && q < used)
+            shift_sums(s, t, q, next[q] - t->shift[q]);
+        next[q] = next[q] > t->shift[q] ? next[q] : t->shift[q];
     }
-    for (int64_t q = 0; q < used && !first; q++)
-        for (int64_t c = 0; by[q] != 1 && c < s->value_room; c += TGI_L) {
-            float *sum = t->sum + q * s->value_room + c;
-            vf_store(sum, vf_load(sum) * vf_set1(by[q]));
-        }
+    for (int q = 0; q < TILE; q++) {
+        t->shift[q] = next[q];
+        t->ln[0][q] = (float)(next[q] * M_LN2);
+        t->ln[1][q] = (float)(next[q] * M_LN2 - (double)t->ln[0][q]);
+        t->weight[q] = first ? 0 : t->weight[q];
+    }
 }
 
 /* Likenesses of a block's keys become weights. */
 static void weigh(const tile *t, float *like, int64_t n)
 {
-    vf magic[TILE_V], least[TILE_V], sum[TILE_V];
+    vf ln[TILE_V][2], sum[TILE_V];
     for (int v = 0; v < TILE_V; v++) {
-        const vf shift = vf_load(t->shift + v * TGI_L);
-        magic[v] = vf_set1(WHOLE + BIAS) - shift;
-        least[v] = (shift - vf_set1(100.0f)) * vf_set1(1 / LOG2_E);
+        for (int k = 0; k < 2; k++)
+            ln[v][k] = vf_load(t->ln[k] + v * TGI_L);
         sum[v] = vf_zero();
     }
     for (int64_t j = 0; j < n; j++)
         for (int v = 0; v < TILE_V; v++) {
             float *at = like + j * TILE + v * TGI_L;
-            const vf weight = exp_shifted(vf_load(at), magic[v], least[v]);
+            const vf weight = exp_below(vf_load(at) - ln[v][0] - ln[v][1]);
             vf_store(at, weight);
             sum[v] += weight;
         }

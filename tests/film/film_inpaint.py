@@ -9,12 +9,14 @@ of 200 and 2,000 frames. 77: no samples, or no ffprobe and ffmpeg."""
 import json
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
+import time
 import zlib
 
-from film_help import SANITIZED, expect, ffmpeg, in_folder, run, sample
+from film_help import SANITIZED, TEGULA, expect, ffmpeg, in_folder, run, sample
 from film_write import killed_at, operations_of, pixels, probe, start_over, times
 
 SMOOTH = ("--method", "smooth")
@@ -338,6 +340,33 @@ def stopped_runs_go_on():
     print(f"  of {n} operations, kills: {[met.count(w) for w in ('segments', 'join', None)]}", flush=True)
 
 
+def a_mask_that_changes_is_noticed():
+    """It is as much of the input as the film is: a run that saw two of them leaves nothing to go on with."""
+    w, h, n = 256, 192, 60
+    head = b"YUV4MPEG2 W%d H%d F25:1 C420jpeg\n" % (w, h)
+    noise = random.Random(1)
+    grey, shown = bytes(noise.randrange(256) for _ in range(w * h)), bytearray(w * h)
+    for y in range(40, 120):
+        shown[y * w + 60:y * w + 140] = b"\xff" * 80
+    for name, luma in (("noisy.y4m", grey), ("walks.y4m", bytes(shown))):
+        with open(name, "wb") as f:
+            f.write(head + n * (b"FRAME\n" + luma + b"\x80" * (w * h // 2)))
+    os.makedirs("seen")
+    with subprocess.Popen([TEGULA, "inpaint", "noisy.y4m", "--mask", "walks.y4m", *SMOOTH, "--threads", "1", "-q", "-o", "seen/%05d.png"],
+                          stderr=subprocess.PIPE) as p:
+        while p.poll() is None and not os.path.exists("seen/00003.png"):
+            time.sleep(0.001)
+        p.send_signal(signal.SIGSTOP)
+        early = not os.path.exists("seen/00040.png")
+        with open("walks.y4m", "r+b") as f:
+            f.seek(len(head) + 50 * (6 + w * h * 3 // 2) + 6 + 10 * w)
+            f.write(b"\xff" * (8 * w))
+        p.send_signal(signal.SIGCONT)
+        _, err = p.communicate(timeout=100)
+    expect(early and p.returncode == 65 and b"walks.y4m" in err and not os.path.exists("seen/%05d.png.frames.journal"),
+           f"a mask that changes: {early}, {p.returncode}: {err} {os.listdir('seen')}")
+
+
 def a_full_scratch_disk():
     """Somewhere in the run the disk is full: 73, or 74, and the same command goes on when it is not."""
     os.makedirs("scratch", exist_ok=True)
@@ -401,8 +430,9 @@ def tests(_rows):
         stopped_runs_go_on()
         a_full_scratch_disk()
         return
-    for test in (samples_outside_the_mask, the_official_way_converts_all, another_size_is_pasted, outputs_have_the_size_that_is_asked_for, official_pictures_are_cubic, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
-                 a_part_is_what_the_whole_has, budgets_hold, the_rest_of_the_film_is_kept, pictures_come_out_and_go_in):
+    for test in (samples_outside_the_mask, the_official_way_converts_all, another_size_is_pasted, outputs_have_the_size_that_is_asked_for,
+                 official_pictures_are_cubic, turned_films_are_kept_turned, masks_of_every_form, masks_that_do_not_fit_are_told, boxes_have_frames,
+                 a_part_is_what_the_whole_has, budgets_hold, the_rest_of_the_film_is_kept, pictures_come_out_and_go_in, a_mask_that_changes_is_noticed):
         test()
 
 

@@ -131,6 +131,22 @@ def time_is_a_span_until_masks_are_read():
     expect(re.search(r"estimate +[\d.]+ \w+.* to [\d.]+ \w+", text), f"time: {text}")
 
 
+def what_is_estimated_is_planned():
+    """Without weights and without a film: what `inpaint --plan` says of frames and networks, but for masks and rows in flight."""
+    lay_out("bmx12")
+    code, text, err = run(*words_of("bmx12", "--plan", "--json"), "-o", "plan/%05d.png")
+    plan = next((e for e in map(json.loads, text.splitlines()) if e["event"] == "plan"), {})
+    lines = {line["name"]: line["bytes"] for line in plan.get("lines", [])}
+    code_seen, text, seen = run("estimate", "video", "--size", "160x128", "--frames", "12", "--json")
+    says = json.loads(text) if code_seen == 0 else {}
+    peak = says.get("processor", [{}])[0].get("peak_bytes", 0)
+    expect(code == 0 and 0.98 * lines.get("inpaint", 0) <= peak <= lines["inpaint"], f"{peak} of {lines}: {err} {seen}")
+    share = {"1280x720": 1 / 4, "640x480": 1 / 2}
+    beside = [r for r in says["beside"] if r["size"] in share and r["published_fp32_gb"] != "out of memory"]
+    expect(len(says["beside"]) == 8 and len(beside) == 3 and all(r["peak_bytes"] <= r["published_fp32_gb"] * 2**30 * share[r["size"]] for r in beside),
+           f"beside what is published: {beside}")
+
+
 def what_would_be_removed_is_shown():
     """--method show: masked_in of the published script, to the bit."""
     for name in ("bmx12", "bmx24"):
@@ -177,6 +193,11 @@ def what_does_not_go_is_told():
     for side in ("--log", "--trace"):
         code, _, err = run(*film, "--weights", "own", side, "own/raft-things.pth", "-y")
         expect(code == 64 and "weights" in err and os.path.getsize("own/raft-things.pth") > 2**20, f"{side} over weights: {code}: {err}")
+    os.makedirs("own/out", exist_ok=True)
+    os.rename("own/raft-things.pth", "own/out/00001.png")
+    os.symlink("out/00001.png", "own/raft-things.pth")
+    code, _, err = run("inpaint", "bmx12/frames", "--mask", "bmx12/masks", "--weights", "own", "-o", "own/out/%05d.png", "-y")
+    expect(code == 64 and os.path.getsize("own/out/00001.png") > 2**20, f"pictures over weights: {code}: {err}")
     code, _, err = run("inpaint", "bmx12/frames/00000.png", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "one.png")
     expect(code == 64 and "one frame" in err, f"one frame: {code}: {err}")
     code, _, err = run(*film, "--weights", WEIGHTS, "--resize-ratio", "0.5")
@@ -267,6 +288,7 @@ def quick(_):
     the_short_film()
     time_is_a_span_until_masks_are_read()
     what_would_do_does()
+    what_is_estimated_is_planned()
     what_would_be_removed_is_shown()
 
 

@@ -186,7 +186,8 @@ static void test_window_attention_agrees(void)
 {
     for (int round = 0; round < 32; round++)
         attention_case(round % 8 == 7, round & 1, round & 2, round & 4 ? 1.0f : -6.0f);
-    static const float rise[] = {0.3f, 3, 40, 200, 3000, -3, -200};
+    static const float rise[] = {0.3f,  3,    40,   200,  3000, 1e5f,
+                                 -1e5f, 1e6f, 2e7f, 1e9f, -3,   -200};
     for (size_t i = 0; i < sizeof rise / sizeof rise[0]; i++)
         rising_case(rise[i]);
 }
