@@ -11,25 +11,15 @@
 /* Keys, or channels of a value, whose sums are in registers together. */
 #define STEP (TGI_L == 16 ? 8 : 4)
 
-/* e^x for x up to 1 or so; where that is below the normal numbers, something tiny. The whole part i of
- * x log2(e), and e to what is left, x - i ln 2.
- * @source Cephes expf (Moshier), coefficients. */
+/* e^x for x up to 1 or so; where that is below the normal numbers, something tiny. The whole part of
+ * x / ln 2 goes into the exponent as it was rounded. */
 TGI_INLINE vf exp_below(vf x)
 {
     /* 1.5 * 2^23: adding rounds to an integer; and the bias of an exponent */
     const vf magic = vf_set1(12582912.0f + 127.0f);
     x = vf_max(vf_set1(-87.0f), x);
-    const vf t = vf_fma(x, vf_set1(1.44269504088896341f), magic), i = t - magic;
-    vf r = vf_fma(i, vf_set1(-0.693359375f), x);
-    r = vf_fma(i, vf_set1(2.12194440e-4f), r);
-    vf p = vf_set1(1.9875691500e-4f);
-    p = vf_fma(p, r, vf_set1(1.3981999507e-3f));
-    p = vf_fma(p, r, vf_set1(8.3334519073e-3f));
-    p = vf_fma(p, r, vf_set1(4.1665795894e-2f));
-    p = vf_fma(p, r, vf_set1(1.6666665459e-1f));
-    p = vf_fma(p, r, vf_set1(5.0000001201e-1f));
-    p = vf_fma(p, r * r, r) + vf_set1(1.0f);
-    return p * (vf)((vi)t << 23); /* a product, so that NaN stays one */
+    const vf t = vf_fma(x, vf_set1(1.44269504088896341f), magic);
+    return vf_exp_rest(x, t - magic) * (vf)((vi)t << 23); /* a product, so that NaN stays one */
 }
 
 /* Likenesses of n keys, STEP at most: rows of `out`. Queries [channel][TILE]. */

@@ -309,15 +309,11 @@ TGI_INLINE vi vi_first(int64_t n)
     return m;
 }
 
-/* e^x. Range reduction by n = round(x / ln 2) with ln 2 in two parts, then the degree-5 kernel
- * of (e^r - 1 - r) / r^2; 2^n is applied in two halves so that overflow ends at infinity and
- * underflow passes through the denormals. Relative error below 2e-7 in the normal range.
+/* e^(x - n ln 2), which lies in [-ln 2 / 2, ln 2 / 2]: ln 2 in two parts, then the degree-5 kernel of
+ * (e^r - 1 - r) / r^2.
  * @source Cephes expf (Moshier), coefficients. */
-TGI_INLINE vf vf_exp(vf x)
+TGI_INLINE vf vf_exp_rest(vf x, vf n)
 {
-    const vf magic = vf_set1(12582912.0f); /* 1.5 * 2^23: adding rounds to an integer */
-    x = vf_max(vf_set1(-104.0f), vf_min(vf_set1(89.0f), x));
-    const vf n = vf_fma(x, vf_set1(1.44269504088896341f), magic) - magic;
     vf r = vf_fma(n, vf_set1(-0.693359375f), x);
     r = vf_fma(n, vf_set1(2.12194440e-4f), r);
     vf p = vf_set1(1.9875691500e-4f);
@@ -326,7 +322,18 @@ TGI_INLINE vf vf_exp(vf x)
     p = vf_fma(p, r, vf_set1(4.1665795894e-2f));
     p = vf_fma(p, r, vf_set1(1.6666665459e-1f));
     p = vf_fma(p, r, vf_set1(5.0000001201e-1f));
-    p = vf_fma(p, r * r, r + vf_set1(1.0f));
+    return vf_fma(p, r * r, r + vf_set1(1.0f));
+}
+
+/* e^x. Range reduction by n = round(x / ln 2); 2^n is applied in two halves so that overflow ends at
+ * infinity and underflow passes through the denormals. Relative error below 2e-7 in the normal
+ * range. */
+TGI_INLINE vf vf_exp(vf x)
+{
+    const vf magic = vf_set1(12582912.0f); /* 1.5 * 2^23: adding rounds to an integer */
+    x = vf_max(vf_set1(-104.0f), vf_min(vf_set1(89.0f), x));
+    const vf n = vf_fma(x, vf_set1(1.44269504088896341f), magic) - magic;
+    const vf p = vf_exp_rest(x, n);
     const vi whole = __builtin_convertvector(vf_select((vi)(n == n), n, vf_zero()), vi);
     const vi half = whole >> 1;
     return p * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23);
