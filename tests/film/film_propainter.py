@@ -110,6 +110,22 @@ def the_short_film():
         expect(done["measured_peak_bytes"] <= done["predicted_peak_bytes"] <= 1.1 * done["measured_peak_bytes"], f"peak: {done}")
 
 
+def halves_are_close():
+    """--precision bf16, where the processor has it: near float32 (twice what was measured), and not the same. Elsewhere it is refused."""
+    lay_out("bmx12")
+    os.makedirs("half12", exist_ok=True)
+    with open("/proc/cpuinfo") as f:
+        has = "avx512_bf16" in f.read()
+    code, _, err = run(*words_of("bmx12", "--precision", "bf16"), "-o", "half12/%05d.png")
+    if not has:
+        expect(code == 69, f"bf16: {code}: {err}")
+        return
+    off = [abs(a - b) for a, b in zip(pixels("half12"), pixels("whole12"))]
+    more = sum(d > 1 for d in off) / max(1, len(off))
+    print(f"  bf16: at most {max(off)} of 255 off, {more:.4f} by more than 1", flush=True)
+    expect(code == 0 and 0 < max(off) <= 10 and more <= 0.003, f"bf16: {code}: {err} {max(off)}, {more}")
+
+
 def what_would_do_does():
     """The commands that a refusal tells are taken: more memory, and kernels whose weights are smaller."""
     lay_out("bmx12")
@@ -288,6 +304,7 @@ def quick(_):
     the_short_film()
     time_is_a_span_until_masks_are_read()
     what_would_do_does()
+    halves_are_close()
     what_is_estimated_is_planned()
     what_would_be_removed_is_shown()
 
