@@ -23,20 +23,6 @@ bool cli_flag(const cli *c, const char *name)
     return v && cli_word_in("true yes on 1", v);
 }
 
-/* Row whose name or alias is the first n characters of `word`; NULL when there is none. */
-static const tg_option *find(const char *word, size_t n)
-{
-    size_t rows;
-    const tg_option *t = tg_option_table(&rows);
-    for (size_t i = 0; i < rows; i++) {
-        if (strlen(t[i].name) == n && memcmp(t[i].name, word, n) == 0)
-            return &t[i];
-        if (t[i].alias && strlen(t[i].alias) == n && memcmp(t[i].alias, word, n) == 0)
-            return &t[i];
-    }
-    return NULL;
-}
-
 static tg_status unknown(cli *c, const char *word, size_t n)
 {
     char name[64];
@@ -91,7 +77,7 @@ static tg_status long_option(cli *c, const char *word, const char *next, bool *t
 {
     const char *eq = strchr(word, '=');
     const size_t n = eq ? (size_t)(eq - word) : strlen(word);
-    const tg_option *o = n > 0 ? find(word, n) : NULL;
+    const tg_option *o = n > 0 ? tg_option_find(word, n) : NULL;
     if (!o || (n == 1 && o->name[1])) /* -m is no --m, but --z is a name */
         return unknown(c, word, n);
     if (eq)
@@ -108,7 +94,7 @@ static tg_status long_option(cli *c, const char *word, const char *next, bool *t
 static tg_status short_options(cli *c, const char *word, const char *next, bool *took_next)
 {
     for (const char *p = word; *p; p++) {
-        const tg_option *o = find(p, 1);
+        const tg_option *o = tg_option_find(p, 1);
         if (*p == 'h') {
             c->help = true;
             continue;

@@ -15,21 +15,12 @@
  * word. */
 static const tg_option *option_of(const char *word, bool *takes_next)
 {
-    size_t n;
-    const tg_option *t = tg_option_table(&n);
     const char *eq = strchr(word, '=');
     const bool is_long = word[0] == '-' && word[1] == '-' && word[2];
-    *takes_next = false;
-    for (size_t i = 0; is_long && i < n; i++) {
-        const size_t len = eq ? (size_t)(eq - word) - 2 : strlen(word + 2);
-        const char *const name[] = {t[i].name, t[i].alias};
-        for (int k = 0; k < 2; k++)
-            if (name[k] && strlen(name[k]) == len && memcmp(name[k], word + 2, len) == 0) {
-                *takes_next = t[i].arg && !eq;
-                return &t[i];
-            }
-    }
-    return NULL;
+    const size_t n = !is_long ? 0 : eq ? (size_t)(eq - word) - 2 : strlen(word + 2);
+    const tg_option *o = is_long ? tg_option_find(word + 2, n) : NULL;
+    *takes_next = o && o->arg && !eq;
+    return o;
 }
 
 static bool replaced(const tg_remedy *r, const tg_option *o)

@@ -607,6 +607,10 @@ typedef struct tg_option {
 /** List all options: a static table of *n rows. @thread safe. */
 TG_API const tg_option *tg_option_table(size_t *n);
 
+/** The row of the first n characters of `word`: a name or an alias, in which an underscore is a
+ * hyphen. NULL: there is none. @thread safe. */
+TG_API const tg_option *tg_option_find(const char *word, size_t n);
+
 /** How tg_opts_open_output opens a file. */
 typedef enum tg_output_how {
     TG_OUTPUT_LOOK,  /* as it is; *fd is -1 when it is not there, or is a descriptor's */

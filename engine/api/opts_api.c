@@ -105,6 +105,12 @@ tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how 
     return TG_OK;
 }
 
+const tg_option *tg_option_find(const char *word, size_t n)
+{
+    const tgi_opt id = word ? tgi_opt_find_n(word, n) : TGI_OPT_COUNT;
+    return id == TGI_OPT_COUNT ? NULL : &tgi_option_table(NULL)[id];
+}
+
 const tg_option *tg_option_table(size_t *n)
 {
     return tgi_option_table(n);

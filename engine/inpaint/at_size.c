@@ -10,9 +10,9 @@ struct tgi_at_size {
     const tgi_image_info *film; /* borrowed */
     tgi_at_size_how how;
     tgi_resize *smaller, *larger;
-    void *read, *made,
-        *own; /* frames of the film's size: on their way in, made larger, the film's own */
-    uint8_t *read_hidden, *hidden;
+    void *read, *made; /* the part: on its way in; made as large as it is in the film */
+    void *own;         /* a frame of the film, into which that is pasted */
+    uint8_t *read_hidden, *hidden; /* of the film's size */
 };
 
 static size_t plane(const tgi_at_size *a)
@@ -20,20 +20,31 @@ static size_t plane(const tgi_at_size *a)
     return (size_t)a->film->height * (size_t)a->film->width;
 }
 
+static size_t pixel_bytes(const tgi_at_size *a)
+{
+    return (size_t)a->film->samples * tgi_dtype_size(a->film->dtype);
+}
+
 static size_t frame_bytes(const tgi_at_size *a)
 {
-    return tgi_sat_mul(plane(a), (size_t)a->film->samples * tgi_dtype_size(a->film->dtype));
+    return tgi_sat_mul(plane(a), pixel_bytes(a));
+}
+
+static size_t part_bytes(const tgi_at_size *a)
+{
+    return tgi_sat_mul((size_t)(a->how.part.height * a->how.part.width), pixel_bytes(a));
 }
 
 static tg_status take_memory(tgi_at_size *a, tgi_err *err)
 {
-    const tgi_image_info *f = a->film;
-    TGI_TRY(tgi_resize_new(TGI_RESIZE_PILLOW_BICUBIC, f->height, f->width, a->how.height,
-                           a->how.width, f->samples, &a->smaller, err));
-    TGI_TRY(tgi_resize_new(a->how.larger, a->how.height, a->how.width, f->height, f->width,
-                           f->samples, &a->larger, err));
-    a->read = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
-    a->made = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
+    const tgi_crop *c = &a->how.part;
+    const int n = a->film->samples;
+    TGI_TRY(tgi_resize_new(TGI_RESIZE_PILLOW_BICUBIC, c->height, c->width, a->how.height,
+                           a->how.width, n, &a->smaller, err));
+    TGI_TRY(tgi_resize_new(a->how.larger, a->how.height, a->how.width, c->height, c->width, n,
+                           &a->larger, err));
+    a->read = tgi_malloc(TGI_TAG_IO, part_bytes(a));
+    a->made = tgi_malloc(TGI_TAG_IO, part_bytes(a));
     a->own = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
     a->read_hidden = tgi_malloc(TGI_TAG_IO, plane(a));
     a->hidden = tgi_malloc(TGI_TAG_IO, plane(a));
@@ -82,7 +93,8 @@ void tgi_at_size_free(tgi_at_size **ap)
 size_t tgi_at_size_bytes(const tgi_at_size *a)
 {
     const tgi_source *s = a->how.beside;
-    const size_t frames = tgi_sat_add(tgi_sat_mul(3, frame_bytes(a)), 2 * plane(a));
+    const size_t frames =
+        tgi_sat_add(tgi_sat_mul(2, part_bytes(a)), tgi_sat_add(frame_bytes(a), 2 * plane(a)));
     return tgi_sat_add(tgi_sat_add(frames, s->ops->codec_bytes(s)),
                        tgi_masks_bytes(a->how.masks) + tgi_resize_bytes(a->smaller) +
                            tgi_resize_bytes(a->larger) + sizeof *a);
@@ -96,25 +108,33 @@ static void resize(const tgi_at_size *a, tgi_resize *r, const void *from, void *
         tgi_resize_run(r, from, to);
 }
 
-void tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden)
+const tgi_crop *tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden)
 {
     *pixels = a->read;
     *hidden = a->read_hidden;
+    return &a->how.part;
 }
 
-/* Of n pixels those that pixel i of m lies in, and one beside them on each side. */
+/* Of m pixels those that pixel i of n lies in, and one beside them on each side; of as many it is itself. */
 static void reach_of(int64_t i, int64_t n, int64_t m, int64_t *lo, int64_t *hi)
 {
+    if (n == m) {
+        *lo = i;
+        *hi = i + 1;
+        return;
+    }
     *lo = tgi_max(0, i * m / n - 1);
     *hi = tgi_min(m, ((i + 1) * m + n - 1) / n + 1);
 }
 
 static void shrink_mask(const tgi_at_size *a, uint8_t *hidden)
 {
-    const int64_t h = a->film->height, w = a->film->width;
+    const tgi_crop *c = &a->how.part;
+    const int64_t h = c->height, w = c->width;
     memset(hidden, 0, (size_t)(a->how.height * a->how.width));
     for (int64_t y = 0; y < h; y++) {
-        const uint8_t *row = a->read_hidden + y * w, *end = row + w;
+        const uint8_t *row = a->read_hidden + (c->y + y) * a->film->width + c->x,
+                      *end = row + w;
         int64_t y0, y1, x0, x1;
         reach_of(y, h, a->how.height, &y0, &y1);
         for (const uint8_t *at = row; at < end && (at = memchr(at, 1, (size_t)(end - at)));
@@ -132,13 +152,21 @@ void tgi_at_size_smaller(tgi_at_size *a, void *pixels, uint8_t *hidden)
     shrink_mask(a, hidden);
 }
 
-/* The film's own pixels, where nothing is hidden. */
+/* What was made, where something is hidden, or all of it. */
 static void paste(const tgi_at_size *a)
 {
-    const size_t n = plane(a), each = frame_bytes(a) / n;
-    for (size_t i = 0; i < n; i++)
-        if (!a->hidden[i])
-            memcpy((char *)a->made + i * each, (const char *)a->own + i * each, each);
+    const tgi_crop *c = &a->how.part;
+    const size_t each = pixel_bytes(a), row = (size_t)c->width * each;
+    for (int64_t y = 0; y < c->height; y++) {
+        const int64_t at = (c->y + y) * a->film->width + c->x;
+        const char *from = (const char *)a->made + (size_t)y * row;
+        char *to = (char *)a->own + (size_t)at * each;
+        if (a->how.whole)
+            memcpy(to, from, row);
+        for (int64_t x = 0; !a->how.whole && x < c->width; x++)
+            if (a->hidden[at + x])
+                memcpy(to + (size_t)x * each, from + (size_t)x * each, each);
+    }
 }
 
 tg_status tgi_at_size_compose(tgi_at_size *a, int64_t k, const tgi_propagated *made,
@@ -148,12 +176,11 @@ tg_status tgi_at_size_compose(tgi_at_size *a, int64_t k, const tgi_propagated *m
     const size_t row = frame_bytes(a) / (size_t)f->height;
     TGI_TRY(tgi_masks_read(a->how.masks, k, a->hidden, err));
     resize(a, a->larger, made->pixels, a->made);
-    if (!a->how.whole) {
+    if (!a->how.whole || part_bytes(a) < frame_bytes(a))
         TGI_TRY(tgi_source_read(a->how.beside, 0, k, 0, f->samples, 0, f->height, 0, f->width,
                                 a->own, row, TGI_INTERLEAVED, err));
-        paste(a);
-    }
-    *pixels = a->made;
+    paste(a);
+    *pixels = a->own;
     *hidden = a->hidden;
     return TG_OK;
 }

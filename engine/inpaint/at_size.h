@@ -1,13 +1,14 @@
-/* at_size.h - a method that works at another size than the film has: frames go to it as Pillow makes them smaller, and what it makes
- * comes back as OpenCV makes it larger (resize.h), as in ProPainter's own script.
+/* at_size.h - a method that works at another size than the film has, or on a part of its frames: that goes to it as Pillow makes it
+ * smaller, and what it makes comes back as OpenCV makes it larger (resize.h), as in ProPainter's own script.
  *
  * What hides a pixel of the film hides each pixel of the method's that it lies in or beside. The result is pasted into the film's own
- * frame, at its size, under the film's mask; or it is all of the frame (`whole`).
+ * frame, at its size, under the film's mask; or it is all of the part (`whole`).
  *
  * The film's own frame comes from a reader of its own, with masks of its own: the method reads far ahead. */
 #ifndef TGI_AT_SIZE_H
 #define TGI_AT_SIZE_H
 
+#include "engine/inpaint/crop.h"
 #include "engine/inpaint/propagate.h"
 #include "engine/inpaint/resize.h"
 #include "io/image.h"
@@ -15,10 +16,11 @@
 
 typedef struct tgi_at_size_how {
     int64_t height, width; /* of the method's frames */
+    tgi_crop part;         /* of the film's frames that they are made of */
     tgi_source *beside;    /* the film once more, owned on TG_OK */
     tgi_masks *masks;      /* and its masks, owned on TG_OK */
-    int whole;             /* 1: the result is all of the frame */
-    tgi_resize_how larger; /* how it is made as large as the film */
+    int whole;             /* 1: the result is all of the part */
+    tgi_resize_how larger; /* how it is made as large as the part */
 } tgi_at_size_how;
 
 typedef struct tgi_at_size tgi_at_size;
@@ -29,8 +31,9 @@ tg_status tgi_at_size_new(const tgi_image_info *film, const tgi_at_size_how *how
 void tgi_at_size_free(tgi_at_size **a);
 /* All that it holds, its reader and masks included. */
 size_t tgi_at_size_bytes(const tgi_at_size *a);
-/* A frame of the film is read into *pixels and what it hides into *hidden (views), then made smaller. */
-void tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden);
+/* That part of a frame of the film is read into *pixels, and what the frame hides, all of it, into *hidden (views); then
+ * the part is made smaller. */
+const tgi_crop *tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden);
 void tgi_at_size_smaller(tgi_at_size *a, void *pixels, uint8_t *hidden);
 /* What was made of frame k, at the film's size; views until the next call. */
 tg_status tgi_at_size_compose(tgi_at_size *a, int64_t k, const tgi_propagated *made,

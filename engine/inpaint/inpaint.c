@@ -92,11 +92,12 @@ static tg_status read_mask(inpaint *p, int64_t k, uint8_t *hidden, tgi_err *err)
     return st;
 }
 
-/* A frame of the film's size, and what it hides. */
-static tg_status read_film(inpaint *p, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err)
+/* Part of a frame of the film, and what the frame hides. */
+static tg_status read_film(inpaint *p, int64_t k, const tgi_crop *c, void *pixels,
+                           uint8_t *hidden, tgi_err *err)
 {
-    TGI_TRY(tgi_source_read(p->inner, 0, k, 0, p->info->samples, 0, p->info->height, 0,
-                            p->info->width, pixels, (size_t)p->info->width * pixel_bytes(p),
+    TGI_TRY(tgi_source_read(p->inner, 0, k, 0, p->info->samples, c->y, c->y + c->height, c->x,
+                            c->x + c->width, pixels, (size_t)c->width * pixel_bytes(p),
                             TGI_INTERLEAVED, err));
     return read_mask(p, k, hidden, err);
 }
@@ -106,10 +107,11 @@ static tg_status read_own(inpaint *p, int64_t k, void *pixels, uint8_t *hidden, 
 {
     void *large;
     uint8_t *large_hidden;
+    const tgi_crop all = {.height = p->info->height, .width = p->info->width};
     if (!p->how.at_size)
-        return read_film(p, k, pixels, hidden, err);
-    tgi_at_size_room(p->how.at_size, &large, &large_hidden);
-    TGI_TRY(read_film(p, k, large, large_hidden, err));
+        return read_film(p, k, &all, pixels, hidden, err);
+    const tgi_crop *part = tgi_at_size_room(p->how.at_size, &large, &large_hidden);
+    TGI_TRY(read_film(p, k, part, large, large_hidden, err));
     tgi_at_size_smaller(p->how.at_size, pixels, hidden);
     return TG_OK;
 }

@@ -6,6 +6,7 @@
 #include "engine/ends/tensors.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
+#include "engine/inpaint/propainter.h"
 #include "engine/inpaint/resized.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/fingerprint.h"
@@ -114,8 +115,8 @@ static tg_status read_boxes(const tg_opts *o, tgi_mask_box box[MOST_BOXES], int 
     return TG_OK;
 }
 
-/* The size of the method's frames, as ProPainter's script reads these options. */
-static tg_status pick_size(const tg_opts *o, const tgi_image_info *i, int64_t *h, int64_t *w,
+/* The size of the method's frames, as ProPainter's script reads these options, of that part of the film's. */
+static tg_status pick_size(const tg_opts *o, const tgi_crop *i, int64_t *h, int64_t *w,
                            tgi_err *err)
 {
     const char *text = tgi_opts_str(o, TGI_OPT_RESIZE_RATIO);
@@ -183,6 +184,28 @@ static tg_status open_masks(tg_job *job, const from_film *film, int64_t height, 
     return tgi_masks_open(&how, out, err);
 }
 
+/* What the masks hide in all frames of the film, those around a part too: a part is what the whole is. */
+static tg_status find_hidden(tg_job *job, const from_film *film, tgi_crop *out, tgi_err *err)
+{
+    const tgi_image_info *i = film->info;
+    int64_t lo = 0, hi = i->n_planes;
+    int none = 0;
+    tgi_masks *m = NULL;
+    tg_status st = open_masks(job, film, i->height, i->width, &m, err);
+    if (st == TG_OK) {
+        tgi_film_source_around(job->source, &lo, &hi);
+        if (!tgi_masks_is_whole(m)) {
+            lo = 0;
+            hi = i->n_planes;
+        }
+        st = tgi_crop_of_masks(m, lo, hi, i->height, i->width, out, &none, err);
+    }
+    if (st == TG_OK && none)
+        st = tgi_fail(err, TG_E_ARG, "--region: no frame hides anything");
+    tgi_masks_close(&m);
+    return st;
+}
+
 /* A source of samples as they are stored, if a film is made of a film that has them. */
 static tg_status open_behind(tg_job *job,
                              tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
@@ -241,6 +264,53 @@ static tg_status to_output_size(const tg_job *job, tgi_source **s, tgi_err *err)
     return !h || (h == i->height && w == i->width) ? TG_OK : tgi_resized_open(*s, h, w, s, err);
 }
 
+/* What --region says, "" where it is not given: a part of the frames, grown to what the method takes. */
+static tg_status pick_region(tg_job *job, const from_film *film, tgi_crop *out, tgi_err *err)
+{
+    const char *text = tgi_opts_str(job->opts, TGI_OPT_REGION);
+    const tgi_image_info *i = film->info;
+    const int drawn = tgi_job_draws(job->opts);
+    tgi_crop hidden = {0};
+    tgi_mask_box box = {0};
+    *out = (tgi_crop){.height = i->height, .width = i->width};
+    if (!text)
+        return TG_OK;
+    if (tgi_film_source_is_stream(job->source))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--region: the frames of %s come once, through a pipe, and what is made "
+            "is pasted into them: write it to a file first",
+            job->set.input);
+    const int found = strcmp(text, "auto") == 0;
+    tgi_err none = {0};
+    if (!found && (strchr(text, '@') || tgi_mask_box_parse(text, &box, &none) != TG_OK ||
+                   box.x + box.width > i->width || box.y + box.height > i->height))
+        return tgi_fail(err, TG_E_ARG,
+                        "--region %s: auto, or a part of the frames of %lld x %lld: columns "
+                        "and rows from the upper left corner, width, height, as 0,40,320,240",
+                        text, (long long)i->width, (long long)i->height);
+    TGI_TRY(find_hidden(job, film, &hidden, err));
+    *out = found ? hidden : (tgi_crop){box.y, box.x, box.height, box.width};
+    if (found)
+        tgi_crop_add_margin(out);
+    tgi_crop_align(out, i->height, i->width, drawn ? 8 : 2, drawn ? TGI_PP_SMALLEST : 16);
+    if (!tgi_crop_holds(out, &hidden))
+        return tgi_fail(err, TG_E_ARG,
+                        "--region %s: masks reach out of it: what they hide lies in "
+                        "%lld,%lld,%lld,%lld; --region auto takes that and what is around it",
+                        text, (long long)hidden.x, (long long)hidden.y, (long long)hidden.width,
+                        (long long)hidden.height);
+    tgi_job_warn(job,
+                 "--region: the method sees %lld x %lld pixels at column %lld, row %lld of "
+                 "%lld x %lld, and nothing of the rest%s",
+                 (long long)out->width, (long long)out->height, (long long)out->x,
+                 (long long)out->y, (long long)i->width, (long long)i->height,
+                 drawn ? ": motion and attention are of whole frames otherwise, so it draws "
+                         "another thing"
+                       : "");
+    return TG_OK;
+}
+
 /* The film and its masks once more, where the method works at another size. */
 static tg_status open_at_size(tg_job *job, const from_film *film, tgi_inpaint_how *how,
                               tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
@@ -250,11 +320,13 @@ static tg_status open_at_size(tg_job *job, const from_film *film, tgi_inpaint_ho
     tgi_at_size_how at = {.whole = tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1};
     /* The published script: frames as pictures are cubic, its film's are linear. */
     at.larger = at.whole && job->set.pictures ? TGI_RESIZE_CV_CUBIC : TGI_RESIZE_CV_LINEAR;
-    TGI_TRY(pick_size(job->opts, i, &how->height, &how->width, err));
+    TGI_TRY(pick_region(job, film, &at.part, err));
+    TGI_TRY(pick_size(job->opts, &at.part, &how->height, &how->width, err));
     at.height = how->height;
     at.width = how->width;
     const int other_form =
         tgi_job_draws(job->opts) && (i->samples != 3 || i->dtype != TG_DTYPE_U8);
+    const int is_part = at.part.height < i->height || at.part.width < i->width;
     if (at.height == i->height && at.width == i->width && !other_form)
         return TG_OK;
     if (tgi_film_source_is_stream(job->source))
@@ -271,7 +343,7 @@ static tg_status open_at_size(tg_job *job, const from_film *film, tgi_inpaint_ho
         st = to_output_size(job, &at.beside, err);
     if (st == TG_OK)
         st = open_masks(job, film, i->height, i->width, &at.masks, err);
-    if (st == TG_OK && at.whole && tgi_job_draws(job->opts))
+    if (st == TG_OK && at.whole && !is_part && tgi_job_draws(job->opts))
         st = open_masks(job, film, at.height, at.width, &how->small, err);
     if (st == TG_OK)
         st = tgi_at_size_new(i, &at, &how->at_size, err);
@@ -412,14 +484,23 @@ tg_status tgi_job_inpaint_open(tg_job *job,
 
 tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *err)
 {
-    static const tgi_opt all[] = {TGI_OPT_WIDTH,           TGI_OPT_HEIGHT,
-                                  TGI_OPT_RESIZE_RATIO,    TGI_OPT_OUTPUT_SIZE,
-                                  TGI_OPT_MASK_BOX,        TGI_OPT_MASK_THRESHOLD,
-                                  TGI_OPT_MASK_INVERT,     TGI_OPT_MASK_DILATION,
-                                  TGI_OPT_METHOD,          TGI_OPT_REACH,
-                                  TGI_OPT_COMPOSE,         TGI_OPT_SUBVIDEO_LENGTH,
-                                  TGI_OPT_NEIGHBOR_LENGTH, TGI_OPT_REF_STRIDE,
-                                  TGI_OPT_RAFT_ITER,       TGI_OPT_EXACT};
+    static const tgi_opt all[] = {TGI_OPT_REGION,
+                                  TGI_OPT_WIDTH,
+                                  TGI_OPT_HEIGHT,
+                                  TGI_OPT_RESIZE_RATIO,
+                                  TGI_OPT_OUTPUT_SIZE,
+                                  TGI_OPT_MASK_BOX,
+                                  TGI_OPT_MASK_THRESHOLD,
+                                  TGI_OPT_MASK_INVERT,
+                                  TGI_OPT_MASK_DILATION,
+                                  TGI_OPT_METHOD,
+                                  TGI_OPT_REACH,
+                                  TGI_OPT_COMPOSE,
+                                  TGI_OPT_SUBVIDEO_LENGTH,
+                                  TGI_OPT_NEIGHBOR_LENGTH,
+                                  TGI_OPT_REF_STRIDE,
+                                  TGI_OPT_RAFT_ITER,
+                                  TGI_OPT_EXACT};
     const tgi_masks *masks = tgi_inpaint_masks(job->source);
     tgi_held any;
     if (!masks)

@@ -76,13 +76,27 @@ const tg_option *tgi_option_table(size_t *n)
     return table;
 }
 
-tgi_opt tgi_opt_find(const char *name)
+static int is_spelt(const char *name, const char *word, size_t n)
+{
+    if (!name || strlen(name) != n)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (name[i] != (word[i] == '_' ? '-' : word[i]))
+            return 0;
+    return 1;
+}
+
+tgi_opt tgi_opt_find_n(const char *word, size_t n)
 {
     for (int i = 0; i < TGI_OPT_COUNT; i++)
-        if (strcmp(table[i].name, name) == 0 ||
-            (table[i].alias && strcmp(table[i].alias, name) == 0))
+        if (is_spelt(table[i].name, word, n) || is_spelt(table[i].alias, word, n))
             return (tgi_opt)i;
     return TGI_OPT_COUNT;
+}
+
+tgi_opt tgi_opt_find(const char *name)
+{
+    return tgi_opt_find_n(name, strlen(name));
 }
 
 bool tgi_opt_in_job(tgi_opt id)
@@ -391,7 +405,11 @@ tg_status tgi_opts_set_from(tg_opts *o, const char *name, const char *value, tgi
     if (rules[id].rule == RULE_PRESET)
         TGI_TRY(tgi_preset_apply(o, value, from == TGI_FROM_SET, err));
     const bool on = !*value && rules[id].rule == RULE_SWITCH;
-    return keep_value(o, id, on ? "true" : value, from, file, err);
+    TGI_TRY(keep_value(o, id, on ? "true" : value, from, file, err));
+    /* A preset may choose by the memory of the machine. */
+    return id == TGI_OPT_MACHINE && o->value[TGI_OPT_PRESET]
+               ? tgi_preset_apply(o, o->value[TGI_OPT_PRESET], 0, err)
+               : TG_OK;
 }
 
 tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err *err)

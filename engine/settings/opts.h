@@ -35,6 +35,8 @@ typedef enum tgi_precision {
 
 /* Row of a name or alias, or TGI_OPT_COUNT. */
 tgi_opt tgi_opt_find(const char *name);
+/* Of the first n characters; an underscore is a hyphen. */
+tgi_opt tgi_opt_find_n(const char *word, size_t n);
 /* The known name nearest to a misspelt one, or NULL when nothing is near. */
 const char *tgi_opt_nearest(const char *name);
 /* 1 when the option is part of the job (job files, fingerprints), 0 for --json, --yes, ... */

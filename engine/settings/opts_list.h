@@ -115,8 +115,8 @@ TGI_OPT(MASK_THRESHOLD, "mask-threshold", NULL, "N", NULL, "inpaint preset", RUL
         "that lost something when they were encoded 127)")
 TGI_OPT(MASK_INVERT, "mask-invert", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL,
         1, "remove what the mask does not show")
-TGI_OPT(MASK_DILATION, "mask-dilation", "mask_dilation", "N", "4", "inpaint preset", RULE_INT,
-        0, 255, NULL, 1, "grow what is removed by N pixels, along rows and columns")
+TGI_OPT(MASK_DILATION, "mask-dilation", NULL, "N", "4", "inpaint preset", RULE_INT, 0, 255,
+        NULL, 1, "grow what is removed by N pixels, along rows and columns")
 TGI_OPT(METHOD, "method", NULL, "propagate|smooth|propainter|show", NULL, "inpaint preset",
         RULE_CHOICE, 0, 0, "propagate|smooth|propainter|show", 1,
         "propagate: what other frames show behind it, followed along the motion of the "
@@ -127,17 +127,16 @@ TGI_OPT(METHOD, "method", NULL, "propagate|smooth|propainter|show", NULL, "inpai
 TGI_OPT(WEIGHTS, "weights", NULL, "DIR", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 2,
         "the folder with the three published files of ProPainter, .pth or .safetensors: "
         "raft-things, recurrent_flow_completion, ProPainter")
-TGI_OPT(SUBVIDEO_LENGTH, "subvideo-length", "subvideo_length", "N", "80",
-        "inpaint preset" TGI_EST_, RULE_INT, 1, 100000, NULL, 1,
+TGI_OPT(SUBVIDEO_LENGTH, "subvideo-length", NULL, "N", "80", "inpaint preset" TGI_EST_,
+        RULE_INT, 1, 100000, NULL, 1,
         "propainter: frames that are seen together; memory grows with it")
-TGI_OPT(NEIGHBOR_LENGTH, "neighbor-length", "neighbor_length", "N", "10",
-        "inpaint preset" TGI_EST_, RULE_INT, 2, 100, NULL, 1,
+TGI_OPT(NEIGHBOR_LENGTH, "neighbor-length", NULL, "N", "10", "inpaint preset" TGI_EST_,
+        RULE_INT, 2, 100, NULL, 1,
         "propainter: frames around each that are drawn together with it")
-TGI_OPT(REF_STRIDE, "ref-stride", "ref_stride", "N", "10", "inpaint preset" TGI_EST_, RULE_INT,
-        1, 100000, NULL, 1,
-        "propainter: every N-th frame is a reference for those that are drawn")
-TGI_OPT(RAFT_ITER, "raft-iter", "raft_iter", "N", "20", "inpaint preset" TGI_EST_, RULE_INT, 1,
-        1000, NULL, 1, "propainter: times that a motion is refined")
+TGI_OPT(REF_STRIDE, "ref-stride", NULL, "N", "10", "inpaint preset" TGI_EST_, RULE_INT, 1,
+        100000, NULL, 1, "propainter: every N-th frame is a reference for those that are drawn")
+TGI_OPT(RAFT_ITER, "raft-iter", NULL, "N", "20", "inpaint preset" TGI_EST_, RULE_INT, 1, 1000,
+        NULL, 1, "propainter: times that a motion is refined")
 TGI_OPT(FP16, "fp16", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL, 1,
         "propainter: half precision, as the published script has it, where the hardware does; "
         "processors compute in float32, and a warning says so")
@@ -149,10 +148,16 @@ TGI_OPT(WIDTH, "width", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384, 
         "(default: the film's)")
 TGI_OPT(HEIGHT, "height", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384, NULL, 1,
         "see --width")
-TGI_OPT(RESIZE_RATIO, "resize-ratio", "resize_ratio", "R", NULL, "inpaint preset", RULE_TEXT, 0,
-        0, NULL, 1, "the same by a factor of both sides, such as 0.5, for less memory and time")
-TGI_OPT(OUTPUT_SIZE, "output-size", "output_size", "WxH", NULL, "inpaint preset", RULE_TEXT, 0,
-        0, NULL, 1,
+TGI_OPT(RESIZE_RATIO, "resize-ratio", NULL, "R", NULL, "inpaint preset", RULE_TEXT, 0, 0, NULL,
+        1, "the same by a factor of both sides, such as 0.5, for less memory and time")
+TGI_OPT(REGION, "region", NULL, "auto|x,y,w,h", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 2,
+        "the method sees this part of the frames alone, and what it makes is pasted into them: "
+        "less memory and time; auto: what the masks of all frames hide, with surroundings of "
+        "half its longer side, 64 pixels at least. propainter: sides grow to multiples of 8, "
+        "128 at least, and what is drawn is another thing than from whole frames "
+        "(default: all of the frame)")
+TGI_OPT(OUTPUT_SIZE, "output-size", NULL, "WxH", NULL, "inpaint preset", RULE_TEXT, 0, 0, NULL,
+        1,
         "frames of the output have this size, such as 640x360: the film is resized first "
         "(default: the film's size)")
 TGI_OPT(COMPOSE, "compose", NULL, "source|official", "source", "inpaint preset", RULE_CHOICE, 0,
@@ -337,8 +342,8 @@ TGI_OPT(
     "folder for temporary files of three kinds: an input whose large compressed blocks would "
     "be "
     "decoded again and again is decoded once into it; values that a network in stages keeps "
-    "between them may lie in it instead of in memory; frames that inpaint keeps (default: "
-    "none)")
+    "between them may lie in it instead of in memory; frames that inpaint keeps; auto is the "
+    "folder for temporary files (TMPDIR), if that is on a disk (default: none)")
 TGI_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
         "centre of the crop; y,x is fine (default: the densest place)")
 TGI_OPT(TIME, "time", NULL, "TIME", NULL, "preview", RULE_TEXT, 0, 0, NULL, 2,
@@ -431,7 +436,8 @@ TGI_OPT(
 TGI_OPT(CONFIG, "config", NULL, "FILE", NULL, TGI_SET_ " copy" TGI_CUT_, RULE_TEXT, 0, 0, NULL,
         0, "read options from this job file; the command line wins")
 TGI_OPT(
-    MACHINE, "machine", NULL, "FILE", NULL, "plan preset" TGI_EST_, RULE_TEXT, 0, 0, NULL, 0,
+    MACHINE, "machine", NULL, "FILE", NULL, "plan preset" TGI_EST_ TGI_CUT_, RULE_TEXT, 0, 0,
+    NULL, 0,
     "answer for another machine: FILE is what tegula mem --json printed there (default: this "
     "machine)")
 TGI_OPT(

@@ -4,6 +4,11 @@
  *    "settings": {"ram": "256MiB", ...},
  *    "device": {"gib": 8, "tile": 2048, "batch": 4, "precision": "fp16"}}
  *
+ * In the place of settings, presets of which the memory of the machine chooses one: that of its first GPU, else what is
+ * free:
+ *
+ *   "by_memory": [{"below_gib": 6, "preset": "propainter-4gb"}, ..., {"preset": "..."}]
+ *
  * `settings` are rows of opts_list.h whose `keep` is 1, read by the rules of job files. Files
  * come from strangers: at most 256 KiB, regular ones only, unknown keys are errors. */
 #ifndef TGI_PRESET_H
@@ -16,6 +21,10 @@
 typedef struct tgi_preset {
     tg_preset_info info;
     tg_opts *settings;
+    const tg_opts *of; /* borrowed: whose machine chooses (--machine); NULL: this one */
+    char chosen[64];   /* by memory; "": it has settings of its own */
+    uint64_t memory;   /* that chose */
+    int nested;        /* it was chosen so: no second choice */
 } tgi_preset;
 
 /* preset_file.c */

@@ -1,8 +1,10 @@
 /* preset_file.c - one preset file: its keys, its settings, its device part (preset.h). */
 #include "engine/settings/preset.h"
 
+#include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/settings/config.h"
+#include "engine/settings/machine.h"
 #include "engine/settings/opts_internal.h"
 
 #include <math.h>
@@ -15,8 +17,12 @@
 
 static const tgi_key top_keys[] = {
     {"schema", TGI_KEY_NUMBER, 1, 1, 1}, {"description", TGI_KEY_TEXT, 1, 0, 0},
-    {"why", TGI_KEY_TEXT, 0, 0, 0},      {"settings", TGI_KEY_OBJECT, 1, 0, 0},
-    {"device", TGI_KEY_OBJECT, 0, 0, 0},
+    {"why", TGI_KEY_TEXT, 0, 0, 0},      {"settings", TGI_KEY_OBJECT, 0, 0, 0},
+    {"device", TGI_KEY_OBJECT, 0, 0, 0}, {"by_memory", TGI_KEY_ARRAY, 0, 0, 0},
+};
+static const tgi_key memory_keys[] = {
+    {"below_gib", TGI_KEY_NUMBER, 0, 0.5, 1048576},
+    {"preset", TGI_KEY_TEXT, 1, 0, 0},
 };
 static const tgi_key device_keys[] = {
     {"gib", TGI_KEY_NUMBER, 1, 0.5, 4096},
@@ -82,6 +88,59 @@ static tg_status check_file(const char *path, tgi_err *err)
     return TG_OK;
 }
 
+/* ---- By memory --------------------------------------------------------------------------- */
+
+static tg_status memory_of(const tg_opts *o, uint64_t *bytes, tgi_err *err)
+{
+    tgi_machine *m = tgi_calloc(TGI_TAG_MISC, 1, sizeof *m);
+    tg_status st = m ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory to look at the machine");
+    if (m && o)
+        st = tgi_machine_of(o, m, err);
+    else if (m)
+        tgi_machine_here(m);
+    if (st == TG_OK) {
+        tgi_machine_find_gpus(m);
+        *bytes = m->n_gpus ? m->gpu[0].total_bytes : m->free_bytes;
+    }
+    tgi_free(m);
+    return st;
+}
+
+/* The first row that is not below it. */
+static tg_status choose(const tgi_json *rows, tgi_preset *out, tgi_err *err)
+{
+    char what[1100];
+    snprintf(what, sizeof what, "%s: by_memory", out->info.path);
+    TGI_TRY(memory_of(out->of, &out->memory, err));
+    for (const tgi_json *row = tgi_json_first(rows); row; row = tgi_json_next(row)) {
+        double below = 0;
+        TGI_TRY(tgi_config_check(row, memory_keys, N(memory_keys), what, err));
+        const int bound = tgi_json_num(tgi_json_get(row, "below_gib"), &below);
+        if (!out->chosen[0] && (!bound || (double)out->memory < below * 1073741824.0))
+            TGI_TRY(read_text(row, "preset", what, out->chosen, sizeof out->chosen, err));
+    }
+    return out->chosen[0] ? TG_OK
+                          : tgi_fail(err, TG_E_FORMAT,
+                                     "%s: the last row has a \"below_gib\": none is left for "
+                                     "more memory",
+                                     what);
+}
+
+static tg_status read_chosen(const tgi_json *rows, tgi_preset *out, tgi_err *err)
+{
+    tgi_preset inner = {0};
+    TGI_TRY(choose(rows, out, err));
+    tg_status st = tgi_preset_find(out->chosen, &inner.info, err);
+    if (st == TG_OK && strcmp(inner.info.path, out->info.path) == 0)
+        st =
+            tgi_fail(err, TG_E_FORMAT, "%s: by_memory names the preset itself", out->info.path);
+    inner.nested = 1;
+    if (st == TG_OK)
+        st = tgi_preset_read(&inner, err);
+    out->settings = inner.settings;
+    return st;
+}
+
 static tg_status read_document(const tgi_json *doc, tgi_preset *out, tgi_err *err)
 {
     tg_preset_info *i = &out->info;
@@ -90,7 +149,17 @@ static tg_status read_document(const tgi_json *doc, tgi_preset *out, tgi_err *er
     TGI_TRY(read_text(doc, "description", i->path, i->description, sizeof i->description, err));
     TGI_TRY(read_text(doc, "why", i->path, i->why, sizeof i->why, err));
     const tgi_json *settings = tgi_json_get(doc, "settings");
-    const tgi_json *device = tgi_json_get(doc, "device");
+    const tgi_json *device = tgi_json_get(doc, "device"),
+                   *rows = tgi_json_get(doc, "by_memory");
+    if (!rows == !settings)
+        return tgi_fail(err, TG_E_FORMAT, "%s: \"settings\" or \"by_memory\" is expected",
+                        i->path);
+    if (rows && out->nested)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: it chooses by memory, and so does the preset that chose it",
+                        i->path);
+    if (rows)
+        return read_chosen(rows, out, err);
     if (device)
         TGI_TRY(read_device(device, i->path, &i->device, err));
     if (!device && !tgi_json_first(settings))

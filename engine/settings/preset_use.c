@@ -1,5 +1,6 @@
 /* preset_use.c - a preset into a set of options (preset.h). */
 #include "engine/base/ctx.h"
+#include "engine/base/size.h"
 #include "engine/settings/opts_internal.h"
 #include "engine/settings/preset.h"
 
@@ -14,9 +15,13 @@ tg_status tgi_preset_open(const char *name, tgi_preset *out, tgi_err *err)
 }
 
 /* What is said when a preset is taken: nothing is dropped in silence. */
-static void tell(const tg_opts *o, const tg_preset_info *i, const char *name)
+static void tell(const tg_opts *o, const tgi_preset *p, const char *name)
 {
-    char device[96];
+    char device[96], size[32];
+    const tg_preset_info *i = &p->info;
+    if (o->ctx && p->chosen[0])
+        tgi_ctx_log(o->ctx, TG_LOG_WARN, "preset %s: %s of memory: %s", name,
+                    tgi_size_text(p->memory, size, sizeof size), p->chosen);
     if (o->ctx && i->device.memory_bytes)
         tgi_ctx_log(
             o->ctx, TG_LOG_WARN,
@@ -44,6 +49,7 @@ tg_status tgi_preset_apply(tg_opts *o, const char *name, int by_name, tgi_err *e
     tgi_opt lost[TGI_OPT_COUNT];
     int n_lost = 0;
     char origin[1100];
+    p.of = o;
     tg_status st = tgi_preset_open(name, &p, err);
     if (st == TG_OK) {
         snprintf(origin, sizeof origin, "preset %s", name);
@@ -51,7 +57,7 @@ tg_status tgi_preset_apply(tg_opts *o, const char *name, int by_name, tgi_err *e
         st = take(o, p.settings, origin, lost, &n_lost, err);
     }
     if (st == TG_OK)
-        tell(o, &p.info, name);
+        tell(o, &p, name);
     if (st == TG_OK && by_name && n_lost)
         tgi_opts_tell_lost(o, o->file[lost[0]], name, lost, n_lost);
     tgi_preset_close(&p);
