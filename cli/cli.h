@@ -104,6 +104,9 @@ void cli_print_stages(const char *staged, size_t n);
 /* rejected_text.c: the member `rejected` of a plan, a view of n characters, as a table. */
 void cli_print_rejected(const char *list, size_t n);
 
+/* ways_text.c: what tg_inpaint_auto told, as a table. */
+void cli_print_ways(FILE *to, const char *json);
+
 /* plan_text.c */
 tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p);
 /* {"event":"NAME","file":FILE, + the members of the library's object, on one line; file may be

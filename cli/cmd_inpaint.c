@@ -27,9 +27,24 @@ static void say_method(const cli *c)
               stderr);
 }
 
+/* --preset auto, --allow-lower-quality: settings are chosen before anything else. */
+static tg_status choose(cli *c)
+{
+    char *json = NULL;
+    const tg_status st = tg_inpaint_auto(c->ctx, c->opts, &json);
+    if (json && c->json)
+        cli_print_event("inpaint_auto", NULL, json);
+    else if (json && !c->quiet)
+        cli_print_ways(cli_flag(c, "plan") ? stdout : stderr, json);
+    tg_text_free(json);
+    return st;
+}
+
 tg_status cli_cmd_inpaint(cli *c)
 {
-    const tg_status st = check(c);
+    tg_status st = check(c);
+    if (st == TG_OK)
+        st = choose(c);
     if (st != TG_OK)
         return st;
     say_method(c);

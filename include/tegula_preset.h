@@ -109,6 +109,21 @@ TG_API tg_status tg_preset_save(tg_ctx *ctx, const char *name, const tg_opts *o,
                                 tg_preset_info *info);
 
 /**
+ * Choose settings of a job that removes something from a film, and set them in `o`: with "preset"
+ * auto those of the highest quality that fit, with "allow-lower-quality" the next ones below what
+ * was asked, if that does not fit. Nothing is done where `o` has neither. An output that an earlier
+ * run began is gone on with by its settings.
+ *
+ * @param o     options of the job, before tg_job_open.
+ * @param json  the ways that were planned, one object (docs/reference/json.md, "inpaint_auto");
+ *              returned, tg_text_free. NULL: there was nothing to choose.
+ * @return TG_E_BUDGET  none fits; tg_ctx_refusal has remedies
+ *         and what tg_job_open returns
+ * @source engine/auto/inpaint_choice.h
+ */
+TG_API tg_status tg_inpaint_auto(tg_ctx *ctx, tg_opts *o, char **json);
+
+/**
  * Choose the preset of one job on one machine: the settings that fit and are predicted to take
  * the least time. Reads no pixel.
  *

@@ -16,6 +16,7 @@
 #include "tegula_preset.h"
 
 #include "engine/auto/auto.h"
+#include "engine/auto/inpaint_choice.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/ctx.h"
@@ -368,6 +369,14 @@ tg_status tg_preset_auto(tg_ctx *ctx, const tg_opts *o, char **json)
         (void)answer(ctx, TGI_DO_RUN, a->opts, NULL, st);
     tgi_auto_free(&a);
     return st;
+}
+
+tg_status tg_inpaint_auto(tg_ctx *ctx, tg_opts *o, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !o || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_inpaint_auto: NULL argument");
+    return answer(ctx, TGI_DO_RUN, o, NULL, tgi_inpaint_choose(ctx, o, json, err));
 }
 
 tg_status tg_calibrate(tg_ctx *ctx, char **json)

@@ -108,6 +108,11 @@ static void resize(const tgi_at_size *a, tgi_resize *r, const void *from, void *
         tgi_resize_run(r, from, to);
 }
 
+const tgi_crop *tgi_at_size_part(const tgi_at_size *a)
+{
+    return &a->how.part;
+}
+
 const tgi_crop *tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden)
 {
     *pixels = a->read;

@@ -31,6 +31,7 @@ tg_status tgi_at_size_new(const tgi_image_info *film, const tgi_at_size_how *how
 void tgi_at_size_free(tgi_at_size **a);
 /* All that it holds, its reader and masks included. */
 size_t tgi_at_size_bytes(const tgi_at_size *a);
+const tgi_crop *tgi_at_size_part(const tgi_at_size *a);
 /* That part of a frame of the film is read into *pixels, and what the frame hides, all of it, into *hidden (views); then
  * the part is made smaller. */
 const tgi_crop *tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden);

@@ -540,6 +540,21 @@ uint64_t tgi_inpaint_disk(const tgi_source *s)
     return p && p->method ? p->method->ops->disk(p->method) : 0;
 }
 
+size_t tgi_inpaint_networks(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && p->method && p->method->ops->networks ? p->method->ops->networks(p->method) : 0;
+}
+
+void tgi_inpaint_frames(const tgi_source *s, int64_t *height, int64_t *width, tgi_crop *part)
+{
+    const inpaint *p = inpaint_of(s);
+    *height = p->how.height;
+    *width = p->how.width;
+    *part = p->how.at_size ? *tgi_at_size_part(p->how.at_size)
+                           : (tgi_crop){.height = p->info->height, .width = p->info->width};
+}
+
 double tgi_inpaint_flops(const tgi_source *s)
 {
     const inpaint *p = inpaint_of(s);
@@ -561,6 +576,17 @@ int64_t tgi_inpaint_all_hidden(const tgi_source *s)
 {
     inpaint *p = inpaint_of(s);
     return p ? (int64_t)atomic_load(&p->all_hidden) : 0;
+}
+
+tg_status tgi_inpaint_begin(tgi_source *s, tgi_err *err)
+{
+    inpaint *p = inpaint_of(s);
+    if (!p || !p->method || !p->method->ops->begin)
+        return TG_OK;
+    pthread_mutex_lock(&p->lock);
+    const tg_status st = p->method->ops->begin(p->method, err);
+    pthread_mutex_unlock(&p->lock);
+    return st;
 }
 
 int tgi_inpaint_shrink(tgi_source *s)

@@ -47,6 +47,10 @@ int tgi_inpaint_is(const tgi_source *s);
 /* Memory and scratch of the method, a part of the source's codec_bytes. */
 size_t tgi_inpaint_bytes(const tgi_source *s);
 uint64_t tgi_inpaint_disk(const tgi_source *s);
+/* Of the method's memory, what a GPU would hold if it computed; 0: nothing. */
+size_t tgi_inpaint_networks(const tgi_source *s);
+/* The size of the frames that the method works on, and which part of the film's they are. */
+void tgi_inpaint_frames(const tgi_source *s, int64_t *height, int64_t *width, tgi_crop *part);
 /* Operations of a frame. */
 double tgi_inpaint_flops(const tgi_source *s);
 /* Seconds of all frames (through a pipe, of one), those around a part too, where `of` says those of a network's pass; the most, or the least, that
@@ -58,6 +62,8 @@ void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap);
 /* Take less memory: 1 if it can. Before the first frame is read. */
 int tgi_inpaint_shrink(tgi_source *s);
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s);
+/* Take the memory that was planned: a refusal comes before anything is made. */
+tg_status tgi_inpaint_begin(tgi_source *s, tgi_err *err);
 /* The network of motions; NULL: there is none. */
 const tgi_graph *tgi_inpaint_network(const tgi_source *s);
 /* Weights i of ProPainter; NULL: there are none. */

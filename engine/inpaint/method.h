@@ -26,12 +26,16 @@ typedef struct tgi_method_ops {
     uint64_t (*disk)(const tgi_method *m);
     /* Take less memory, before anything was made: the next smaller way. 0: there is none. */
     int (*shrink)(tgi_method *m);
+    /* Of `bytes`, what a GPU would hold if it computed: networks and weights. NULL: there are none. */
+    size_t (*networks)(const tgi_method *m);
     /* Operations of a frame. */
     double (*flops)(const tgi_method *m);
     /* Seconds of frames [from, until), where `of` says those of a network's pass. What the masks decide, and nobody has
      * read, takes the most; `least`: the least. */
     double (*seconds)(const tgi_method *m, int64_t from, int64_t until, int least,
                       double (*of)(void *user, const tgi_tiling *t), void *user);
+    /* Take the memory, before the first frame. NULL: `make` does. */
+    tg_status (*begin)(tgi_method *m, tgi_err *err);
     /* Frame k. */
     tg_status (*make)(tgi_method *m, int64_t k, tgi_propagated *out, tgi_err *err);
     /* After that: the motion from frame k to the next one, completed; 0: there is none. NULL: the method tells none. */

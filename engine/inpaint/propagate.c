@@ -699,6 +699,11 @@ static tg_status method_make(tgi_method *m, int64_t k, tgi_propagated *out, tgi_
     return tgi_propagate_make((tgi_propagate *)m, k, out, err);
 }
 
+static tg_status method_begin(tgi_method *m, tgi_err *err)
+{
+    return begin((tgi_propagate *)m, err);
+}
+
 static int method_motion(tgi_method *m, int64_t k, tgi_motion *out)
 {
     return tgi_propagate_motion((tgi_propagate *)m, k, out);
@@ -722,6 +727,7 @@ tgi_method *tgi_propagate_method(tgi_propagate *p)
                                        .shrink = method_shrink,
                                        .flops = method_flops,
                                        .seconds = method_seconds,
+                                       .begin = method_begin,
                                        .make = method_make,
                                        .motion = method_motion,
                                        .text = method_text};

@@ -177,6 +177,13 @@ void tgi_propainter_networks(const tgi_method *m, size_t *block, size_t *weights
                p->generate->schedule->weight_bytes;
 }
 
+static size_t propainter_networks(const tgi_method *m)
+{
+    size_t block, weights;
+    tgi_propainter_networks(m, &block, &weights);
+    return block + weights;
+}
+
 static int list_blocks(propainter *p, tgi_want want[TGI_RESERVE_MAX_BLOCKS])
 {
     const tgi_want all[] = {
@@ -747,6 +754,11 @@ static tg_status propainter_make(tgi_method *m, int64_t k, tgi_propagated *out, 
     return TG_OK;
 }
 
+static tg_status propainter_begin(tgi_method *m, tgi_err *err)
+{
+    return begin(of(m), err);
+}
+
 static double propainter_flops(const tgi_method *m)
 {
     const propainter *p = of_const(m);
@@ -783,7 +795,9 @@ static const tgi_method_ops ops = {.free = propainter_free,
                                    .bytes = propainter_bytes,
                                    .disk = propainter_disk,
                                    .shrink = propainter_shrink,
+                                   .networks = propainter_networks,
                                    .flops = propainter_flops,
                                    .seconds = propainter_seconds,
+                                   .begin = propainter_begin,
                                    .make = propainter_make,
                                    .text = propainter_text};

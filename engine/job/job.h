@@ -235,6 +235,7 @@ struct tg_job {
     uint64_t refused_bytes; /* what the job would have taken there; 0: none was refused */
     uint64_t device_peak;   /* of the last plan on a device */
     tgi_err uncounted; /* why a tiling could not be counted on the device; the first reason */
+    size_t ran_out;    /* memory of a plan that was not there when it ran; 0: all was there */
     int again;         /* what an earlier run left is of no use: begin anew */
     char machine_text[256], device_text[320];
     size_t held_before;  /* live bytes of the library when the job was opened */

@@ -517,7 +517,11 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         const char *value = all[i] == TGI_OPT_METHOD ? tgi_job_method(job->opts)
                                                      : tgi_opts_str(job->opts, all[i]);
-        tgi_lines_add(t, tgi_option_table(NULL)[all[i]].name, "%s", value ? value : "");
+        /* "region" is what of the output is made (--roi). */
+        tgi_lines_add(t,
+                      all[i] == TGI_OPT_REGION ? "part of the frames"
+                                               : tgi_option_table(NULL)[all[i]].name,
+                      "%s", value ? value : "");
     }
     return TG_OK;
 }

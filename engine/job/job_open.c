@@ -108,6 +108,11 @@ static void pick_output(const tg_opts *o, tgi_settings *s, tg_dtype input)
 
 static tg_status read_model(const tg_opts *o, tgi_settings *s, tgi_err *err)
 {
+    const char *preset = tgi_opts_str(o, TGI_OPT_PRESET);
+    if (preset && strcmp(preset, "auto") == 0 && !tgi_job_inpaints(o))
+        return tgi_fail(err, TG_E_ARG,
+                        "--preset auto is of inpaint; tegula preset auto -m MODEL IMAGE finds "
+                        "settings for a network and an image");
     if (tgi_job_inpaints(o) && tgi_opts_str(o, TGI_OPT_MODEL))
         return tgi_fail(
             err, TG_E_ARG,
@@ -529,6 +534,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     tgi_machine_text(&job->machine, job->machine_text, sizeof job->machine_text);
     TGI_TRY(read_settings(job->opts, &job->machine, &job->set, err));
     warn_of_precision(job);
+    if (*tgi_opts_lowered(o))
+        tgi_job_warn(job, "--allow-lower-quality: %s", tgi_opts_lowered(o));
     if (job->set.scratch)
         TGI_TRY(tgi_job_look_at_scratch(job, err));
     if (!tgi_job_inpaints(o))

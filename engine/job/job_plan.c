@@ -573,9 +573,16 @@ tg_status tgi_job_plan(tg_job *job, tgi_plan_ask ask, tgi_err *err)
     tgi_machine_look_again(&job->machine);
     TGI_TRY(job->ends->begin(job, err));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
+    const size_t allowed = p->budget;
+    if (job->ran_out && p->budget > job->ran_out - job->ran_out / 8)
+        p->budget = job->ran_out - job->ran_out / 8;
     tg_status st = attempt(job, &e);
     while (st == TG_E_BUDGET && tgi_job_spare_source(job))
         st = attempt(job, &e);
+    if (st == TG_E_BUDGET && job->ran_out) { /* it is as small as it can be */
+        p->budget = job->ran_out - 1 < allowed ? job->ran_out - 1 : allowed;
+        st = attempt(job, &e);
+    }
     if (st == TG_E_BUDGET && job->set.scratch && job->source) {
         p->scratch.no_room = 1;
         st = attempt(job, &e);

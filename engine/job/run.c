@@ -8,11 +8,13 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/size.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
 #include "engine/plan/staged_text.h"
@@ -223,6 +225,7 @@ static tg_status take(tgi_run *r, tgi_err *err)
     if (s->room)
         TGI_TRY(s->room(r, err));
     TGI_TRY(tgi_pass_reserve(&r->pass, r->job, err)); /* a refusal leaves nothing behind */
+    TGI_TRY(tgi_inpaint_begin(r->job->source, err));
     TGI_TRY(s->open(r, err));
     TGI_TRY(open_run(r, err));
     TGI_TRY(get_statistics(r, err));
@@ -302,6 +305,37 @@ static tg_status attempt(tg_job *job, outcome *o, tgi_err *err)
     return st;
 }
 
+/* Memory that was free when it was planned is gone: the frames that a method keeps may be fewer. 1: it is planned again. */
+static int shrink(tg_job *job, tg_status st)
+{
+    char had[32];
+    const size_t had_all = job->plan.bytes.total;
+    if (st != TG_E_NOMEM || job->dev.device || !tgi_inpaint_is(job->source) || !had_all ||
+        (job->ran_out && had_all > job->ran_out - job->ran_out / 64)) /* it gets no smaller */
+        return 0;
+    job->ran_out = had_all;
+    tgi_job_warn(
+        job,
+        "memory that was free when it was planned is gone; planned again with less than %s",
+        tgi_size_text(had_all, had, sizeof had));
+    tgi_job_drop_plan(job);
+    return 1;
+}
+
+/* As often as it helps; what is told then is what was missing. */
+static tg_status attempt_with_less(tg_job *job, tg_status st, outcome *o, tgi_err *e)
+{
+    const tgi_err missing = *e;
+    for (int again = 0; again < 8 && shrink(job, st); again++) {
+        memset(e, 0, sizeof *e);
+        st = attempt(job, o, e);
+    }
+    if (st != TG_E_BUDGET || missing.code != TG_E_NOMEM)
+        return st;
+    *e = missing;
+    return missing.code;
+}
+
 /* Until it ends in something else than a device whose memory is not what the plan counted on;
  * and once more where job->again says that it is to begin anew. */
 static tg_status attempts(tg_job *job, outcome *o, tgi_err *err)
@@ -313,6 +347,7 @@ static tg_status attempts(tg_job *job, outcome *o, tgi_err *err)
         memset(&e, 0, sizeof e);
         st = attempt(job, o, &e);
     }
+    st = attempt_with_less(job, st, o, &e);
     for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
         memset(&e, 0, sizeof e);
         st = attempt(job, o, &e);

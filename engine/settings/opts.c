@@ -460,8 +460,14 @@ tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
                            from->from[TGI_OPT_INPUT_TENSOR], from->file[TGI_OPT_INPUT_TENSOR],
                            err));
     memcpy(to->set_by, from->set_by, sizeof to->set_by);
+    memcpy(to->lowered, from->lowered, sizeof to->lowered);
     TGI_TRY(tgi_lent_copy(to, from, err));
     return copy_kept(to, from, err);
+}
+
+const char *tgi_opts_lowered(const tg_opts *o)
+{
+    return o->lowered;
 }
 
 /* ---- Files that options name ---- */

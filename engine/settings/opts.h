@@ -67,6 +67,8 @@ bool tgi_opts_asked(const tg_opts *o, tgi_opt id); /* set, and by no preset */
 /* Where the value is from: "default", "program" (or what tg_opts_set_by says), a job file's
  * path, "preset NAME". View until the next set. */
 const char *tgi_opts_origin(const tg_opts *o, tgi_opt id);
+/* What --allow-lower-quality made of what was asked; "": nothing. View. */
+const char *tgi_opts_lowered(const tg_opts *o);
 const char *tgi_opts_str(const tg_opts *o, tgi_opt id); /* value, default or NULL; view */
 bool tgi_opts_flag(const tg_opts *o, tgi_opt id);       /* switches */
 /* Whole numbers; `auto` or no value gives `otherwise` ("level", "threads"). */

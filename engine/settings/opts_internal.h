@@ -23,8 +23,10 @@ struct tg_opts {
     char *value[TGI_OPT_COUNT];
     unsigned char from[TGI_OPT_COUNT]; /* tgi_from; DEFAULT where there is no value */
     char *file[TGI_OPT_COUNT];         /* which job file or preset; NULL for the other two */
-    char set_by[32];                   /* who calls tg_opts_set; "": a program */
-    char **tensor;                     /* "NAME=FILE" */
+    char lowered
+        [200]; /* what --allow-lower-quality made of what was asked (inpaint_choice.h); "": nothing */
+    char set_by[32]; /* who calls tg_opts_set; "": a program */
+    char **tensor;   /* "NAME=FILE" */
     int n_tensor;
     struct tgi_lent *lent; /* lent.h */
     int n_lent;

@@ -165,6 +165,11 @@ TGI_OPT(COMPOSE, "compose", NULL, "source|official", "source", "inpaint preset",
         "source: a film that is written holds the samples of the one that is read wherever "
         "nothing is removed; "
         "official: all of a frame is what it became as RGB")
+TGI_OPT(
+    ALLOW_LOWER_QUALITY, "allow-lower-quality", NULL, NULL, NULL, "inpaint", RULE_SWITCH, 0, 0,
+    NULL, 0,
+    "where what is asked does not fit: fewer frames together, then smaller frames, as far as "
+    "it takes; a warning and the receipt say what became of it")
 TGI_OPT(PREVIEW, "preview", NULL, "TIME", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
         "write a strip of the frame that is shown then, of pictures of the frame of that "
         "number: the frame, what is "
@@ -444,7 +449,8 @@ TGI_OPT(
     PRESET, "preset", NULL, "NAME|FILE", NULL, TGI_SET_ " copy" TGI_CUT_, RULE_PRESET, 0, 0,
     NULL, 0,
     "start from the settings of this preset, which tegula preset list names, or of a file; a "
-    "job file and the command line win")
+    "job file and the command line win; inpaint: auto is the highest quality that fits the "
+    "memory, and says what else there is")
 TGI_OPT(ABOUT, "about", NULL, "TEXT", NULL, "preset", RULE_TEXT, 0, 0, NULL, 0,
         "save: the sentence that tegula preset list shows (default: the settings)")
 TGI_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,

@@ -50,6 +50,10 @@ tg_status tgi_preset_apply(tg_opts *o, const char *name, int by_name, tgi_err *e
     int n_lost = 0;
     char origin[1100];
     p.of = o;
+    if (strcmp(name, "auto") == 0) { /* chosen when the job is known (inpaint_choice.h) */
+        tgi_opts_drop(o, TGI_FROM_PRESET);
+        return TG_OK;
+    }
     tg_status st = tgi_preset_open(name, &p, err);
     if (st == TG_OK) {
         snprintf(origin, sizeof origin, "preset %s", name);

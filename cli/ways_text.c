@@ -1,0 +1,95 @@
+/* ways_text.c - the ways in which a film can be inpainted on a machine, as a table: one line each, and below it what is
+ * another than at best. */
+#include "cli.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t number(const char *row, const char *key)
+{
+    size_t n = 0;
+    const char *v = cli_json_member(row, key, &n);
+    return v ? strtoll(v, NULL, 10) : 0;
+}
+
+static double real(const char *row, const char *key)
+{
+    size_t n = 0;
+    const char *v = cli_json_member(row, key, &n);
+    return v ? strtod(v, NULL) : 0;
+}
+
+static bool is_true(const char *row, const char *key)
+{
+    size_t n = 0;
+    const char *v = cli_json_member(row, key, &n);
+    return v && n == 4 && memcmp(v, "true", 4) == 0;
+}
+
+/* A string member without its quotes and escapes, of those that have none but in words for people. */
+static void text(const char *row, const char *key, char *out, size_t cap)
+{
+    size_t n = 0, k = 0;
+    const char *v = cli_json_member(row, key, &n);
+    for (size_t i = 1; v && i + 1 < n && k + 1 < cap; i++)
+        if (v[i] != '\\' || v[i + 1] == '\\')
+            out[k++] = v[i];
+    out[k] = 0;
+}
+
+static void print_way(FILE *to, const char *row)
+{
+    char what[48], kind[8], differs[512], peak[CLI_TEXT], scratch[CLI_TEXT], gpu[CLI_TEXT],
+        time[3 * CLI_TEXT], frames[48], set[64] = "";
+    text(row, "what", what, sizeof what);
+    text(row, "precision", kind, sizeof kind);
+    text(row, "differs", differs, sizeof differs);
+    snprintf(frames, sizeof frames, "%" PRId64 "x%" PRId64, number(row, "width"),
+             number(row, "height"));
+    if (kind[0])
+        snprintf(set, sizeof set, "%" PRId64 "/%" PRId64 "/%" PRId64 " %s",
+                 number(row, "subvideo_length"), number(row, "neighbor_length"),
+                 number(row, "ref_stride"), kind);
+    fprintf(to, "%c %-22s ", is_true(row, "chosen") ? '*' : ' ', what);
+    if (is_true(row, "fits")) {
+        const int64_t disk = number(row, "scratch_bytes"),
+                      networks = number(row, "device_bytes");
+        fprintf(to, "%-11s %-15s %10s %10s %10s  %s\n", frames, set,
+                cli_size((uint64_t)number(row, "peak_bytes"), peak),
+                disk ? cli_size((uint64_t)disk, scratch) : "-",
+                networks ? cli_size((uint64_t)networks, gpu) : "-",
+                cli_span(real(row, "seconds_least"), real(row, "seconds"), time));
+    } else {
+        fprintf(to, "%-11s %-15s does not fit\n", "", set);
+    }
+    fputs("    ", to);
+    cli_put_wrapped(to, differs, 4, 4);
+}
+
+void cli_print_ways(FILE *to, const char *json)
+{
+    char size[CLI_TEXT];
+    size_t n = 0;
+    const char *list = cli_json_member(json, "ways", &n);
+    if (!list)
+        return;
+    fprintf(to, "ways in %s, the best first; * is taken\n",
+            cli_size((uint64_t)number(json, "budget_bytes"), size));
+    fprintf(to, "  %-22s %-11s %-15s %10s %10s %10s  %s\n", "", "frames", "settings", "RAM",
+            "scratch", "GPU", "time");
+    const char *at = list + 1, *end = list + n, *row;
+    while ((row = cli_json_next(&at, end, &n))) {
+        char one[2048];
+        if (n >= sizeof one)
+            continue;
+        memcpy(one, row, n);
+        one[n] = 0;
+        print_way(to, one);
+    }
+    char gpu[128];
+    text(json, "gpu", gpu, sizeof gpu);
+    fprintf(to, "the processor computes; GPU: what one would hold, planned, not run%s%s\n",
+            gpu[0] ? "; here is " : "", gpu);
+}

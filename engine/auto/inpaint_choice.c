@@ -1,0 +1,444 @@
+/* inpaint_choice.c - see inpaint_choice.h. */
+#include "engine/auto/inpaint_choice.h"
+
+#include "engine/base/cancel.h"
+#include "engine/base/ctx.h"
+#include "engine/base/json.h"
+#include "engine/base/mem.h"
+#include "engine/inpaint/inpaint.h"
+#include "engine/job/ends.h"
+#include "engine/job/job.h"
+#include "engine/job/job_inpaint.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/roofline.h"
+#include "engine/out/fingerprint_text.h"
+#include "engine/out/frame_files.h"
+#include "engine/plan/lessons.h"
+#include "engine/settings/opts_internal.h"
+#include "engine/verbs/output_job.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AUTO "preset auto"
+#define LOWER "--allow-lower-quality"
+#define MOST_WAYS 24
+#define SHORT 32
+
+/* Options that a way sets, and what it says of each. */
+enum { SUBVIDEO, NEIGHBOR, STRIDE, RATIO, PRECISION, SCRATCH, VARIED };
+static const tgi_opt varied[VARIED] = {TGI_OPT_SUBVIDEO_LENGTH, TGI_OPT_NEIGHBOR_LENGTH,
+                                       TGI_OPT_REF_STRIDE,      TGI_OPT_RESIZE_RATIO,
+                                       TGI_OPT_PRECISION,       TGI_OPT_SCRATCH};
+
+static const int64_t steps[][3] = {{80, 10, 10}, {50, 8, 15}, {30, 6, 20}, {20, 5, 20}};
+static const double ratios[] = {1, 0.75, 0.5, 0.375, 0.25};
+#define N(list) ((int)(sizeof(list) / sizeof((list)[0])))
+
+typedef struct way {
+    const char *what;
+    char value[VARIED][SHORT]; /* "": as it is */
+    int region;                /* --region auto */
+    int step, bf16;
+    int fits;
+    tgi_err why_not;
+    int64_t height, width;
+    tgi_crop part;
+    uint64_t peak, scratch, networks, budget;
+    double most, least; /* seconds */
+} way;
+
+typedef struct choice {
+    tg_opts *o;
+    int lower;    /* what was asked may be lowered */
+    int sized;    /* the size is said */
+    int drawn;    /* ProPainter: it has settings */
+    int may_bf16; /* the processor has it, and nobody said what to take */
+    int kept;     /* of an earlier run */
+    int64_t asked[3];
+    double asked_ratio;
+    size_t beside;
+    tgi_machine_gpu gpu; /* the first one; no memory: there is none */
+    way tried[MOST_WAYS];
+    int n, shown[8], n_shown, chosen;
+} choice;
+
+/* ---- A way ------------------------------------------------------------------------------- */
+
+static int is_open(const choice *c, int which)
+{
+    return c->lower || !tgi_opts_asked(c->o, varied[which]);
+}
+
+static tg_status options_of(const choice *c, const way *w, tg_opts *to, tgi_err *err)
+{
+    TGI_TRY(tgi_opts_copy(to, c->o, err));
+    for (int i = 0; i < VARIED; i++)
+        if (w->value[i][0])
+            TGI_TRY(tgi_opts_set(to, tgi_option_table(NULL)[varied[i]].name, w->value[i], err));
+    return w->region ? tgi_opts_set(to, "region", "auto", err) : TG_OK;
+}
+
+static void keep_plan(way *w, const tg_job *job)
+{
+    const double most = job->plan.seconds;
+    tgi_inpaint_frames(job->source, &w->height, &w->width, &w->part);
+    w->peak = job->plan.bytes.total;
+    w->budget = job->plan.budget;
+    w->scratch = tgi_inpaint_disk(job->source);
+    w->networks = tgi_inpaint_networks(job->source);
+    w->most = most;
+    w->least = most - job->plan.masks_decide;
+    w->fits = !w->scratch || w->scratch <= job->scratch_place.free_bytes;
+    if (!w->fits)
+        (void)tgi_fail(&w->why_not, TG_E_BUDGET, "no room for the frames in --scratch");
+}
+
+/* Plan it. What does not fit, or is too small for the method, is no failure. */
+static tg_status plan_way(const choice *c, way *w, tgi_err *err)
+{
+    static const tgi_lessons none;
+    tg_opts *o = NULL;
+    tg_job *job = NULL;
+    tgi_err e = {0};
+    tg_status st = tgi_check_cancel(err);
+    if (st != TG_OK)
+        return st;
+    st = tgi_opts_new(&o, &e);
+    if (st == TG_OK)
+        st = options_of(c, w, o, &e);
+    if (st == TG_OK)
+        st = tgi_job_open(NULL, o, &job, &e);
+    if (st == TG_OK) {
+        job->known.lessons = &none;
+        job->known.others_bytes = c->beside;
+        st = tgi_job_plan_output(job, &e);
+    }
+    if (st == TG_OK)
+        keep_plan(w, job);
+    else
+        w->why_not = e;
+    tgi_job_close(&job);
+    tgi_opts_free(&o);
+    const int small = st == TG_E_ARG && (w->value[RATIO][0] || w->region);
+    if (st == TG_OK || st == TG_E_BUDGET || small)
+        return TG_OK;
+    if (err)
+        *err = e;
+    return st;
+}
+
+/* A way of that step and size, below 0: of what was asked. */
+static way make_way(const choice *c, const char *what, int step, double ratio, int bf16)
+{
+    way w = {.what = what, .step = step, .bf16 = bf16};
+    for (int i = 0; i < 3 && step >= 0 && c->drawn; i++)
+        if (is_open(c, i))
+            snprintf(w.value[i], SHORT, "%lld", (long long)steps[step][i]);
+    if (ratio < 1)
+        snprintf(w.value[RATIO], SHORT, "%g", ratio * c->asked_ratio);
+    if (bf16)
+        snprintf(w.value[PRECISION], SHORT, "bf16");
+    if (!tgi_opts_given(c->o, TGI_OPT_SCRATCH))
+        snprintf(w.value[SCRATCH], SHORT, "auto");
+    return w;
+}
+
+/* Its place among those that were tried; < 0: *st is why. */
+static int try_way(choice *c, const way *w, tg_status *st, tgi_err *err)
+{
+    if (c->n == MOST_WAYS)
+        return -1;
+    c->tried[c->n] = *w;
+    *st = plan_way(c, &c->tried[c->n], err);
+    return *st == TG_OK ? c->n++ : -1;
+}
+
+/* No better than what was asked, in anything. */
+static int is_lower(const choice *c, int step)
+{
+    return steps[step][0] <= c->asked[0] && steps[step][1] <= c->asked[1] &&
+           steps[step][2] >= c->asked[2];
+}
+
+/* The first step from `from` on that fits at that size; *found < 0: none. */
+static tg_status go_down(choice *c, const char *what, int region, double ratio, int from,
+                         int *found, tgi_err *err)
+{
+    const int last = c->drawn ? N(steps) : 1;
+    tg_status st = TG_OK;
+    *found = -1;
+    for (int step = from; step < last + c->may_bf16; step++) {
+        const int bf16 = step == last;
+        way w = make_way(c, what, bf16 ? last - 1 : step, ratio, bf16);
+        if (c->lower && !is_lower(c, w.step))
+            continue;
+        w.region = region;
+        const int at = try_way(c, &w, &st, err);
+        if (at < 0)
+            return st;
+        if (c->tried[at].fits) {
+            *found = at;
+            return TG_OK;
+        }
+        if (c->tried[at].why_not.code == TG_E_ARG)
+            return TG_OK;
+    }
+    return TG_OK;
+}
+
+static void show(choice *c, int at)
+{
+    for (int i = 0; i < c->n_shown; i++)
+        if (c->shown[i] == at)
+            return;
+    if (at >= 0 && c->n_shown < N(c->shown))
+        c->shown[c->n_shown++] = at;
+}
+
+/* ---- All of them ------------------------------------------------------------------------- */
+
+/* The largest smaller size that fits. */
+static tg_status find_smaller(choice *c, int *found, tgi_err *err)
+{
+    *found = -1;
+    for (int i = 1; i < N(ratios) && *found < 0 && !c->sized; i++)
+        TGI_TRY(go_down(c, "smaller frames", 0, ratios[i], 0, found, err));
+    return TG_OK;
+}
+
+static tg_status find_all(choice *c, tgi_err *err)
+{
+    int whole, less = -1, region = -1, smaller;
+    TGI_TRY(go_down(c, "whole frames", 0, 1, 0, &whole, err));
+    if (whole > 0)
+        show(c, 0); /* what more memory would be for */
+    show(c, whole < 0 ? c->n - 1 : whole);
+    if (!tgi_opts_given(c->o, TGI_OPT_REGION))
+        TGI_TRY(go_down(c, "--region auto", 1, 1, 0, &region, err));
+    show(c, region < 0 ? c->n - 1 : region);
+    if (whole >= 0 && c->drawn && c->tried[whole].step + 1 < N(steps))
+        TGI_TRY(
+            go_down(c, "fewer frames together", 0, 1, c->tried[whole].step + 1, &less, err));
+    show(c, less);
+    TGI_TRY(find_smaller(c, &smaller, err));
+    show(c, smaller);
+    c->chosen = whole >= 0 ? whole : smaller;
+    return TG_OK;
+}
+
+/* What was asked, if it fits, else what comes below it. */
+static tg_status find_lower(choice *c, tgi_err *err)
+{
+    tg_status st = TG_OK;
+    way asked = make_way(c, "as asked", -1, 1, 0);
+    c->chosen = try_way(c, &asked, &st, err);
+    if (c->chosen < 0 || c->tried[c->chosen].fits)
+        return st;
+    show(c, c->chosen);
+    TGI_TRY(go_down(c, "fewer frames together", 0, 1, 0, &c->chosen, err));
+    for (int i = 1; i < N(ratios) && c->chosen < 0; i++)
+        TGI_TRY(go_down(c, "smaller frames", 0, ratios[i], 0, &c->chosen, err));
+    show(c, c->chosen);
+    return TG_OK;
+}
+
+/* Settings of the run whose output is there: the same command goes on with it. 0: there is none. */
+static int find_kept(choice *c, way *w)
+{
+    char list[PATH_MAX];
+    const char *output = tgi_opts_str(c->o, TGI_OPT_OUTPUT);
+    char *job = output && !tgi_opts_flag(c->o, TGI_OPT_YES)
+                    ? tgi_output_job(tgi_frames_list_of(output, list, sizeof list))
+                    : NULL;
+    if (!job)
+        return 0;
+    *w = make_way(c, "of the run that began it", -1, 1, 0);
+    for (int i = SUBVIDEO; i <= RATIO; i++)
+        if (is_open(c, i))
+            (void)tgi_fingerprint_get(job, strlen(job), tgi_option_table(NULL)[varied[i]].name,
+                                      w->value[i], SHORT);
+    char kinds[SHORT] = "";
+    (void)tgi_fingerprint_get(job, strlen(job), "precision", kinds, sizeof kinds);
+    if (strcmp(kinds, "bf16") == 0 && is_open(c, PRECISION))
+        snprintf(w->value[PRECISION], SHORT, "bf16");
+    const int drew = w->value[SUBVIDEO][0] != 0 || !c->drawn;
+    tgi_free(job);
+    return drew;
+}
+
+static tg_status search(choice *c, tgi_err *err)
+{
+    tg_status st = TG_OK;
+    way w;
+    c->chosen = -1;
+    if (find_kept(c, &w)) {
+        c->kept = 1;
+        c->chosen = try_way(c, &w, &st, err);
+        show(c, c->chosen);
+    } else {
+        st = c->lower ? find_lower(c, err) : find_all(c, err);
+    }
+    if (st != TG_OK)
+        return st;
+    if (c->chosen >= 0 && c->tried[c->chosen].fits)
+        return TG_OK;
+    if (err)
+        *err = c->tried[0].why_not;
+    return c->tried[0].why_not.code;
+}
+
+/* ---- What is told ------------------------------------------------------------------------ */
+
+static const char *value_of(const choice *c, const way *w, int which)
+{
+    return w->value[which][0] ? w->value[which] : tgi_opts_str(c->o, varied[which]);
+}
+
+static const char *what_differs(const choice *c, const way *w)
+{
+    if (!w->fits)
+        return w->why_not.text;
+    if (w->region)
+        return "motion and attention see nothing of the rest of the frames, so what is drawn "
+               "is "
+               "another thing";
+    if (w->value[RATIO][0])
+        return "what is drawn is enlarged, so it is softer";
+    if (w->bf16)
+        return "products are rounded to bfloat16, some 3e-3 relative off";
+    if (c->kept)
+        return "nothing: the output that is there is gone on with";
+    return w->step <= 0 ? "nothing: the published script's settings"
+                        : "fewer frames are seen together, so less is found of what they show";
+}
+
+static void put_way(tgi_jw *j, const choice *c, int at)
+{
+    const way *w = &c->tried[at];
+    const char *scratch = value_of(c, w, SCRATCH), *kind = value_of(c, w, PRECISION);
+    tgi_jw_begin(j, NULL, '{');
+    tgi_jw_str(j, "what", w->what);
+    tgi_jw_bool(j, "chosen", at == c->chosen);
+    tgi_jw_bool(j, "fits", w->fits);
+    tgi_jw_int(j, "width", w->width);
+    tgi_jw_int(j, "height", w->height);
+    if (c->drawn) {
+        tgi_jw_str(j, "precision", kind && strcmp(kind, "bf16") == 0 ? "bf16" : "fp32");
+        tgi_jw_int(j, "subvideo_length", strtoll(value_of(c, w, SUBVIDEO), NULL, 10));
+        tgi_jw_int(j, "neighbor_length", strtoll(value_of(c, w, NEIGHBOR), NULL, 10));
+        tgi_jw_int(j, "ref_stride", strtoll(value_of(c, w, STRIDE), NULL, 10));
+    }
+    if (w->fits) {
+        char region[96];
+        snprintf(region, sizeof region, "%lld,%lld,%lld,%lld", (long long)w->part.x,
+                 (long long)w->part.y, (long long)w->part.width, (long long)w->part.height);
+        tgi_jw_str(j, "region", region);
+        tgi_jw_uint(j, "peak_bytes", w->peak);
+        tgi_jw_uint(j, "scratch_bytes", w->scratch);
+        tgi_jw_str(j, "scratch", w->scratch ? scratch : NULL);
+        tgi_jw_uint(j, "device_bytes", w->networks);
+        if (c->gpu.total_bytes && w->networks)
+            tgi_jw_bool(j, "device_fits", w->networks <= tgi_device_usable(c->gpu.total_bytes));
+        tgi_jw_str(j, "device", "planned, not run");
+        tgi_jw_num(j, "seconds_least", w->least);
+        tgi_jw_num(j, "seconds", w->most);
+    }
+    tgi_jw_str(j, "differs", what_differs(c, w));
+    tgi_jw_end(j, '}');
+}
+
+static tg_status tell(const choice *c, char **json, tgi_err *err)
+{
+    tgi_jw j = {0};
+    tgi_jw_begin(&j, NULL, '{');
+    tgi_jw_uint(&j, "budget_bytes", c->tried[c->chosen].budget);
+    tgi_jw_bool(&j, "kept", c->kept);
+    tgi_jw_str(&j, "gpu", c->gpu.total_bytes ? c->gpu.name : NULL);
+    tgi_jw_begin(&j, "ways", '[');
+    for (int i = 0; i < c->n_shown; i++)
+        put_way(&j, c, c->shown[i]);
+    tgi_jw_end(&j, ']');
+    tgi_jw_end(&j, '}');
+    return tgi_jw_take(&j, json, err);
+}
+
+/* ---- The choice -------------------------------------------------------------------------- */
+
+/* What was chosen, into the options; what was asked and is lowered is remembered for the receipt. */
+static tg_status take(choice *c, tgi_err *err)
+{
+    const way *w = &c->tried[c->chosen];
+    char text[sizeof c->o->lowered] = "";
+    for (int i = 0; i < VARIED; i++) {
+        const tg_option *row = &tgi_option_table(NULL)[varied[i]];
+        const char *was = tgi_opts_str(c->o, varied[i]);
+        const size_t n = strlen(text);
+        if (!w->value[i][0] || (was && strcmp(was, w->value[i]) == 0))
+            continue;
+        if (c->lower && varied[i] != TGI_OPT_SCRATCH)
+            snprintf(text + n, sizeof text - n, "%s%s %s, not %s", n ? "; " : "", row->name,
+                     w->value[i], was ? was : "1");
+        TGI_TRY(tgi_opts_set_from(c->o, row->name, w->value[i],
+                                  c->lower ? TGI_FROM_SET : TGI_FROM_PRESET,
+                                  c->lower ? LOWER : AUTO, err));
+    }
+    memcpy(c->o->lowered, text, sizeof text);
+    return TG_OK;
+}
+
+static tg_status look_at_machine(choice *c, tgi_err *err)
+{
+    tgi_machine *m = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *m);
+    tg_status st = m ? tgi_machine_of(c->o, m, err)
+                     : tgi_fail(err, TG_E_NOMEM, "no memory to look at the machine");
+    if (st == TG_OK) {
+        tgi_machine_find_gpus(m);
+        if (m->n_gpus)
+            c->gpu = m->gpu[0];
+        c->may_bf16 = c->drawn && m->bf16 && !tgi_opts_asked(c->o, TGI_OPT_PRECISION);
+    }
+    tgi_free(m);
+    return st;
+}
+
+static void look_at_options(choice *c)
+{
+    const char *ratio = tgi_opts_str(c->o, TGI_OPT_RESIZE_RATIO);
+    for (int i = 0; i < 3; i++)
+        c->asked[i] = tgi_opts_int(c->o, varied[i], steps[0][i]);
+    c->asked_ratio = ratio ? strtod(ratio, NULL) : 1;
+    c->drawn = tgi_job_draws(c->o);
+    c->sized = tgi_opts_asked(c->o, TGI_OPT_WIDTH) || tgi_opts_asked(c->o, TGI_OPT_HEIGHT) ||
+               tgi_opts_asked(c->o, TGI_OPT_RESIZE_RATIO);
+}
+
+tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err)
+{
+    const char *preset = tgi_opts_str(o, TGI_OPT_PRESET);
+    const size_t before = tgi_mem_held();
+    const int wanted = preset && strcmp(preset, "auto") == 0;
+    *json = NULL;
+    (void)ctx;
+    if (!wanted && !tgi_opts_flag(o, TGI_OPT_ALLOW_LOWER_QUALITY))
+        return TG_OK;
+    choice *c = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *c);
+    if (!c)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to search settings");
+    c->o = o;
+    c->lower = !wanted;
+    look_at_options(c);
+    c->beside = tgi_mem_held() - before;
+    tg_status st = look_at_machine(c, err);
+    if (st == TG_OK)
+        st = search(c, err);
+    if (st == TG_OK)
+        st = take(c, err);
+    if (st == TG_OK && (wanted || o->lowered[0]))
+        st = tell(c, json, err);
+    tgi_free(c);
+    return st;
+}

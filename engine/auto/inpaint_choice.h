@@ -1,0 +1,25 @@
+/* inpaint_choice.h - which settings a film is inpainted with, where nobody said so: of those that fit the memory the ones of
+ * the highest quality (--preset auto), or the next ones below what was asked (--allow-lower-quality).
+ *
+ * Ways of whole frames at the film's own size come first, then smaller frames; in each the settings of ProPainter go down as far
+ * as it takes:
+ *
+ *   subvideo-length/neighbor-length/ref-stride   80/10/10, 50/8/15, 30/6/20, 20/5/20
+ *   precision                                    fp32; bf16 behind the last of these, where the processor has it
+ *   size                                         the film's; 0.75, 0.5, 0.375 and 0.25 of its sides
+ *   scratch                                      the folder for temporary files, on a disk; used where memory is short
+ *
+ * What somebody set stays. A region is shown beside that and never taken by itself: motion and attention are of whole
+ * frames, so it draws another thing. Each way is planned as a run would be.
+ *
+ * An output that an earlier run began, or made, with such settings is gone on with by the very same ones. */
+#ifndef TGI_INPAINT_CHOICE_H
+#define TGI_INPAINT_CHOICE_H
+
+#include "engine/settings/opts.h"
+
+/* Choose, set in `o` what is chosen, and tell all ways that were planned as an object (docs/reference/json.md, "inpaint_auto"). Returned;
+ * tgi_free; NULL where there was nothing to choose. TG_E_BUDGET: none fits, told as the plan of what `o` says. */
+tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err);
+
+#endif
