@@ -6,7 +6,9 @@ after a stop, too.
 
 CONFORMANCE: the folder of the conformance data, WEIGHTS: the three files of the weights that its goldens were made with (tegula-draw-weights).
 `more`: the longer film, memory, a pipe, kills. 77: there are none of these, or no ffmpeg."""
+import csv
 import json
+import math
 import os
 import re
 import shlex
@@ -192,6 +194,18 @@ def the_least_ram_is_enough():
     expect(row["scratch_bytes"] == disks.get("frames"), f"{row} of {disks}")
 
 
+def what_is_trained_lies_in_the_files():
+    """`estimate training propainter` counts the elements of the three files: those of the generator are trained, the others held."""
+    elements = {}
+    with open(os.path.join(CONFORMANCE, "propainter", "weights.csv"), encoding="utf-8") as f:
+        for row in csv.DictReader(f):
+            if row["dtype"] == "float32":
+                elements[row["model"]] = elements.get(row["model"], 0) + math.prod(int(n) for n in row["shape"].split("x"))
+    code, text, err = run("estimate", "training", "propainter", "--json")
+    says = json.loads(text) if code == 0 else {}
+    expect(says.get("parameters") == elements["gen"] and says["needed"]["weights_bytes"] == 4 * sum(elements.values()), f"{elements}: {says}: {err}")
+
+
 def what_would_be_removed_is_shown():
     """--method show: masked_in of the published script, to the bit."""
     for name in ("bmx12", "bmx24"):
@@ -336,6 +350,7 @@ def quick(_):
     halves_are_close()
     what_is_estimated_is_planned()
     the_least_ram_is_enough()
+    what_is_trained_lies_in_the_files()
     what_would_be_removed_is_shown()
 
 
