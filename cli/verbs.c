@@ -52,8 +52,10 @@ const cli_verb cli_verbs[] = {
      "Measure the speeds of this machine once, so that plan can say how long a run will take.",
      0, 0, "", cli_cmd_calibrate},
     {"estimate", "data|batch|training|gpu|video [FILE...] [options]",
-     "Say what a data set, a batch or training would need and how to hold it, and which GPUs "
-     "can run a job (a job file, or -m MODEL IMAGE).",
+     "Say what a data set, a batch or training (-m MODEL, or the word propainter) would need "
+     "and "
+     "how to hold it, which GPUs can run a job (a job file, or -m MODEL IMAGE), and what "
+     "ProPainter takes for a film of a size and length.",
      0, 4096, "", cli_cmd_estimate},
     {"plot", "LOG.csv -o OUT.svg|OUT.png",
      "Draw what run --log or --trace wrote: memory over time against budget and prediction.", 1,

@@ -9,6 +9,7 @@
  *
  * bytes a parameter. @source Micikevicius et al., "Mixed Precision Training", 2018; Rajbhandari
  * et al., "ZeRO", 2020, section 3.1 (16 bytes a parameter for O2 with Adam). */
+#include "engine/estimate/training.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
@@ -83,10 +84,11 @@ static uint64_t at_batch(tgi_saved_bytes b, int64_t batch)
     return tgi_sat_add(tgi_sat_mul(b.per_sample, (size_t)batch), b.fixed);
 }
 
-static void count_parameters(const tgi_saved *s, const tg_train_spec *spec, tg_train_size *r)
+void tgi_training_count(const tgi_saved *s, const tg_train_spec *spec, tg_train_size *r)
 {
     const uint64_t p = (uint64_t)s->parameters;
     r->parameters = s->parameters;
+    r->effective_batch = spec->batch * spec->accumulation;
     r->weights_bytes = p * 4 + s->buffers;
     r->gradients_bytes = p * 4;
     if (spec->precision == TG_TRAIN_O1)
@@ -96,6 +98,12 @@ static void count_parameters(const tgi_saved *s, const tg_train_spec *spec, tg_t
         r->gradients_bytes = p * 2;
     }
     r->optimizer_bytes = p * 4 * (uint64_t)moments[spec->optimizer];
+}
+
+void tgi_training_total(tg_train_size *r)
+{
+    r->total_bytes = tgi_sat_add(tgi_sat_add(r->weights_bytes, r->gradients_bytes),
+                                 tgi_sat_add(r->optimizer_bytes, r->activations_bytes));
 }
 
 /* The number of segments with the least height. */
@@ -125,15 +133,13 @@ static tg_status count_all(const tgi_saved *s, const tg_train_spec *spec, tg_tra
 {
     tg_train_size r = {.size = sizeof r};
     tgi_saved_bytes all;
-    count_parameters(s, spec, &r);
-    r.effective_batch = spec->batch * spec->accumulation;
+    tgi_training_count(s, spec, &r);
     TGI_TRY(tgi_saved_total(s, &all, err));
     r.activations_bytes = at_batch(all, spec->batch);
     r.per_sample_bytes = all.per_sample;
     if (spec->checkpointing)
         TGI_TRY(count_segments(s, spec->batch, &r, err));
-    r.total_bytes = tgi_sat_add(tgi_sat_add(r.weights_bytes, r.gradients_bytes),
-                                tgi_sat_add(r.optimizer_bytes, r.activations_bytes));
+    tgi_training_total(&r);
     *out = r;
     return TG_OK;
 }
@@ -185,8 +191,8 @@ tg_status tgi_formula_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_
 
 /* ---- tegula estimate training ------------------------------------------------------------ */
 
-static void put_settings(tgi_jw *w, const tgi_question *q, const tg_train_spec *s,
-                         const char *size, double loss_scale)
+void tgi_training_put_settings(tgi_jw *w, const tgi_question *q, const tg_train_spec *s,
+                               const char *size, double loss_scale)
 {
     const tg_opts *o = q->o;
     tgi_jw_begin(w, "settings", '{');
@@ -208,7 +214,7 @@ static void put_settings(tgi_jw *w, const tgi_question *q, const tg_train_spec *
     tgi_jw_end(w, '}');
 }
 
-static void put_bytes(tgi_jw *w, const tg_train_size *r)
+void tgi_training_put_bytes(tgi_jw *w, const tg_train_size *r)
 {
     tgi_jw_int(w, "parameters", r->parameters);
     tgi_jw_begin(w, "needed", '{');
@@ -251,8 +257,8 @@ static const char *ways_out(const tg_train_spec *s, char *buf, size_t cap)
 
 /* Whether the step fits each GPU, and the largest batch that would. Refuses when one has no
  * room for the batch asked for. */
-static tg_status put_gpus(tgi_jw *w, const tgi_question *q, const tg_train_spec *s,
-                          const tg_train_size *r, tgi_err *err)
+tg_status tgi_training_put_gpus(tgi_jw *w, const tgi_question *q, const tg_train_spec *s,
+                                const tg_train_size *r, tgi_err *err)
 {
     tgi_gpus *gpus = NULL;
     char name[48] = "", text[32], ways[160];
@@ -308,6 +314,12 @@ static void put_notes(tgi_jw *w, const tgi_saved *s, int64_t accumulation)
     tgi_jw_end(w, ']');
 }
 
+/* The word instead of a model: the generator that tegula knows. */
+static int of_propainter(const tgi_question *q)
+{
+    return q->n_files == 1 && strcmp(q->files[0], "propainter") == 0;
+}
+
 /* Options into a spec; bf16 is autocast without a scaled loss. */
 static tg_status read_spec(const tgi_question *q, tg_train_spec *s, double *loss_scale,
                            tgi_err *err)
@@ -315,9 +327,13 @@ static tg_status read_spec(const tgi_question *q, tg_train_spec *s, double *loss
     const char *scale = tgi_opts_str(q->o, TGI_OPT_LOSS_SCALE);
     const int precision = tgi_opts_choice(q->o, TGI_OPT_PRECISION);
     *s = (tg_train_spec){.size = sizeof *s, .model = tgi_opts_str(q->o, TGI_OPT_MODEL)};
-    if (q->n_files)
+    if (q->n_files && !of_propainter(q))
         return tgi_fail(err, TG_E_ARG, "estimate training takes no files (\"%s\")",
                         q->files[0]);
+    if (q->n_files && s->model)
+        return tgi_fail(err, TG_E_ARG, "estimate training: either propainter or -m MODEL.onnx");
+    if (q->n_files)
+        s->model = q->files[0];
     if (!s->model)
         return tgi_fail(err, TG_E_ARG, "estimate training: -m MODEL.onnx is missing");
     s->batch = tgi_opts_int(q->o, TGI_OPT_BATCH, 1);
@@ -343,13 +359,15 @@ tg_status tgi_estimate_training(const tgi_question *q, tgi_jw *w, tgi_err *err)
     double loss_scale;
     trained t = {0};
     TGI_TRY(read_spec(q, &s, &loss_scale, err));
+    if (of_propainter(q))
+        return tgi_training_propainter(q, &s, loss_scale, w, err);
     tg_status st = open_trained(&t, s.model, q->o, s.precision, err);
     if (st == TG_OK)
         st = count_all(&t.saved, &s, &r, err);
     if (st == TG_OK) {
-        put_settings(w, q, &s, t.size, loss_scale);
-        put_bytes(w, &r);
-        st = put_gpus(w, q, &s, &r, err);
+        tgi_training_put_settings(w, q, &s, t.size, loss_scale);
+        tgi_training_put_bytes(w, &r);
+        st = tgi_training_put_gpus(w, q, &s, &r, err);
         put_notes(w, &t.saved, s.accumulation);
     }
     close_trained(&t);

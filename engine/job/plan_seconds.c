@@ -252,41 +252,56 @@ static const char *rest_key(const tg_job *job)
                                                           : TGI_LESSON_BESIDE;
 }
 
-/* Lessons of finished runs; NULL where they are not wanted. */
+/* Lessons of finished runs here; NULL where there is no memory for them. Returned; tgi_free. */
+static tgi_lessons *load_lessons(const tgi_speeds *s, int calibrated)
+{
+    tgi_lessons *l = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *l);
+    if (l)
+        tgi_lessons_load(s, calibrated, l);
+    return l;
+}
+
+/* NULL where they are not wanted. */
 static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calibrated)
 {
     const tgi_lessons *l = job->known.lessons;
     if (!job->machine.here)
         return NULL;
-    if (!l && !job->lessons) {
-        job->lessons = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job->lessons);
-        if (job->lessons)
-            tgi_lessons_load(s, calibrated, job->lessons);
-    }
+    if (!l && !job->lessons)
+        job->lessons = load_lessons(s, calibrated);
     l = l ? l : job->lessons;
     return l && l->n ? l : NULL;
 }
 
-typedef struct networks {
-    const tgi_speeds *s;
-    const tgi_lessons *lessons;
-    int threads;
-} networks;
-
-static double network_seconds(void *user, const tgi_tiling *t)
+void tgi_pace_of(const tgi_machine *m, int threads, tgi_pace *out)
 {
-    const networks *n = user;
-    const double seconds = n->lessons ? tgi_lessons_kernels(n->lessons, n->s, t, n->threads)
-                                      : tgi_speed_kernels(n->s, t, n->threads);
+    *out = (tgi_pace){.threads = threads};
+    tgi_speeds_usual(m->processors, m->calibrated ? &m->speeds : NULL, &out->speeds);
+    if (!m->here)
+        return;
+    out->own = load_lessons(&out->speeds, m->calibrated);
+    out->lessons = out->own && out->own->n ? out->own : NULL;
+}
+
+void tgi_pace_end(tgi_pace *p)
+{
+    tgi_free(p->own);
+    *p = (tgi_pace){0};
+}
+
+double tgi_pace_of_pass(void *pace, const tgi_tiling *t)
+{
+    const tgi_pace *p = pace;
+    const double seconds = p->lessons
+                               ? tgi_lessons_kernels(p->lessons, &p->speeds, t, p->threads)
+                               : tgi_speed_kernels(&p->speeds, t, p->threads);
     return seconds > 0 ? seconds : 0;
 }
 
 /* What removes something from the frames, beside the network that hands them on. */
-static double inpaint_seconds(const tg_job *job, const tgi_lessons *l, const tgi_speeds *s,
-                              int least)
+static double inpaint_seconds(const tg_job *job, tgi_pace *pace, int least)
 {
-    networks n = {.s = s, .lessons = l, .threads = job->set.threads};
-    return tgi_inpaint_seconds(job->source, least, network_seconds, &n);
+    return tgi_inpaint_seconds(job->source, least, tgi_pace_of_pass, pace);
 }
 
 void tgi_job_plan_seconds(tg_job *job)
@@ -314,8 +329,9 @@ void tgi_job_plan_seconds(tg_job *job)
     p->seconds = kernels * items_of(job) +
                  rest_of(job, &s, said) * (l ? tgi_lessons_factor(l, rest_key(job)) : 1);
     if (tgi_inpaint_is(job->source)) {
-        const double most = inpaint_seconds(job, l, &s, 0);
-        p->masks_decide = most - inpaint_seconds(job, l, &s, 1);
+        tgi_pace pace = {.speeds = s, .lessons = l, .threads = job->set.threads};
+        const double most = inpaint_seconds(job, &pace, 0);
+        p->masks_decide = most - inpaint_seconds(job, &pace, 1);
         p->seconds += most;
     }
     p->lessons = l ? l->runs : 0;

@@ -3,6 +3,7 @@
 #define TGI_PLAN_SECONDS_H
 
 #include "engine/job/job.h"
+#include "engine/plan/lessons.h"
 
 /* Fill in plan.seconds, of a plan that is complete otherwise. */
 void tgi_job_plan_seconds(tg_job *job);
@@ -17,5 +18,20 @@ void tgi_job_learn_drop(tg_job *job);
 /* What no plan of a planned job's network takes less than with so many threads, when its
  * kernels take at least what they take for tiling `t` of it. */
 double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads);
+
+/* How fast networks are on a machine, apart from any job: by its measured speeds, else by those of a usual one, corrected by
+ * finished runs where it is this one. */
+typedef struct tgi_pace { /* some kilobytes */
+    tgi_speeds speeds;
+    const tgi_lessons *lessons; /* NULL: none */
+    tgi_lessons *own;
+    int threads;
+} tgi_pace;
+
+/* Release with tgi_pace_end. */
+void tgi_pace_of(const tgi_machine *m, int threads, tgi_pace *out);
+void tgi_pace_end(tgi_pace *p);
+/* Seconds of a network's pass; 0: nothing is known of a kernel. For tgi_inpaint_seconds, and methods. */
+double tgi_pace_of_pass(void *pace, const tgi_tiling *t);
 
 #endif

@@ -23,6 +23,7 @@ static const tgi_key row_keys[] = {
     {"compute_capability", TGI_KEY_NUMBER, 0, 1, 99},
     {"multiprocessors", TGI_KEY_NUMBER, 0, 1, 4096},
     {"fp16_tflops", TGI_KEY_NUMBER, 1, 0.1, 1e6},
+    {"fp32_tflops", TGI_KEY_NUMBER, 0, 0.1, 1e6},
     {"gb_per_second", TGI_KEY_NUMBER, 1, 1, 1e6},
     {"verified", TGI_KEY_BOOL, 1, 0, 0},
     {"source", TGI_KEY_TEXT, 1, 0, 0},
@@ -64,6 +65,7 @@ static tg_status read_row(const tgi_json *row, const char *path, tgi_gpus *t, tg
     g.verified = verified;
     g.memory_bytes = (uint64_t)(number(row, "gib") * TGI_GIB);
     g.fp16_flops = number(row, "fp16_tflops") * 1e12;
+    g.fp32_flops = number(row, "fp32_tflops") * 1e12;
     g.bytes_per_second = number(row, "gb_per_second") * 1e9;
     g.multiprocessors = (int)number(row, "multiprocessors");
     g.major = (int)number(row, "compute_capability");

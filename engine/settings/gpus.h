@@ -9,10 +9,10 @@
 typedef struct tgi_gpu {
     char name[48];
     uint64_t memory_bytes;
-    double fp16_flops, bytes_per_second; /* 0: unknown */
-    int major, minor;                    /* compute capability; 0.0: unknown */
-    int multiprocessors;                 /* 0: unknown */
-    int verified;                        /* the table's figures were looked up */
+    double fp16_flops, fp32_flops, bytes_per_second; /* 0: unknown */
+    int major, minor;                                /* compute capability; 0.0: unknown */
+    int multiprocessors;                             /* 0: unknown */
+    int verified;                                    /* the table's figures were looked up */
     char source[160];
 } tgi_gpu;
 

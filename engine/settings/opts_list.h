@@ -71,7 +71,7 @@ TGI_OPT(
     FRAMES, "frames", NULL, "A:B", NULL, TGI_JOB_ " preset copy" TGI_CUT_ TGI_EST_, RULE_TEXT,
     0, 0, NULL, 2,
     "only these frames of a film, numbered from 0, B not among them; sound and subtitles of "
-    "that time go with them (default: all)")
+    "that time go with them (default: all); estimate video, training propainter: how many")
 TGI_OPT(
     START, "start", NULL, "TIME", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_TEXT, 0, 0, NULL,
     2,
@@ -365,8 +365,8 @@ TGI_OPT(
     "--watch after N samples (default: go on until stopped)")
 TGI_OPT(
     SIZE, "size", NULL, "HxW[xC]", NULL, "estimate", RULE_DIMS, 0, 0, NULL, 0,
-    "pixels and channels of a sample (default: 224x224x3; of a model what it declares); video: "
-    "columns and rows, WxH (default: 1280x720)")
+    "pixels and channels of a sample (default: 224x224x3; of a model what it declares); video, "
+    "training propainter: columns and rows, WxH (default: 1280x720, 432x240)")
 TGI_OPT(PRELOAD, "preload", NULL, "yes|no", "yes", "estimate", RULE_CHOICE, 0, 0, "yes|no", 0,
         "data vqa: whether images are in memory, or read from disk when they are needed")
 TGI_OPT(LENGTH, "length", NULL, "N", "128", "estimate", RULE_INT, 0, 1000000000, NULL, 0,

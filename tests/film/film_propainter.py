@@ -6,7 +6,9 @@ after a stop, too.
 
 CONFORMANCE: the folder of the conformance data, WEIGHTS: the three files of the weights that its goldens were made with (tegula-draw-weights).
 `more`: the longer film, memory, a pipe, kills. 77: there are none of these, or no ffmpeg."""
+import csv
 import json
+import math
 import os
 import re
 import shlex
@@ -146,20 +148,62 @@ def time_is_a_span_until_masks_are_read():
     expect(re.search(r"estimate +[\d.]+ \w+.* to [\d.]+ \w+", text), f"time: {text}")
 
 
+def planned(*words):
+    """(the event of a plan, its lines by name)."""
+    code, text, err = run(*words, "--plan", "--json")
+    plan = next((e for e in map(json.loads, text.splitlines()) if e["event"] == "plan"), {})
+    expect(code == 0, f"{words}: {code}: {err}")
+    return plan, {line["name"]: line["bytes"] for line in plan["lines"]}
+
+
+def estimated(*words):
+    code, text, err = run("estimate", "video", *words, "--json")
+    expect(code == 0, f"{words}: {code}: {err}")
+    return json.loads(text)
+
+
 def what_is_estimated_is_planned():
     """Without weights and without a film: what `inpaint --plan` says of frames and networks, but for masks and rows in flight."""
     lay_out("bmx12")
-    code, text, err = run(*words_of("bmx12", "--plan", "--json"), "-o", "plan/%05d.png")
-    plan = next((e for e in map(json.loads, text.splitlines()) if e["event"] == "plan"), {})
-    lines = {line["name"]: line["bytes"] for line in plan.get("lines", [])}
-    code_seen, text, seen = run("estimate", "video", "--size", "160x128", "--frames", "12", "--json")
-    says = json.loads(text) if code_seen == 0 else {}
-    peak = says.get("processor", [{}])[0].get("peak_bytes", 0)
-    expect(code == 0 and 0.98 * lines.get("inpaint", 0) <= peak <= lines["inpaint"], f"{peak} of {lines}: {err} {seen}")
+    says = estimated("--size", "160x128", "--frames", "12")
+    rows = [r for r in says["processor"] if "state" not in r]
+    expect([r["precision"] for r in says["processor"]] == ["fp32", "bf16"] and rows[0]["precision"] == "fp32", f"{says['processor']}")
+    for row in rows:
+        plan, lines = planned(*words_of("bmx12", "--precision", row["precision"]), "-o", "plan/%05d.png")
+        expect(0.98 * lines["inpaint"] <= row["peak_bytes"] <= lines["inpaint"], f"{row} of {lines}")
+        for ours, its in (("least_seconds", "seconds_least"), ("most_seconds", "seconds_estimate")):  # a plan counts decoder, encoder and start, too
+            expect(0.97 * plan[its] <= row[ours] <= plan[its], f"{row}: {plan[its]}")
     share = {"1280x720": 1 / 4, "640x480": 1 / 2}
     beside = [r for r in says["beside"] if r["size"] in share and r["published_fp32_gb"] != "out of memory"]
     expect(len(says["beside"]) == 8 and len(beside) == 3 and all(r["peak_bytes"] <= r["published_fp32_gb"] * 2**30 * share[r["size"]] for r in beside),
            f"beside what is published: {beside}")
+
+
+def the_least_ram_is_enough():
+    """A film of H.264 goes with what `estimate video` says, with scratch, and not with 3 % less; so much scratch is planned."""
+    row = estimated("--size", "320x240", "--frames", "12")["processor"][0]
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=24", "-frames:v", "12", "-c:v", "libx264", "-pix_fmt", "yuv420p", "film.mp4")
+    masks = [bytes(255 * (40 <= x < 80 <= y < 120) for x in range(320)) for y in range(240)]
+    png("mask.png", 320, 240, masks, 1)
+    os.makedirs("least", exist_ok=True)
+    words = ("inpaint", "film.mp4", "--mask", "mask.png", "--weights", WEIGHTS, "-o", "least.mp4", "--scratch", "least", "--plan", "--json", "--ram")
+    got = [run(*words, f"{int(share * row['least_ram_bytes']) >> 10}KiB") for share in (1, 0.97)]
+    expect([code for code, _, _ in got] == [0, 71], f"{row}: {got}")
+    plan = next(e for e in map(json.loads, got[0][1].splitlines()) if e["event"] == "plan")
+    disks = {line["name"]: line["bytes"] for line in plan["lines"] if line["kind"] == "disk"}
+    expect(row["scratch_bytes"] == disks.get("frames"), f"{row} of {disks}")
+
+
+def what_is_trained_lies_in_the_files():
+    """`estimate training propainter` counts the elements of the three files: those of the generator are trained, the others held."""
+    elements = {}
+    with open(os.path.join(CONFORMANCE, "propainter", "weights.csv"), encoding="utf-8") as f:
+        for row in csv.DictReader(f):
+            if row["dtype"] == "float32":
+                elements[row["model"]] = elements.get(row["model"], 0) + math.prod(int(n) for n in row["shape"].split("x"))
+    code, text, err = run("estimate", "training", "propainter", "--json")
+    says = json.loads(text) if code == 0 else {}
+    expect(says.get("parameters") == elements["gen"] and says["needed"]["weights_bytes"] == 4 * sum(elements.values()), f"{elements}: {says}: {err}")
 
 
 def what_would_be_removed_is_shown():
@@ -305,6 +349,8 @@ def quick(_):
     what_would_do_does()
     halves_are_close()
     what_is_estimated_is_planned()
+    the_least_ram_is_enough()
+    what_is_trained_lies_in_the_files()
     what_would_be_removed_is_shown()
 
 
