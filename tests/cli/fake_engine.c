@@ -465,6 +465,14 @@ const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
     return &r;
 }
 
+tg_status tg_inpaint_auto(tg_ctx *ctx, tg_opts *o, char **json)
+{
+    (void)ctx;
+    (void)o;
+    *json = NULL;
+    return TG_OK;
+}
+
 tg_status tg_preset_auto(tg_ctx *ctx, const tg_opts *o, char **json)
 {
     const char *input = tg_opts_get(o, "input");
