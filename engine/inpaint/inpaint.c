@@ -3,14 +3,12 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
-#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/inpaint/propagate.h"
 #include "engine/inpaint/propainter.h"
 #include "engine/inpaint/rgb8.h"
 #include "engine/inpaint/show.h"
 #include "io/film_out.h"
-#include "io/png.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,12 +32,8 @@ typedef struct inpaint {
     const uint8_t *hidden; /* the film's mask */
     void *
         form; /* a frame of the method's size in the film's form, where the method has another */
-    void *looked; /* the same, as it was read, and what it hides: for previews */
-    struct {
-        double at;      /* when the last picture was written */
-        uint8_t *bytes; /* of 8 bits, where the frames have more */
-        int failed;     /* it cannot be written: nobody tries again */
-    } live;
+    void *looked;     /* the same, as it was read, and what it hides: for previews */
+    tgi_shown *shown; /* NULL: nobody looks */
     struct {
         void (*fn)(void *user, double fraction);
         void *user;
@@ -198,32 +192,6 @@ static tg_status recall_mask(inpaint *p, int64_t k, tgi_err *err)
     return st;
 }
 
-/* ---- The last frame ----------------------------------------------------------------------- */
-
-#define EVERY 1.0                   /* seconds */
-#define PNG_BYTES ((size_t)2 << 20) /* that its writer allocates, at most */
-
-static size_t live_bytes(const inpaint *p)
-{
-    return p->info->dtype == TG_DTYPE_U16 ? plane(p) * (size_t)p->info->samples : 0;
-}
-
-/* What it cannot write is no matter of the film. */
-static void show_last(inpaint *p)
-{
-    const int n = p->info->samples;
-    const uint16_t *wide = p->picture;
-    tgi_err none = {0};
-    if (!p->how.live || p->live.failed || tgi_seconds() - p->live.at < EVERY)
-        return;
-    for (size_t i = 0; i < live_bytes(p); i++)
-        p->live.bytes[i] = (uint8_t)(wide[i] / 257);
-    p->live.failed =
-        tgi_png_write(p->how.live, live_bytes(p) ? p->live.bytes : p->picture, p->info->height,
-                      p->info->width, n, (size_t)p->info->width * (size_t)n, &none) != TG_OK;
-    p->live.at = tgi_seconds();
-}
-
 static void free_method(inpaint *p)
 {
     if (p->method)
@@ -259,8 +227,7 @@ static tg_status make(inpaint *p, int64_t k, tgi_err *err)
     p->made = k;
     atomic_fetch_add(&p->all_hidden, p->now.all_hidden);
     remember_mask(p, k);
-    show_last(p);
-    return TG_OK;
+    return tgi_shown_put(p->shown, k, p->picture, err);
 }
 
 static tg_status inpaint_read(tgi_source *base, int thread, int64_t k, int s0, int s1,
@@ -304,7 +271,7 @@ static void inpaint_close(tgi_source **base)
     tgi_free(p->form);
     tgi_free(p->looked);
     tgi_free(p->put.hidden);
-    tgi_free(p->live.bytes);
+    tgi_shown_free(&p->shown);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->put.lock);
     tgi_free(p);
@@ -322,7 +289,7 @@ size_t tgi_inpaint_bytes(const tgi_source *s)
                        tgi_masks_bytes(p->how.masks) + 2 * plane(p) + RECENT * bits_bytes(p) +
                            (p->how.at_size ? tgi_at_size_bytes(p->how.at_size) : 0) +
                            (p->how.small ? tgi_masks_bytes(p->how.small) : 0) + form_bytes(p) +
-                           (p->how.live ? live_bytes(p) + PNG_BYTES : 0));
+                           tgi_shown_bytes(p->shown));
 }
 
 static size_t inpaint_codec_bytes(const tgi_source *s)
@@ -462,9 +429,9 @@ static tg_status open_parts(inpaint *p, tgi_err *err)
     TGI_TRY(check_frames(p->info, err));
     TGI_TRY(plan_method(p, err));
     p->put.hidden = tgi_malloc(TGI_TAG_IO, 2 * plane(p) + RECENT * bits_bytes(p));
-    p->live.bytes = p->how.live ? tgi_malloc(TGI_TAG_IO, live_bytes(p) + 1) : NULL;
+    TGI_TRY(tgi_shown_new(p->info, &p->how.shown, &p->shown, err));
     p->form = form_bytes(p) ? tgi_malloc(TGI_TAG_IO, form_bytes(p)) : NULL;
-    if (!p->put.hidden || (p->how.live && !p->live.bytes) || (form_bytes(p) && !p->form))
+    if (!p->put.hidden || (form_bytes(p) && !p->form))
         return tgi_fail(err, TG_E_NOMEM, "no memory for a mask");
     p->put.stored = p->put.hidden + plane(p);
     p->put.bits = p->put.stored + plane(p);
@@ -599,6 +566,14 @@ const tgi_masks *tgi_inpaint_masks(const tgi_source *s)
 {
     const inpaint *p = inpaint_of(s);
     return p ? p->how.masks : NULL;
+}
+
+void tgi_inpaint_note(const tgi_source *s, char *buf, size_t cap)
+{
+    const inpaint *p = inpaint_of(s);
+    *buf = 0;
+    if (p && p->method && p->method->ops->note)
+        p->method->ops->note(p->method, buf, cap);
 }
 
 void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap)

@@ -12,6 +12,7 @@
 
 #include "engine/inpaint/at_size.h"
 #include "engine/inpaint/pp_order.h"
+#include "engine/inpaint/shown.h"
 #include "io/film_bypass.h"
 #include "io/image.h"
 #include "io/masks.h"
@@ -35,8 +36,8 @@ typedef struct tgi_inpaint_how {
     int iterations;
     unsigned flags; /* of its networks: TGI_NET_EXACT, TGI_NET_KINDS */
     const tgi_kernel_set *be;
-    /* Borrowed, or NULL: a folder; a PNG that shows the last frame that was made, anew every second. */
-    const char *scratch, *live;
+    const char *scratch; /* a folder, borrowed; or NULL */
+    tgi_shown_how shown;
 } tgi_inpaint_how;
 
 /* `inner` is owned on TG_OK. TG_E_ARG: its planes are no frames. */
@@ -59,6 +60,8 @@ double tgi_inpaint_seconds(const tgi_source *s, int least,
                            double (*of)(void *user, const tgi_tiling *t), void *user);
 /* "81 frames, 20 of them in memory, ..." */
 void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap);
+/* What somebody should know of the settings, a sentence, or "". */
+void tgi_inpaint_note(const tgi_source *s, char *buf, size_t cap);
 /* Take less memory: 1 if it can. Before the first frame is read. */
 int tgi_inpaint_shrink(tgi_source *s);
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s);

@@ -40,6 +40,8 @@ typedef struct tgi_method_ops {
     tg_status (*make)(tgi_method *m, int64_t k, tgi_propagated *out, tgi_err *err);
     /* After that: the motion from frame k to the next one, completed; 0: there is none. NULL: the method tells none. */
     int (*motion)(tgi_method *m, int64_t k, tgi_motion *out);
+    /* What somebody should know of the settings, a sentence, or "". NULL: nothing. */
+    void (*note)(const tgi_method *m, char *buf, size_t cap);
     /* "81 frames, 20 of them in memory, ..." */
     void (*text)(const tgi_method *m, char *buf, size_t cap);
 } tgi_method_ops;

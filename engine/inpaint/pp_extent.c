@@ -57,6 +57,7 @@ static tg_status count_step(void *user, const tgi_pp_step *s, tgi_err *err)
     const int local = (int)(s->hi - s->lo), all = local + s->n_refs;
     (void)err;
     x->steps++;
+    x->alone += s->n_refs == 0 && 2 * local < x->length;
     x->step_frames += all;
     x->step_local += local;
     x->local = local > x->local ? local : x->local;

@@ -16,7 +16,8 @@ typedef struct tgi_pp_extent {
     int local;                       /* neighbours of a step */
     tgi_pp_sorts has;
     int64_t frames, motions, steps; /* how many of each */
-    double windowed;                /* motions of completion windows, pads included */
+    int64_t alone; /* of the steps, without references though most of the film lies elsewhere */
+    double windowed; /* motions of completion windows, pads included */
     double step_frames, step_local;
     int too_many; /* frames of a step, where they are more than is possible */
 } tgi_pp_extent;

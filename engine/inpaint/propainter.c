@@ -780,6 +780,19 @@ static double propainter_seconds(const tgi_method *m, int64_t from, int64_t unti
            (double)tgi_max(1, p->most.frames);
 }
 
+/* A film through a pipe is as long as it may be. */
+static void propainter_note(const tgi_method *m, char *buf, size_t cap)
+{
+    const propainter *p = of_const(m);
+    *buf = 0;
+    if (p->most.alone)
+        snprintf(
+            buf, cap,
+            "%lld of %lld steps have no reference frame, so what only far frames show is not "
+            "found: a --ref-stride of at most half of --subvideo-length has some",
+            (long long)p->most.alone, (long long)p->most.steps);
+}
+
 static void propainter_text(const tgi_method *m, char *buf, size_t cap)
 {
     const propainter *p = of_const(m);
@@ -800,4 +813,5 @@ static const tgi_method_ops ops = {.free = propainter_free,
                                    .seconds = propainter_seconds,
                                    .begin = propainter_begin,
                                    .make = propainter_make,
+                                   .note = propainter_note,
                                    .text = propainter_text};

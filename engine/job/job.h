@@ -57,6 +57,7 @@ typedef struct tgi_settings {
     int stays;       /* a stopped run's folder is used, not the one that was given: */
     char *stays_for; /* which is this; NULL: none was */
     const tgi_picture_writer *writer; /* makes the output; NULL: the tiles are the output */
+    char *save_frames; /* folder for frames as pictures beside the film; NULL: none */
     int threads;
     const tgi_kernel_set *backend;
     tgi_descriptor descriptor;

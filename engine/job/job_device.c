@@ -89,9 +89,9 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
     tgi_opts_device(job->opts, &want);
     const int by_name = want.kind == TGI_DEVICE_OF_PLUGIN;
     if (tgi_inpaint_is(job->source) && by_name)
-        return tgi_fail(
-            err, TG_E_DEVICE,
-            "something is removed from films by the processor alone: no --device cuda");
+        return tgi_fail(err, TG_E_DEVICE,
+                        "--device cuda: something is removed from films by the processor "
+                        "alone, no GPU runs it yet");
     if (want.kind == TGI_DEVICE_CPU || tgi_inpaint_is(job->source) ||
         (!job->machine.here && !by_name)) /* the plan is for another machine */
         return refuse_or_stay(job, TG_OK, NULL, err);

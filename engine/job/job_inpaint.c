@@ -396,6 +396,33 @@ static tg_status check_live(const tg_job *job, tgi_err *err)
                : tgi_fail(err, TG_E_IO, "--live %s: %s: %s", path, folder, strerror(errno));
 }
 
+/* The folder of --save-frames: no other run's, and no input's, so it is not there when a run begins. */
+static tg_status check_save(tg_job *job, tgi_err *err)
+{
+    const char *out = job->set.output;
+    const char *dot = out ? strrchr(out, '.') : NULL;
+    if (!tgi_opts_flag(job->opts, TGI_OPT_SAVE_FRAMES) || !out)
+        return TG_OK;
+    if (!dot || strchr(dot, '/') || !tgi_job_wants_film(job) || job->set.pictures ||
+        tgi_job_wants_pipe(job))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--save-frames is beside a film, as -o clean.mp4: -o 'out/%%05d.png' writes "
+            "pictures alone");
+    const size_t n = (size_t)(dot - out);
+    job->set.save_frames = tgi_malloc(TGI_TAG_MISC, n + sizeof "_frames");
+    if (!job->set.save_frames)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the name of a folder");
+    memcpy(job->set.save_frames, out, n);
+    memcpy(job->set.save_frames + n, "_frames", sizeof "_frames");
+    return access(job->set.save_frames, F_OK) == 0 && !tgi_gate_interrupted(out)
+               ? tgi_fail(
+                     err, TG_E_EXISTS,
+                     "--save-frames: %s is there already: remove it, or name another output",
+                     job->set.save_frames)
+               : TG_OK;
+}
+
 /* One film comes of it, so a folder's name says nothing about what is meant. */
 static tg_status check_output(const tg_job *job, tgi_err *err)
 {
@@ -440,6 +467,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
 {
     TGI_TRY(check_live(job, err));
     TGI_TRY(check_output(job, err));
+    TGI_TRY(check_save(job, err));
     say_unused(job);
     if (tgi_opts_flag(job->opts, TGI_OPT_FP16) && tgi_job_draws(job->opts))
         tgi_job_warn(
@@ -461,7 +489,9 @@ tg_status tgi_job_inpaint_open(tg_job *job,
                            .flags = tgi_job_net_flags(job),
                            .be = job->set.backend,
                            .scratch = job->set.scratch,
-                           .live = tgi_opts_str(job->opts, TGI_OPT_LIVE)};
+                           .shown = {.live = tgi_opts_str(job->opts, TGI_OPT_LIVE),
+                                     .folder = job->set.save_frames,
+                                     .first = tgi_film_source_first(job->source)}};
     const tg_status st = open_parts(job, &how, again, err);
     if (st != TG_OK) {
         tgi_masks_close(&how.masks);
@@ -474,6 +504,10 @@ tg_status tgi_job_inpaint_open(tg_job *job,
             tgi_source_close(&how.behind);
         return st;
     }
+    char settings[256];
+    tgi_inpaint_note(job->source, settings, sizeof settings);
+    if (*settings)
+        tgi_job_warn(job, "%s", settings);
     const char *note;
     for (int i = 0; (note = tgi_masks_note(how.masks, i)); i++)
         tgi_job_warn(job, "%s", note);

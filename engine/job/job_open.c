@@ -676,6 +676,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->set.output);
     tgi_free(job->set.pictures);
     tgi_free(job->set.scratch);
+    tgi_free(job->set.save_frames);
     tgi_free(job->set.stays_for);
     tgi_free(job);
     *jobp = NULL;

@@ -177,6 +177,10 @@ TGI_OPT(PREVIEW, "preview", NULL, "TIME", NULL, "inpaint", RULE_TEXT, 0, 0, NULL
 TGI_OPT(LIVE, "live", NULL, "FILE.png", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
         "meanwhile this picture shows the last frame that was made; it is written anew every "
         "second")
+TGI_OPT(
+    SAVE_FRAMES, "save-frames", NULL, NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
+    "also write each frame as a PNG of 8 bits into the folder that is named as the film, with "
+    "_frames behind it (-o 'out/%05d.png' writes pictures alone)")
 TGI_OPT(PLAN_ONLY, "plan", NULL, NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
         "say what it would take, in memory, on disk and in time; no frame is made")
 TGI_OPT(
@@ -312,8 +316,8 @@ TGI_OPT(NO_CUBLAS, "no-cublas", NULL, NULL, NULL, "plan run preset", RULE_SWITCH
         "on a GPU: products of matrices by tegula's own kernels alone. Without it cuBLASLt is "
         "opened where it is installed, computes the same as measured, the memory that it takes "
         "fits and the plan gains by it")
-TGI_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run verify preset",
-        RULE_DEVICE, 0, 0, NULL, 1,
+TGI_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto",
+        "plan run verify preset" TGI_CUT_, RULE_DEVICE, 0, 0, NULL, 1,
         "what computes the network: auto is a GPU where there is one that can, else the "
         "processor; with cuda there is no way back to it")
 TGI_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run verify preset" TGI_EST_, RULE_VRAM,

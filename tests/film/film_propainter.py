@@ -259,12 +259,22 @@ def what_does_not_go_is_told():
     expect(code == 64 and os.path.getsize("own/out/00001.png") > 2**20, f"pictures over weights: {code}: {err}")
     code, _, err = run("inpaint", "bmx12/frames/00000.png", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "one.png")
     expect(code == 64 and "one frame" in err, f"one frame: {code}: {err}")
+    code, _, err = run(*film, "--weights", WEIGHTS, "--neighbor_length", "1")
+    expect(code == 64 and "neighbor-length" in err and "2" in err, f"neighbor_length 1: {code}: {err}")
+    code, _, err = run(*film, "--weights", WEIGHTS, "--device", "cuda")
+    expect(code == 69 and "--device cuda" in err and "processor" in err, f"--device cuda: {code}: {err}")
+    code, _, err = run(*film, "--weights", WEIGHTS, "--fp16", "--plan")
+    expect(code == 0 and "float32" in err, f"--fp16: {code}: {err}")
     code, _, err = run(*film, "--weights", WEIGHTS, "--resize-ratio", "0.5")
     expect(code == 64 and "128" in err, f"80 x 64: {code}: {err}")
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x128:rate=25", "-frames:v", "70", "-c:v", "ffv1", "long.mkv")
     code, _, err = run("inpaint", "long.mkv", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "x.mkv", "--ref-stride", "1", "--subvideo-length", "90",
                        "--neighbor-length", "2", "--plan")
     expect(code == 64 and "64 are possible" in err, f"every frame a reference: {code}: {err}")
+    for stride, alone in (("30", 35), ("10", 0)):
+        code, _, err = run("inpaint", "long.mkv", "--mask-box", "9,9,20,20", "--weights", WEIGHTS, "-o", "x.mkv", "--ref_stride", stride, "--subvideo_length", "20",
+                           "--neighbor_length", "4", "--plan")
+        expect(code == 0 and (f"{alone} of 35 steps have no reference" in err) == (alone > 0), f"references each {stride}: {code}: {err}")
 
 
 # ---- Memory, pipes, stops ------------------------------------------------------------------------------------------------

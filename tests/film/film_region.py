@@ -87,6 +87,24 @@ def a_film_keeps_its_samples():
         expect("official" in words or inside == len(off), f"{words}: {len(off) - inside} samples differ where nothing is removed")
 
 
+def frames_are_saved_beside_the_film():
+    """--save-frames: the pictures that -o 'out/%d.png' writes, by their numbers in the film; a folder that is there is no run's."""
+    make_frames()
+    ffmpeg("-y", "-i", "in/%d.png", "-pix_fmt", "yuv444p", "-c:v", "ffv1", "in.mkv")
+    words = ("in.mkv", "--mask-box", "120,90,40,30", "--method", "smooth", "--frames", "2:5", "-q")
+    code, _, err = run("inpaint", *words, "--save_frames", "-o", "clean.mkv", "--codec", "ffv1", "--compose", "official")
+    expect(code == 0 and sorted(os.listdir("clean_frames")) == [f"{k:05}.png" for k in range(2, 5)], f"frames: {code}: {err}")
+    film = subprocess.run(["ffmpeg", "-v", "error", "-i", "clean.mkv", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], capture_output=True, check=True).stdout
+    saved = b"".join(rgb(f"clean_frames/{k:05}.png") for k in range(2, 5))
+    off = max(abs(a - b) for a, b in zip(film, saved))
+    print(f"  {off}")
+    expect(len(film) == len(saved) and off <= 3, f"saved frames are up to {off} off what the film decodes to")  # RGB of 8 bits, as YUV and back
+    code, _, err = run("inpaint", *words, "--save-frames", "-o", "clean.mkv", "-y")
+    expect(code == 73 and "clean_frames" in err, f"its folder is there: {code}: {err}")
+    code, _, err = run("inpaint", *words, "--save-frames", "-o", "x/%d.png")
+    expect(code == 64 and "beside a film" in err, f"pictures: {code}: {err}")
+
+
 def what_does_not_go_is_told():
     make_frames()
     box = ("--mask-box", "120,90,40,30", "--method", "smooth")
@@ -107,6 +125,7 @@ def all_rows(_):
     a_region_is_the_film_cut_to_it()
     a_part_has_the_whole_films_region()
     a_film_keeps_its_samples()
+    frames_are_saved_beside_the_film()
     what_does_not_go_is_told()
 
 
