@@ -74,8 +74,10 @@ void cli_batch_put_of(FILE *to, const batch_job *j, const char *text);
 
 tg_status cli_batch_read_table(batch *b, const char *path);
 tg_status cli_batch_read_folders(batch *b);
-/* Where outputs of folders go: made, where it is missing. NULL: they are of a table. */
+/* Where outputs of folders go: made, where it is missing. */
 tg_status cli_batch_output_folder(batch *b, char *buf, size_t cap);
+/* And where that of one of these jobs goes, as 'OUTDIR/%s/%05d.png' has it. A table's are made by who wrote it. */
+tg_status cli_batch_job_folder(batch *b, const batch_job *j);
 
 /* Is a row's option one that a batch has for itself? */
 bool cli_batch_own(const char *option);

@@ -283,6 +283,16 @@ tg_status cli_batch_output_folder(batch *b, char *buf, size_t cap)
     return cli_flag(b->c, "plan") ? TG_OK : make_folders(b, buf);
 }
 
+tg_status cli_batch_job_folder(batch *b, const batch_job *j)
+{
+    char path[BATCH_PATH];
+    const char *slash = j->line ? NULL : strrchr(j->output, '/');
+    if (!slash || slash == j->output)
+        return TG_OK;
+    snprintf(path, sizeof path, "%.*s", (int)(slash - j->output), j->output);
+    return make_folders(b, path);
+}
+
 /* ---- The list ---------------------------------------------------------------------------- */
 
 static const tg_option *option_called(const char *name)

@@ -41,7 +41,9 @@ static tg_status begin(running *r, batch_child *k)
         return TG_OK;
     }
     cli_batch_says_begin(b, j);
-    const tg_status st = cli_batch_child_start(b, j, k);
+    tg_status st = cli_batch_job_folder(b, j);
+    if (st == TG_OK)
+        st = cli_batch_child_start(b, j, k);
     r->n += st == TG_OK;
     return st;
 }
