@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { NOT_STARTED = 127 }; /* exit code that no tegula has */
+
 /* ---- Its command line -------------------------------------------------------------------- */
 
 typedef struct words {
@@ -75,12 +77,12 @@ static void become(char *const *argv, const sigset_t *mask, int out, int err, pi
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
     (void)setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) /* it is gone already */
-        _exit(127);
+        _exit(NOT_STARTED);
     if (dup2(nothing, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(err, STDERR_FILENO) < 0)
-        _exit(127);
+        _exit(NOT_STARTED);
     execv("/proc/self/exe", argv);
-    _exit(127);
+    _exit(NOT_STARTED);
 }
 
 /* fork, since PR_SET_PDEATHSIG is for the new process to ask for. */
@@ -261,6 +263,8 @@ static void settle(batch *b, batch_child *k, int how)
                  "was killed by signal %d%s; the next run goes on with it%s%s", killed,
                  killed == SIGKILL ? " (as the kernel does where memory runs out)" : "",
                  k->said[0] ? "; its last words: " : "", k->said);
+    else if (j->code == NOT_STARTED)
+        snprintf(k->detail, sizeof k->detail, "the program could not be started again");
     else if (j->code && !k->detail[0])
         snprintf(k->detail, sizeof k->detail, "%s",
                  k->said[0] ? k->said : "ended and did not say why");

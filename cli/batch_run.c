@@ -7,7 +7,12 @@
 #include <signal.h>
 #include <string.h>
 
-enum { MOMENT = 200 }; /* ms until signals are looked at again */
+enum {
+    MOMENT = 200,    /* ms until signals are looked at again */
+    WIDTH = 80,      /* of a line on how far they are */
+    PLAIN_EVERY = 60 /* seconds */
+};
+#define REDRAW 0.5
 
 typedef struct running {
     batch *b;
@@ -15,6 +20,7 @@ typedef struct running {
     int next;           /* the first job that was not begun */
     int n;              /* running */
     int passed_on;      /* signal */
+    double shown_at;
 } running;
 
 static void end_job(running *r, batch_job *j)
@@ -81,27 +87,36 @@ static void wait_a_moment(running *r)
     (void)poll(on, n, n ? MOMENT : 5); /* where they say no more they are about to end */
 }
 
-/* On a terminal: how far those are that run. */
-static void draw(const running *r)
+/* "3 of 12, a.mp4 43 %, b.mp4 7 %": how many are through, how far those are that run. */
+static void compose(const running *r, char line[WIDTH])
 {
-    cli *c = r->b->c;
-    char line[160];
-    const int before = r->next - r->n;
-    size_t n = (size_t)snprintf(line, sizeof line, "%d of %d", before, r->b->n);
-    if (!c->progress.terminal || c->quiet)
-        return;
-    for (int i = 0; i < r->b->at_once && n < 72; i++) {
+    size_t n = (size_t)snprintf(line, WIDTH, "%d of %d", r->next - r->n, r->b->n);
+    for (int i = 0; i < r->b->at_once && n < WIDTH - 36; i++) {
         const batch_child *k = &r->child[i];
         const char *slash = k->job ? strrchr(k->job->input, '/') : NULL;
         if (k->job && k->fraction >= 0)
-            n += (size_t)snprintf(line + n, sizeof line - n, ", %.24s %d %%",
+            n += (size_t)snprintf(line + n, WIDTH - n, ", %.24s %d %%",
                                   slash ? slash + 1 : k->job->input, (int)(100 * k->fraction));
     }
+}
+
+/* On a terminal a line that is drawn anew, else one now and then. */
+static void show(running *r)
+{
+    cli *c = r->b->c;
+    char line[WIDTH];
+    const double now = cli_now();
+    if (c->quiet || now - r->shown_at < (c->progress.terminal ? REDRAW : PLAIN_EVERY))
+        return;
+    r->shown_at = now;
+    compose(r, line);
     cli_progress_clear(c);
-    line[n < 79 ? n : 79] = 0;
     cli_put_clean(stderr, line);
+    if (c->progress.terminal)
+        c->progress.width_drawn = strlen(line);
+    else
+        fputc('\n', stderr);
     fflush(stderr);
-    c->progress.width_drawn = strlen(line);
 }
 
 static void look_after(running *r)
@@ -121,7 +136,7 @@ static void look_after(running *r)
 
 tg_status cli_batch_run(batch *b)
 {
-    running r = {.b = b};
+    running r = {.b = b, .shown_at = cli_now()};
     tg_status st = TG_OK;
     r.child = cli_batch_take(b, (size_t)b->at_once * sizeof *r.child);
     if (!r.child)
@@ -132,7 +147,7 @@ tg_status cli_batch_run(batch *b)
             st = begin_some(&r);
         if (!r.n)
             break;
-        draw(&r);
+        show(&r);
         wait_a_moment(&r);
         pass_on(&r, st == TG_OK ? tg_cancel_signal() : SIGTERM);
         look_after(&r);

@@ -141,15 +141,20 @@ static tg_status name_log(batch *b)
 
 typedef struct planned {
     uint64_t peak[BATCH_AT_ONCE]; /* the largest, largest first */
-    double least, most;           /* seconds */
+    double least, most;           /* seconds, of all */
+    double longest[2];            /* least and most of one */
     int refused;
 } planned;
 
 static void count(planned *p, const tg_plan_info *i)
 {
     uint64_t peak = i->peak_bytes;
-    p->most += i->seconds_estimate;
-    p->least += i->seconds_least > 0 ? i->seconds_least : i->seconds_estimate;
+    const double most = i->seconds_estimate,
+                 least = i->seconds_least > 0 ? i->seconds_least : most;
+    p->most += most;
+    p->least += least;
+    p->longest[0] = least > p->longest[0] ? least : p->longest[0];
+    p->longest[1] = most > p->longest[1] ? most : p->longest[1];
     for (int k = 0; k < BATCH_AT_ONCE; k++)
         if (peak > p->peak[k]) {
             const uint64_t was = p->peak[k];
@@ -227,7 +232,9 @@ static void show_sum(const batch *b, const planned *p)
     char a[CLI_TEXT], d[CLI_TEXT], e[CLI_TEXT], t[3 * CLI_TEXT];
     for (int i = 0; i < b->at_once; i++)
         peak += p->peak[i];
-    const double least = p->least / b->at_once, most = p->most / b->at_once;
+    double least = p->least / b->at_once, most = p->most / b->at_once;
+    least = least > p->longest[0] ? least : p->longest[0];
+    most = most > p->longest[1] ? most : p->longest[1];
     if (b->c->json) {
         fputs("{\"event\":\"batch\"", stdout);
         cli_json_int(stdout, "jobs", b->n);

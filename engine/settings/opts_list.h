@@ -187,9 +187,11 @@ TGI_OPT(JOBS, "jobs", NULL, "N", "1", "inpaint", RULE_INT, 1, 64, NULL, 0,
 TGI_OPT(BATCH_LOG, "batch-log", "batch_log", "FILE", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
         "with --batch or --video-dir: append a line for each job to this CSV (default: "
         "JOBS.log.csv beside the table, OUTDIR/batch.log.csv)")
-TGI_OPT(SKIP_DONE, "skip-done", "skip_done", NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
-        "an output that is finished, and made of this input with these settings, is left as it "
-        "is, with exit code 0 (default: 73); jobs of --batch and --video-dir have it")
+TGI_OPT(
+    SKIP_DONE, "skip-done", "skip_done", NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
+    "an output that is finished, and made of this input with these settings, is left as it "
+    "is, even with -y, and the exit code is 0 (default: 73); jobs of --batch and --video-dir "
+    "have it")
 TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")

@@ -394,6 +394,37 @@ def every_job_is_killed_at_an_operation(n=3):
         as_undisturbed("crash", n)
 
 
+def taken_by(pids):
+    """What counts against a budget: RssAnon, RssShmem, VmSwap, VmPTE."""
+    sum_ = 0
+    for p in pids:
+        try:
+            with open(f"/proc/{p}/status", encoding="utf-8", errors="replace") as f:
+                sum_ += sum(int(v.split()[0]) << 10 for k, _, v in (x.partition(":") for x in f) if k in ("RssAnon", "RssShmem", "VmSwap", "VmPTE"))
+        except OSError:
+            pass
+    return sum_
+
+
+def all_together_stay_within_the_budget(n=4):
+    """The batch and its jobs, looked at again and again, with no more --ram than lets each of two run."""
+    table_for("taken", n)
+    _, err = batch("--batch", "taken.csv", *SLOW, "-q", "--jobs", "2", "--ram", "12MiB", code=65)
+    need = int(err.split("give --ram ")[1].split("MiB")[0])
+    ram = 2 * need + 8
+    p = subprocess.Popen([TEGULA, "inpaint", "--batch", "taken.csv", *SLOW, "--jobs", "2", "--ram", f"{ram}MiB"], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    most, two = 0, 0
+    while p.poll() is None:
+        jobs = children_of(p.pid)
+        most, two = max(most, taken_by([p.pid, *jobs])), two + (len(jobs) == 2)
+        time.sleep(0.003)
+    expect(p.returncode == 0 and two > 3, f"{p.returncode}, seen {two} times at work: {p.stderr.read()}")
+    expect(SANITIZED or need << 20 < most < ram << 20, f"{most} bytes taken together of --ram {ram}MiB, each needs {need} MiB")
+    as_undisturbed("taken", n)
+    print(f"  two jobs and their batch: {most / (1 << 20):.1f} MiB at most of {ram}", flush=True)
+
+
 def tables_of_random_bytes(n=150):
     """Refused or run, never a crash; 64, 65, or what a job of a name that is not there ends in."""
     rng = random.Random(5)
@@ -441,6 +472,7 @@ def more(_):
         stopped_as_one_run_is(sig)
     two_signals_end_it_at_once()
     every_job_is_killed_at_an_operation()
+    all_together_stay_within_the_budget()
     mask("y.png")
     tables_of_random_bytes()
 
