@@ -1,10 +1,12 @@
 /* cmd_inpaint.c - tegula inpaint: a run, its plan, or a strip of one frame, of a job that removes something from a film. */
-#include "cli.h"
+#include "batch.h"
 
 #include <string.h>
 
 static tg_status check(cli *c)
 {
+    if (!tg_opts_get(c->opts, "input"))
+        return cli_fail(c, TG_E_ARG, "inpaint: the input file is missing");
     if (!tg_opts_get(c->opts, "mask") && !tg_opts_get(c->opts, "mask-box"))
         return cli_fail(c, TG_E_ARG,
                         "what is to be removed is missing: --mask FILE, or --mask-box x,y,w,h");
@@ -42,6 +44,8 @@ static tg_status choose(cli *c)
 
 tg_status cli_cmd_inpaint(cli *c)
 {
+    if (cli_batch_asked(c))
+        return cli_cmd_batch(c);
     tg_status st = check(c);
     if (st == TG_OK)
         st = choose(c);

@@ -17,11 +17,13 @@ const cli_verb cli_verbs[] = {
      "after a stop or a crash; with .npy in and out, and out of or into a pipe, it starts "
      "over.",
      1, 1, "model output", cli_cmd_run},
-    {"inpaint", "INPUT --mask FILE|--mask-box x,y,w,h -o OUT [options]",
+    {"inpaint",
+     "INPUT --mask FILE|--mask-box x,y,w,h -o OUT [options] | --batch JOBS.csv [options] | "
+     "--video-dir DIR --mask-dir DIR -o OUTDIR/ [options]",
      "Remove something from a film or from pictures that follow each other, and show what lies "
      "behind it. The same "
      "command continues after a stop or a crash.",
-     1, 1, "", cli_cmd_inpaint},
+     0, 1, "", cli_cmd_inpaint},
     {"preview", "-m MODEL INPUT -o OUT.png [options]",
      "Write three crops side by side, raw, result and difference, as the full run would show "
      "them.",

@@ -391,7 +391,8 @@ typedef struct tg_run_result {
  * receipt.
  *
  * @param out  caller-owned, `size` set; may be NULL. Written on TG_OK and where TG_E_FORMAT says.
- * @return TG_E_EXISTS     the output is finished already (option "yes" overwrites it)
+ * @return TG_E_EXISTS     the output is finished already (option "yes" overwrites it). With
+ *                         "skip-done" TG_OK, and a predicted_peak_bytes of 0, where this job made it
  *         TG_E_BUSY       another run holds the output
  *         TG_E_CHANGED    input or settings differ from those in the journal
  *         TG_E_NO_SPACE   the detail has the bytes missing, and remedies

@@ -324,7 +324,8 @@ static int of_propainter(const tgi_question *q)
 static tg_status read_spec(const tgi_question *q, tg_train_spec *s, double *loss_scale,
                            tgi_err *err)
 {
-    const char *scale = tgi_opts_str(q->o, TGI_OPT_LOSS_SCALE);
+    const char *scale = tgi_opts_str(q->o, TGI_OPT_LOSS_SCALE),
+               *batch = tgi_opts_str(q->o, TGI_OPT_BATCH);
     const int precision = tgi_opts_choice(q->o, TGI_OPT_PRECISION);
     *s = (tg_train_spec){.size = sizeof *s, .model = tgi_opts_str(q->o, TGI_OPT_MODEL)};
     if (q->n_files && !of_propainter(q))
@@ -336,7 +337,9 @@ static tg_status read_spec(const tgi_question *q, tg_train_spec *s, double *loss
         s->model = q->files[0];
     if (!s->model)
         return tgi_fail(err, TG_E_ARG, "estimate training: -m MODEL.onnx is missing");
-    s->batch = tgi_opts_int(q->o, TGI_OPT_BATCH, 1);
+    s->batch = 1;
+    if (batch)
+        TGI_TRY(tgi_int_parse(batch, 1, 1000000, "batch: value", &s->batch, err));
     s->accumulation = tgi_opts_int(q->o, TGI_OPT_ACCUMULATION, 1);
     s->checkpointing = tgi_opts_flag(q->o, TGI_OPT_CHECKPOINTING);
     s->precision = precision <= TGI_PRECISION_FP32 ? TG_TRAIN_FP32

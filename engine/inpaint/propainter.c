@@ -619,7 +619,8 @@ static void mix_row(void *arg, int64_t y, int thread)
         const int hidden = tgi_pp_bit(r->from.hidden, w, y, x);
         for (int c = 0; c < 3; c++) {
             const int64_t at = (y * w + x) * 3 + c;
-            const uint8_t v = hidden ? level(r->picture[c * n + y * w + x]) : r->from.rgb[at];
+            const uint8_t v =
+                (uint8_t)(hidden ? level(r->picture[c * n + y * w + x]) : r->from.rgb[at]);
             r->to[at] = r->again ? (uint8_t)((r->to[at] + v) / 2) : v;
         }
     }

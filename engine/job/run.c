@@ -11,6 +11,7 @@
 #include "engine/base/size.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_done.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
@@ -372,10 +373,28 @@ static tg_status run(tg_job *job, outcome *o, tgi_err *err)
     return TG_OK;
 }
 
+/* --skip-done: nothing is left to do, and nothing is touched. */
+static tg_status skip(tg_job *job, int *skipped, tg_run_result *out, tgi_err *err)
+{
+    tg_run_result res = {.size = sizeof res};
+    TGI_TRY(tgi_job_is_done(job, skipped, &res.bad_regions, err));
+    if (!*skipped)
+        return TG_OK;
+    say_speed(job, tgi_seconds(), &res);
+    if (out)
+        *out = res;
+    return tgi_bad_tiles_verdict(res.bad_regions, job->set.input, job->source, job->set.output,
+                                 err);
+}
+
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     const tgi_run_steps *s = job->ends->steps;
     outcome o = {.res = {.size = sizeof o.res}, .t0 = tgi_seconds()};
+    int skipped;
+    const tg_status is_done = skip(job, &skipped, out, err);
+    if (is_done != TG_OK || skipped)
+        return is_done;
     TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
     TGI_TRY(tgi_job_stats_look(job, err));
     if (s->plan)

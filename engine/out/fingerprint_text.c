@@ -171,8 +171,14 @@ static void show(const tgi_line *l, size_t skip, size_t behind, char *out, size_
              l->value + from, n > SHOWN || behind ? "..." : "");
 }
 
+/* Two texts that are compared; `output` (NULL: it was interrupted) is finished. */
+typedef struct comparison {
+    const char *output;
+} comparison;
+
 /* One of them may be NULL: the other side has no such line. */
-static tg_status refuse(const tgi_line *was, const tgi_line *now, tgi_err *err)
+static tg_status refuse(const comparison *c, const tgi_line *was, const tgi_line *now,
+                        tgi_err *err)
 {
     char a[SHOWN + 8], b[SHOWN + 8], name[64];
     const tgi_line *l = was ? was : now;
@@ -187,6 +193,11 @@ static tg_status refuse(const tgi_line *was, const tgi_line *now, tgi_err *err)
     const size_t skip = was && now ? skip_equal(was, now, &behind) : 0;
     show(was, skip, behind, a, sizeof a);
     show(now, skip, behind, b, sizeof b);
+    if (c->output)
+        return tgi_fail(err, TG_E_EXISTS,
+                        "%s: exists already, and was made with another %s (%s, now %s); -y "
+                        "replaces it",
+                        c->output, name, a, b);
     return tgi_fail(err, TG_E_CHANGED,
                     "the interrupted output was made with another %s (%s, now %s): %s, or give "
                     "-y to discard that output and start over",
@@ -194,25 +205,56 @@ static tg_status refuse(const tgi_line *was, const tgi_line *now, tgi_err *err)
                     of_program ? "finish it with the tegula that began it" : "restore it");
 }
 
-static int may_differ(const tgi_line *l)
+static int may_differ(const comparison *c, const tgi_line *l)
 {
+    static const char *const of_making[] = {"tegula",  "bits",    "journal", "isa",
+                                            "kernels", "library", "codec"};
+    for (size_t i = 0; c->output && i < sizeof of_making / sizeof of_making[0]; i++)
+        if (is_key(l, of_making[i]))
+            return 1;
     return is_key(l, "plan") || is_key(l, "on_bad_tile") || is_key(l, TGI_INPUT_CHANGED);
 }
 
-tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err)
+/* Up to the libraries that wrote a film, whose names and versions stand last. */
+static size_t asked_for(const comparison *c, const tgi_line *l)
+{
+    static const char library[] = ", libavformat ";
+    if (c->output && is_key(l, "film"))
+        for (size_t i = 0; i + sizeof library <= l->value_n; i++)
+            if (memcmp(l->value + i, library, sizeof library - 1) == 0)
+                return i;
+    return l->value_n;
+}
+
+static tg_status compare(const comparison *c, const char *stored, size_t n, const char *ours,
+                         tgi_err *err)
 {
     const char *end = stored + n, *at = ours, *ours_end = ours + strlen(ours);
     tgi_line now, was;
     while (tgi_lines_next(&at, ours_end, &now)) {
-        if (may_differ(&now))
+        if (may_differ(c, &now))
             continue;
         if (!find(stored, end, &now, &was))
-            return refuse(NULL, &now, err);
-        if (was.value_n != now.value_n || memcmp(was.value, now.value, now.value_n) != 0)
-            return refuse(&was, &now, err);
+            return refuse(c, NULL, &now, err);
+        const size_t a = asked_for(c, &was), b = asked_for(c, &now);
+        if (a != b || memcmp(was.value, now.value, b) != 0)
+            return refuse(c, &was, &now, err);
     }
     for (at = stored; tgi_lines_next(&at, end, &was);)
-        if (!may_differ(&was) && !find(ours, ours_end, &was, &now))
-            return refuse(&was, NULL, err);
+        if (!may_differ(c, &was) && !find(ours, ours_end, &was, &now))
+            return refuse(c, &was, NULL, err);
     return TG_OK;
+}
+
+tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err)
+{
+    const comparison c = {0};
+    return compare(&c, stored, n, ours, err);
+}
+
+tg_status tgi_fingerprint_compare_done(const char *stored, size_t n, const char *ours,
+                                       const char *output, tgi_err *err)
+{
+    const comparison c = {.output = output};
+    return compare(&c, stored, n, ours, err);
 }

@@ -37,5 +37,9 @@ int tgi_fingerprint_get(const char *text, size_t n, const char *key, char *buf, 
 /* TG_E_CHANGED naming the first key that differs, is missing or is only stored. Those of the
  * plan ("plan", "on_bad_tile") may differ, and TGI_INPUT_CHANGED. */
 tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err);
+/* The same of a finished output `output`: TG_E_EXISTS. What computed it may differ too, and which version of
+ * which program: nobody goes on with it. */
+tg_status tgi_fingerprint_compare_done(const char *stored, size_t n, const char *ours,
+                                       const char *output, tgi_err *err);
 
 #endif

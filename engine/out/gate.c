@@ -287,6 +287,7 @@ static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
         tgi_gate_how how;
     } through[] = {{TGI_OPT_TRACE, "--trace", TGI_GATE_STREAM},
                    {TGI_OPT_CSV, "--csv", TGI_GATE_STREAM},
+                   {TGI_OPT_BATCH_LOG, "--batch-log", TGI_GATE_STREAM},
                    {TGI_OPT_SAVE, "--save", TGI_GATE_JOB}};
     char buf[4096];
     const char *path = tgi_gate_log(o, buf, sizeof buf);
@@ -316,10 +317,15 @@ tg_status tgi_gate_options_read(const tgi_gate *g, const tg_opts *o, tgi_err *er
     static const struct {
         tgi_opt opt;
         const char *what;
-    } read[] = {{TGI_OPT_INPUT, "the input"},           {TGI_OPT_MODEL, "the model"},
-                {TGI_OPT_DESCRIPTOR, "the descriptor"}, {TGI_OPT_CONFIG, "the job file"},
-                {TGI_OPT_STATS, "the statistics"},      {TGI_OPT_MACHINE, "the machine file"},
-                {TGI_OPT_PRESET, "the preset"},         {TGI_OPT_MASK, "the mask"}};
+    } read[] = {{TGI_OPT_INPUT, "the input"},
+                {TGI_OPT_MODEL, "the model"},
+                {TGI_OPT_DESCRIPTOR, "the descriptor"},
+                {TGI_OPT_CONFIG, "the job file"},
+                {TGI_OPT_STATS, "the statistics"},
+                {TGI_OPT_MACHINE, "the machine file"},
+                {TGI_OPT_PRESET, "the preset"},
+                {TGI_OPT_MASK, "the mask"},
+                {TGI_OPT_BATCH, "the table"}};
     char name[256], beside_model[4096];
     const char *file, *model = tgi_opts_str(o, TGI_OPT_MODEL);
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)

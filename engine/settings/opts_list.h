@@ -183,6 +183,29 @@ TGI_OPT(
     "_frames behind it (-o 'out/%05d.png' writes pictures alone)")
 TGI_OPT(PLAN_ONLY, "plan", NULL, NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
         "say what it would take, in memory, on disk and in time; no frame is made")
+/* Many films. --batch is a number of estimate's, which reads it there. */
+TGI_OPT(
+    BATCH, "batch", NULL, "N|JOBS.csv", NULL, "inpaint estimate", RULE_TEXT, 1, 1000000, NULL,
+    0,
+    "inpaint: run the jobs of a table, one a line, whose first line names the columns: input, "
+    "mask, output and any options; estimate training: samples of one pass (default: 1)")
+TGI_OPT(VIDEO_DIR, "video-dir", "video_dir", "DIR", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
+        "run every film and every folder of frames in DIR, with the mask of the same name in "
+        "--mask-dir; -o OUTDIR/, or 'OUTDIR/%s.mkv' where %s is the name")
+TGI_OPT(MASK_DIR, "mask-dir", "mask_dir", "DIR", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
+        "with --video-dir: where masks lie, a picture, film or folder each, called as the film "
+        "is, or NAME_mask (default: --mask or --mask-box for all)")
+TGI_OPT(JOBS, "jobs", NULL, "N", "1", "inpaint", RULE_INT, 1, 64, NULL, 0,
+        "with --batch or --video-dir: so many films at once, which share the budget and the "
+        "threads")
+TGI_OPT(BATCH_LOG, "batch-log", "batch_log", "FILE", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
+        "with --batch or --video-dir: append a line for each job to this CSV (default: "
+        "JOBS.log.csv beside the table, OUTDIR/batch.log.csv)")
+TGI_OPT(
+    SKIP_DONE, "skip-done", "skip_done", NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
+    "an output that is finished, and made of this input with these settings, is left as it "
+    "is, even with -y, and the exit code is 0 (default: 73); jobs of --batch and --video-dir "
+    "have it")
 TGI_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
@@ -391,8 +414,6 @@ TGI_OPT(
     GPU, "gpu", NULL, "NAME[,NAME]", NULL, "estimate", RULE_TEXT, 0, 0, NULL, 0,
     "GPUs of configs/gpus.json by name, such as \"RTX 4090\" or rtx4090; gpu: the one there "
     "is, to name the next worth having")
-TGI_OPT(BATCH, "batch", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
-        "training: samples of one pass")
 TGI_OPT(ACCUMULATION, "accumulation", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
         "training: passes whose gradients are added before a step")
 TGI_OPT(CHECKPOINTING, "checkpointing", NULL, NULL, NULL, "estimate", RULE_SWITCH, 0, 0, NULL,

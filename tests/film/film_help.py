@@ -3,9 +3,11 @@
     TEST.py TEGULA SOURCE VIDEOS ..."""
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 TEGULA, SOURCE, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
 sys.path.insert(0, os.path.join(SOURCE, "tests", "gallery"))
@@ -40,6 +42,15 @@ def bytes_of(path):
 
 def ffmpeg(*words):
     subprocess.run(["ffmpeg", "-v", "error", "-y", *words], check=True)
+
+
+def png(path, width, height, rows):
+    """Rows of bytes as a grey PNG."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+                chunk(b"IDAT", zlib.compress(b"".join(b"\0" + bytes(r) for r in rows))) + chunk(b"IEND", b""))
 
 
 def alpha_film(path, form):

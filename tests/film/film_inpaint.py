@@ -10,13 +10,11 @@ import json
 import os
 import random
 import signal
-import struct
 import subprocess
 import sys
 import time
-import zlib
 
-from film_help import SANITIZED, TEGULA, expect, ffmpeg, in_folder, run, sample
+from film_help import SANITIZED, TEGULA, expect, ffmpeg, in_folder, png, run, sample
 from film_write import killed_at, operations_of, pixels, probe, start_over, times
 
 SMOOTH = ("--method", "smooth")
@@ -27,15 +25,6 @@ def inpaint(film, out, *words, code=0, **more):
     got, text, err = run("inpaint", film, "-o", out, "-y", *words, **more)
     expect(got == code, f"inpaint {film} to {out} {words}: {got}: {err}")
     return text, err
-
-
-def png(path, width, height, rows):
-    """Rows of bytes as a grey PNG."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
-                chunk(b"IDAT", zlib.compress(b"".join(b"\0" + bytes(r) for r in rows))) + chunk(b"IEND", b""))
 
 
 # ---- Samples outside the mask --------------------------------------------------------------------------------------------

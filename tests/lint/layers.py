@@ -49,7 +49,7 @@ assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp 
 stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
 wchar wctype
 dirent dlfcn fcntl fnmatch ftw glob langinfo libgen malloc poll pthread pwd regex sched semaphore
-strings sys/auxv sys/file sys/ioctl sys/mman sys/random sys/resource sys/select sys/socket sys/stat
+strings sys/auxv sys/file sys/ioctl sys/mman sys/prctl sys/random sys/resource sys/select sys/socket sys/stat
 sys/statvfs sys/syscall sys/time sys/types sys/uio sys/un sys/utsname sys/vfs sys/wait sysexits
 termios unistd linux/falloc linux/fs linux/magic cpuid execinfo ucontext pty
 """.split())

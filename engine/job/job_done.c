@@ -1,0 +1,117 @@
+/* job_done.c - see job_done.h. The receipt has the fingerprint of the job that wrote the output: line by line it is
+ * compared with this job's, as the journal's of an interrupted output is. */
+#include "engine/job/job_done.h"
+
+#include "engine/base/json.h"
+#include "engine/base/mem.h"
+#include "engine/job/fingerprint.h"
+#include "engine/job/job_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Of a file that got the name since, the receipt tells another size. */
+static int tells_of(const tgi_json *receipt, const char *output)
+{
+    struct stat st;
+    int64_t bytes;
+    return stat(output, &st) == 0 && S_ISREG(st.st_mode) &&
+           tgi_json_int(tgi_json_get(receipt, "output_bytes"), &bytes) && bytes == st.st_size;
+}
+
+/* The receipt beside the output; NULL: there is none of this file, or a run left a journal. */
+static tgi_json *receipt_of(const char *output)
+{
+    struct stat st;
+    char path[4096];
+    tgi_json *doc = NULL;
+    tgi_err none = {0};
+    if (snprintf(path, sizeof path, "%s.journal", output) >= (int)sizeof path ||
+        lstat(path, &st) == 0 ||
+        snprintf(path, sizeof path, "%s.tegula.json", output) >= (int)sizeof path ||
+        tgi_json_load(path, &doc, &none) != TG_OK)
+        return NULL;
+    if (!tells_of(doc, output))
+        tgi_json_free(&doc);
+    return doc;
+}
+
+/* The receipt's fingerprint, as a text. */
+static tg_status stored_text(const tgi_json *receipt, char **text, tgi_err *err)
+{
+    tgi_lines t = {0};
+    const char *value;
+    const tgi_json *of = tgi_json_get(receipt, "fingerprint");
+    for (const tgi_json *v = of ? tgi_json_first(of) : NULL; v; v = tgi_json_next(v))
+        if (tgi_json_str(v, &value))
+            tgi_lines_add(&t, tgi_json_key(v), "%s", value);
+    tgi_lines_add(&t, "plan", "%s", ""); /* so that there is a line */
+    return tgi_lines_take(&t, text, err);
+}
+
+static tg_status compare(tg_job *job, const tgi_json *receipt, tgi_err *err)
+{
+    char *was = NULL, *now = NULL;
+    TGI_TRY(tgi_job_plan_to_run(job, err));
+    TGI_TRY(stored_text(receipt, &was, err));
+    tg_status st = tgi_fingerprint_make(job, &now, err);
+    if (st == TG_OK)
+        st = tgi_fingerprint_compare_done(was, strlen(was), now, job->set.output, err);
+    tgi_free(was);
+    tgi_free(now);
+    return st;
+}
+
+/* Of pictures the output is their list, "NAME 1234 bytes, ..." each: all are there, of that size. */
+static int pictures_are_there(const tg_job *job)
+{
+    char line[4096 + 64], path[8192];
+    const char *list = job->set.output, *slash = strrchr(list, '/');
+    const int folder = slash ? (int)(slash - list) + 1 : 0;
+    int good = 1;
+    struct stat st;
+    FILE *f = job->set.pictures ? fopen(list, "re") : NULL;
+    while (f && good && fgets(line, sizeof line, f)) {
+        char *end = strstr(line, " bytes, "), *size = end;
+        while (size && size > line && size[-1] != ' ')
+            size--;
+        if (!size || size == line) /* of another tegula */
+            continue;
+        size[-1] = 0;
+        snprintf(path, sizeof path, "%.*s%s", folder, list, line);
+        good = stat(path, &st) == 0 && st.st_size == strtoll(size, NULL, 10);
+    }
+    if (f)
+        fclose(f);
+    return good;
+}
+
+tg_status tgi_job_is_done(tg_job *job, int *done, int64_t *bad, tgi_err *err)
+{
+    const char *output = job->set.output;
+    *done = 0;
+    *bad = 0;
+    if (!output || !tgi_opts_flag(job->opts, TGI_OPT_SKIP_DONE))
+        return TG_OK;
+    tgi_json *receipt = receipt_of(output);
+    if (!receipt)
+        return TG_OK;
+    tg_status st = compare(job, receipt, err);
+    if (st == TG_OK && !pictures_are_there(job))
+        st = tgi_fail(
+            err, TG_E_EXISTS,
+            "%s: exists already, and pictures that it lists are gone or are others; -y "
+            "makes them again",
+            output);
+    *done = st == TG_OK;
+    if (*done)
+        (void)tgi_json_int(tgi_json_get(receipt, "bad_regions"), bad);
+    if (st == TG_E_EXISTS && job->set.overwrite) {
+        *err = (tgi_err){0};
+        st = TG_OK;
+    }
+    tgi_json_free(&receipt);
+    return st;
+}
