@@ -378,6 +378,7 @@ static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *er
                                     .hi = hi,
                                     .set = p->how.set,
                                     .iterations = p->how.iterations,
+                                    .no_cache = p->how.no_cache,
                                     .threads = p->how.threads,
                                     .flags = p->how.flags,
                                     .raft = p->how.weights[0],

@@ -34,6 +34,7 @@ typedef struct tgi_inpaint_how {
     int reach, threads;
     tgi_pp_settings set; /* of ProPainter */
     int iterations;
+    int no_cache;   /* what networks found in a frame is made again in each step */
     unsigned flags; /* of its networks: TGI_NET_EXACT, TGI_NET_KINDS */
     const tgi_kernel_set *be;
     const char *scratch; /* a folder, borrowed; or NULL */

@@ -154,7 +154,8 @@ static void plan_store(propainter *p)
     }
     tgi_frame_kind *f = &p->kept.kind[FEATURES];
     f->drop = 1;
-    f->slots = (int)tgi_min(f->span, features_of_use(p));
+    f->slots = (int)tgi_min(f->span,
+                            p->how.no_cache ? p->generate->most_local + 1 : features_of_use(p));
 }
 
 static size_t larger(size_t a, size_t b)

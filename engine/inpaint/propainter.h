@@ -25,6 +25,7 @@ typedef struct tgi_propainter_how {
         hi; /* frames that can be read; hi TGI_PP_NO_END: nobody knows yet, `reach` tells */
     tgi_pp_settings set;
     int iterations; /* of RAFT */
+    int no_cache;   /* features of a frame are made again in each step that looks at it */
     int threads;
     unsigned flags; /* of networks: TGI_NET_EXACT, TGI_NET_KINDS */
     const tgi_weights *raft, *completion, *generator; /* borrowed */

@@ -450,7 +450,8 @@ static void say_unused(tg_job *job)
               {TGI_OPT_NEIGHBOR_LENGTH, PROPAINTER},
               {TGI_OPT_REF_STRIDE, PROPAINTER},
               {TGI_OPT_RAFT_ITER, PROPAINTER},
-              {TGI_OPT_FP16, PROPAINTER}};
+              {TGI_OPT_FP16, PROPAINTER},
+              {TGI_OPT_FEATURE_CACHE, PROPAINTER}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         if (tgi_opts_given(job->opts, of[i].opt) && method_of(job->opts) != of[i].method)
             tgi_job_warn(job, "--%s is not used: it is of --method %s%s",
@@ -486,6 +487,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
                                    tgi_opts_int(job->opts, TGI_OPT_NEIGHBOR_LENGTH, 10),
                                    tgi_opts_int(job->opts, TGI_OPT_REF_STRIDE, 10)},
                            .iterations = (int)tgi_opts_int(job->opts, TGI_OPT_RAFT_ITER, 20),
+                           .no_cache = tgi_opts_choice(job->opts, TGI_OPT_FEATURE_CACHE) == 1,
                            .flags = tgi_job_net_flags(job),
                            .be = job->set.backend,
                            .scratch = job->set.scratch,

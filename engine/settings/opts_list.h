@@ -140,6 +140,11 @@ TGI_OPT(RAFT_ITER, "raft-iter", NULL, "N", "20", "inpaint preset" TGI_EST_, RULE
 TGI_OPT(FP16, "fp16", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL, 1,
         "propainter: half precision, as the published script has it, where the hardware does; "
         "processors compute in float32, and a warning says so")
+TGI_OPT(
+    FEATURE_CACHE, "feature-cache", NULL, "auto|off", "auto", "inpaint preset", RULE_CHOICE, 0,
+    0, "auto|off", 1,
+    "propainter: auto keeps what the networks found in a frame, as far as memory allows, until "
+    "no step looks at it any more; off: it is made again in each step. The frames are the same")
 TGI_OPT(REACH, "reach", NULL, "N", "40", "inpaint preset", RULE_INT, 1, 200, NULL, 1,
         "propagate: frames before and after each that are looked at for what lies behind")
 TGI_OPT(WIDTH, "width", NULL, "N", NULL, "inpaint preset", RULE_INT, 16, 16384, NULL, 1,

@@ -299,6 +299,17 @@ def memory_changes_no_bit():
     print(f"  {done['measured_peak_bytes'] >> 20} MiB, the least: {least}", flush=True)
 
 
+def features_made_again_are_the_same():
+    """--feature-cache off: less memory, more time, the same frames."""
+    lay_out("bmx24")
+    peaks = {}
+    for cache in ("auto", "off"):
+        done, _ = draw("bmx24", f"cache_{cache}", "--raft-iter", "1", "--feature-cache", cache)
+        peaks[cache] = (done["predicted_peak_bytes"], done["seconds"])
+    print(f"  with features kept {peaks['auto']}, without {peaks['off']}", flush=True)
+    expect(pixels("cache_auto") == pixels("cache_off") and peaks["off"][0] < peaks["auto"][0], f"features: {peaks}")
+
+
 def a_pipe_has_no_end_before_it_ends():
     """A film whose length nobody knows: the same frames as from the file."""
     lay_out("bmx24")
@@ -366,6 +377,7 @@ def quick(_):
 
 def more(_):
     memory_changes_no_bit()
+    features_made_again_are_the_same()
     a_pipe_has_no_end_before_it_ends()
     a_stop_is_gone_on_with()
     frames_of_other_forms()
