@@ -17,7 +17,7 @@ const cli_verb cli_verbs[] = {
      "after a stop or a crash; with .npy in and out, and out of or into a pipe, it starts "
      "over.",
      1, 1, "model output", cli_cmd_run},
-    {"inpaint", "INPUT --mask FILE|--mask-box x,y,w,h -o OUT [options]",
+    {"inpaint", "INPUT --mask FILE|--mask-box x,y,w,h|--mode outpainting -o OUT [options]",
      "Remove something from a film or from pictures that follow each other, and show what lies "
      "behind it. The same "
      "command continues after a stop or a crash.",

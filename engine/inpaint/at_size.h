@@ -2,12 +2,14 @@
  * comes back as OpenCV makes it larger (resize.h), as in ProPainter's own script.
  *
  * What hides a pixel of the film hides each pixel of the method's that it lies in or beside. The result is pasted into the film's own
- * frame, at its size, under the film's mask; or it is all of the frame (`whole`).
+ * frame, at its size, under the film's mask; or it is all of the frame (`whole`). Frames that were extended are then squeezed into the
+ * film's size, as in that script, and who asks has a mask of his own.
  *
  * The film's own frame comes from a reader of its own, with masks of its own: the method reads far ahead. */
 #ifndef TGI_AT_SIZE_H
 #define TGI_AT_SIZE_H
 
+#include "engine/inpaint/extended.h"
 #include "engine/inpaint/propagate.h"
 #include "engine/inpaint/resize.h"
 #include "io/image.h"
@@ -15,6 +17,8 @@
 
 typedef struct tgi_at_size_how {
     int64_t height, width; /* of the method's frames */
+    tgi_canvas
+        canvas; /* they hold a frame of the film, and zeros around it; height 0: they are one. With `whole` */
     tgi_source *beside;    /* the film once more, owned on TG_OK */
     tgi_masks *masks;      /* and its masks, owned on TG_OK */
     int whole;             /* 1: the result is all of the frame */
@@ -29,7 +33,8 @@ tg_status tgi_at_size_new(const tgi_image_info *film, const tgi_at_size_how *how
 void tgi_at_size_free(tgi_at_size **a);
 /* All that it holds, its reader and masks included. */
 size_t tgi_at_size_bytes(const tgi_at_size *a);
-/* A frame of the film is read into *pixels and what it hides into *hidden (views), then made smaller. */
+/* A frame of the film is read into *pixels and what it hides into *hidden (views), then made smaller. With a canvas what is hidden
+ * stays untouched. */
 void tgi_at_size_room(tgi_at_size *a, void **pixels, uint8_t **hidden);
 void tgi_at_size_smaller(tgi_at_size *a, void *pixels, uint8_t *hidden);
 /* What was made of frame k, at the film's size; views until the next call. */

@@ -403,24 +403,28 @@ static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_err *err
 
 static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *err)
 {
-    const tgi_propainter_how how = {.height = p->how.height,
-                                    .width = p->how.width,
-                                    .lo = lo,
-                                    .hi = hi,
-                                    .set = p->how.set,
-                                    .iterations = p->how.iterations,
-                                    .threads = p->how.threads,
-                                    .flags = p->how.flags,
-                                    .raft = p->how.weights[0],
-                                    .completion = p->how.weights[1],
-                                    .generator = p->how.weights[2],
-                                    .be = p->how.be,
-                                    .scratch = p->how.scratch,
-                                    .user = p,
-                                    .frame = read_frame,
-                                    .tick = tick,
-                                    .reach = reach_frame,
-                                    .stop = check_stop};
+    tgi_propainter_how how = {.height = p->how.height,
+                              .width = p->how.width,
+                              .lo = lo,
+                              .hi = hi,
+                              .set = p->how.set,
+                              .iterations = p->how.iterations,
+                              .threads = p->how.threads,
+                              .flags = p->how.flags,
+                              .raft = p->how.weights[0],
+                              .completion = p->how.weights[1],
+                              .generator = p->how.weights[2],
+                              .be = p->how.be,
+                              .scratch = p->how.scratch,
+                              .user = p,
+                              .frame = read_frame,
+                              .tick = tick,
+                              .reach = reach_frame,
+                              .stop = check_stop};
+    if (p->how.canvas.height) {
+        const tgi_canvas c = tgi_canvas_at(&p->how.canvas, p->how.height, p->how.width);
+        how.moving = tgi_canvas_moving(&c);
+    }
     if (how.height < TGI_PP_SMALLEST || how.width < TGI_PP_SMALLEST)
         return tgi_fail(err, TG_E_ARG,
                         "frames of %lld x %lld: ProPainter takes sides of %d pixels or more; "
@@ -573,6 +577,13 @@ const tgi_masks *tgi_inpaint_masks(const tgi_source *s)
     return p ? p->how.masks : NULL;
 }
 
+const tgi_canvas *tgi_inpaint_canvas(const tgi_source *s)
+{
+    static const tgi_canvas none = {0};
+    const inpaint *p = inpaint_of(s);
+    return p ? &p->how.canvas : &none;
+}
+
 void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap)
 {
     const inpaint *p = inpaint_of(s);
@@ -599,6 +610,18 @@ static const uint8_t *as_stored(const inpaint *p, const tgi_film_pixels *f)
     return p->put.stored;
 }
 
+/* Where the film's frame begins in a larger one, as both are stored: at the first pixel that is not hidden. */
+static void place_frame(const inpaint *p, tgi_film_bypass *how)
+{
+    const size_t wide = (size_t)how->to.width;
+    const uint8_t *first = memchr(how->hidden, 0, wide * (size_t)how->to.height);
+    const size_t at = first ? (size_t)(first - how->hidden) : 0;
+    if (!p->how.canvas.height)
+        return;
+    how->origin[0] = -(double)(at / wide);
+    how->origin[1] = -(double)(at % wide);
+}
+
 int tgi_inpaint_puts(const tgi_source *s)
 {
     const inpaint *p = inpaint_of(s);
@@ -611,6 +634,7 @@ tg_status tgi_inpaint_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
     inpaint *p = inpaint_of(s);
     TGI_TRY(recall_mask(p, k, err));
     how->hidden = as_stored(p, &how->to);
+    place_frame(p, how);
     return tgi_film_source_put(p->how.behind, k, how, to, err);
 }
 

@@ -11,6 +11,7 @@
 #define TGI_INPAINT_H
 
 #include "engine/inpaint/at_size.h"
+#include "engine/inpaint/extended.h"
 #include "engine/inpaint/pp_order.h"
 #include "io/film_bypass.h"
 #include "io/image.h"
@@ -28,6 +29,7 @@ typedef struct tgi_inpaint_how {
     tgi_at_size *at_size; /* NULL: the method works at the film's size */
     tgi_source *behind;   /* the same film, split by TGI_FILM_PASSES_OUTSIDE; or NULL */
 
+    tgi_canvas canvas;     /* where a film that was extended lies; height 0: it was not */
     int64_t height, width; /* of the method's frames */
     int shows;             /* nothing is removed: show.h */
     int reach, threads;
@@ -58,6 +60,7 @@ void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap);
 /* Take less memory: 1 if it can. Before the first frame is read. */
 int tgi_inpaint_shrink(tgi_source *s);
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s);
+const tgi_canvas *tgi_inpaint_canvas(const tgi_source *s);
 /* The network of motions; NULL: there is none. */
 const tgi_graph *tgi_inpaint_network(const tgi_source *s);
 /* Weights i of ProPainter; NULL: there are none. */

@@ -160,6 +160,19 @@ TGI_OPT(COMPOSE, "compose", NULL, "source|official", "source", "inpaint preset",
         "source: a film that is written holds the samples of the one that is read wherever "
         "nothing is removed; "
         "official: all of a frame is what it became as RGB")
+/* Of larger frames, and of scenes. */
+TGI_OPT(MODE, "mode", NULL, "inpainting|outpainting", "inpainting", "inpaint", RULE_CHOICE, 0,
+        0, "inpainting|outpainting|video_inpainting|video_outpainting", 2,
+        "outpainting: no mask is given; frames become larger by --scale-h and --scale-w, and "
+        "what lies around them is made as what is removed is. video_outpainting is taken, too")
+TGI_OPT(SCALE_H, "scale-h", "scale_h", "X", "1.0", "inpaint preset", RULE_TEXT, 0, 0, NULL, 1,
+        "outpainting: the height becomes X times the film's, rounded down to a multiple of 8; "
+        "the film lies in the middle")
+TGI_OPT(SCALE_W, "scale-w", "scale_w", "X", "1.2", "inpaint preset", RULE_TEXT, 0, 0, NULL, 1,
+        "outpainting: the same of the width")
+TGI_OPT(SQUEEZE, "squeeze", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL, 1,
+        "outpainting: what was extended is squeezed into the film's size in the end, as the "
+        "published script does (default: the output is larger)")
 TGI_OPT(PREVIEW, "preview", NULL, "TIME", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
         "write a strip of the frame that is shown then, of pictures of the frame of that "
         "number: the frame, what is "
