@@ -8,6 +8,7 @@
 #include "engine/inpaint/propagate.h"
 #include "engine/inpaint/propainter.h"
 #include "engine/inpaint/rgb8.h"
+#include "engine/inpaint/scenes.h"
 #include "engine/inpaint/show.h"
 #include "io/film_out.h"
 #include "io/png.h"
@@ -294,6 +295,7 @@ static void inpaint_close(tgi_source **base)
     tgi_masks_close(&p->how.masks);
     tgi_graph_free(&p->how.network);
     tgi_at_size_free(&p->how.at_size);
+    tgi_cuts_free(&p->how.cuts);
     if (p->how.behind)
         tgi_source_close(&p->how.behind);
     if (p->inner)
@@ -378,7 +380,8 @@ static tg_status check_frames(const tgi_image_info *i, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_err *err)
+static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_method **out,
+                                tgi_err *err)
 {
     const tgi_propagate_how how = {.height = p->how.height,
                                    .width = p->how.width,
@@ -397,11 +400,12 @@ static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_err *err
                                    .stop = check_stop};
     tgi_propagate *method;
     TGI_TRY(tgi_propagate_new(&how, &method, err));
-    p->method = tgi_propagate_method(method);
+    *out = tgi_propagate_method(method);
     return TG_OK;
 }
 
-static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *err)
+static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_method **out,
+                                 tgi_err *err)
 {
     tgi_propainter_how how = {.height = p->how.height,
                               .width = p->how.width,
@@ -430,7 +434,7 @@ static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *er
                         "frames of %lld x %lld: ProPainter takes sides of %d pixels or more; "
                         "--width and --height let it work at a larger size",
                         (long long)how.width, (long long)how.height, TGI_PP_SMALLEST);
-    return tgi_propainter_new(&how, &p->method, err);
+    return tgi_propainter_new(&how, out, err);
 }
 
 static tg_status plan_show(inpaint *p, tgi_err *err)
@@ -442,6 +446,14 @@ static tg_status plan_show(inpaint *p, tgi_err *err)
                               .user = p,
                               .frame = read_frame};
     return tgi_show_new(&how, &p->method, err);
+}
+
+/* Of frames [lo, hi) alone. */
+static tg_status open_method(void *user, int64_t lo, int64_t hi, tgi_method **out, tgi_err *err)
+{
+    inpaint *p = user;
+    return p->how.weights[0] ? plan_propainter(p, lo, hi, out, err)
+                             : plan_propagate(p, lo, hi, out, err);
 }
 
 static tg_status plan_method(inpaint *p, tgi_err *err)
@@ -456,7 +468,18 @@ static tg_status plan_method(inpaint *p, tgi_err *err)
         hi = TGI_PP_NO_END;
     if (p->how.shows)
         return plan_show(p, err);
-    return p->how.weights[0] ? plan_propainter(p, lo, hi, err) : plan_propagate(p, lo, hi, err);
+    if (!p->how.cuts.n)
+        return open_method(p, lo, hi, &p->method, err);
+    const tgi_scenes_how how = {.lo = lo,
+                                .hi = hi,
+                                .first = 0,
+                                .until = p->info->n_planes,
+                                .cut = p->how.cuts.first,
+                                .n_cuts = p->how.cuts.n,
+                                .least = p->how.weights[0] ? 2 : 1,
+                                .user = p,
+                                .open = open_method};
+    return tgi_scenes_new(&how, &p->method, err);
 }
 
 static tg_status open_parts(inpaint *p, tgi_err *err)
@@ -497,6 +520,7 @@ tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_so
     p->inner = p->how.behind = NULL; /* they stay the caller's */
     p->how.masks = p->how.small = NULL;
     p->how.at_size = NULL;
+    p->how.cuts = (tgi_cuts){0};
     p->how.network = NULL;
     memset(p->how.weights, 0, sizeof p->how.weights);
     inpaint_close(&made);
@@ -575,6 +599,19 @@ const tgi_masks *tgi_inpaint_masks(const tgi_source *s)
 {
     const inpaint *p = inpaint_of(s);
     return p ? p->how.masks : NULL;
+}
+
+const tgi_cuts *tgi_inpaint_cuts(const tgi_source *s)
+{
+    static const tgi_cuts none = {0};
+    const inpaint *p = inpaint_of(s);
+    return p ? &p->how.cuts : &none;
+}
+
+int64_t tgi_inpaint_joined(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && p->method ? tgi_scenes_joined(p->method) : 0;
 }
 
 const tgi_canvas *tgi_inpaint_canvas(const tgi_source *s)

@@ -11,6 +11,7 @@
 #define TGI_INPAINT_H
 
 #include "engine/inpaint/at_size.h"
+#include "engine/inpaint/cuts.h"
 #include "engine/inpaint/extended.h"
 #include "engine/inpaint/pp_order.h"
 #include "io/film_bypass.h"
@@ -27,6 +28,7 @@ typedef struct tgi_inpaint_how {
     tgi_masks *
         small; /* with at_size: masks of the method's size; NULL: those of the film's size, made smaller */
     tgi_at_size *at_size; /* NULL: the method works at the film's size */
+    tgi_cuts cuts;        /* each scene has a method of its own; of frames as they are read */
     tgi_source *behind;   /* the same film, split by TGI_FILM_PASSES_OUTSIDE; or NULL */
 
     tgi_canvas canvas;     /* where a film that was extended lies; height 0: it was not */
@@ -60,6 +62,9 @@ void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap);
 /* Take less memory: 1 if it can. Before the first frame is read. */
 int tgi_inpaint_shrink(tgi_source *s);
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s);
+const tgi_cuts *tgi_inpaint_cuts(const tgi_source *s);
+/* Scenes of fewer frames than the method takes, which are parts of others now. */
+int64_t tgi_inpaint_joined(const tgi_source *s);
 const tgi_canvas *tgi_inpaint_canvas(const tgi_source *s);
 /* The network of motions; NULL: there is none. */
 const tgi_graph *tgi_inpaint_network(const tgi_source *s);

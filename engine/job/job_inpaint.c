@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/sha256.h"
 #include "engine/ends/tensors.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
@@ -13,6 +14,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_outpaint.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_scenes.h"
 #include "engine/job/plan_report.h"
 #include "engine/out/gate.h"
 #include "engine/settings/config.h"
@@ -323,6 +325,7 @@ static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
 {
     const tgi_image_info *i = job->source->ops->info(job->source);
     from_film film = {.height = i->height, .width = i->width};
+    TGI_TRY(tgi_job_cuts(job, &how->cuts, err));
     TGI_TRY(to_output_size(job, &job->source, &film.canvas, err));
     i = film.info = job->source->ops->info(job->source);
     if (film.canvas.height) {
@@ -437,10 +440,18 @@ tg_status tgi_job_inpaint_open(tg_job *job,
             tgi_weights_close(&how.weights[i]);
         tgi_masks_close(&how.small);
         tgi_at_size_free(&how.at_size);
+        tgi_cuts_free(&how.cuts);
         if (how.behind)
             tgi_source_close(&how.behind);
         return st;
     }
+    const int64_t joined = tgi_inpaint_joined(job->source);
+    if (joined)
+        tgi_job_warn(
+            job,
+            "--split-scenes: %lld scene%s of one frame joined to the next one (the last "
+            "to the one before): ProPainter draws from other frames",
+            (long long)joined, joined == 1 ? "" : "s");
     const char *note;
     for (int i = 0; (note = tgi_masks_note(how.masks, i)); i++)
         tgi_job_warn(job, "%s", note);
@@ -448,6 +459,19 @@ tg_status tgi_job_inpaint_open(tg_job *job,
 }
 
 /* ---- Fingerprint ------------------------------------------------------------------------- */
+
+static tg_status sum_of_cuts(const tgi_cuts *c, char sum[TGI_SHA256_TEXT], tgi_err *err)
+{
+    tgi_sha256 h;
+    char *text = tgi_cuts_text(c, 0);
+    if (!text)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a list of scenes");
+    tgi_sha256_begin(&h);
+    tgi_sha256_add(&h, text, strlen(text));
+    tgi_sha256_end(&h, sum);
+    tgi_free(text);
+    return TG_OK;
+}
 
 tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *err)
 {
@@ -476,6 +500,11 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
         const char *value = all[i] == TGI_OPT_METHOD ? tgi_job_method(job->opts)
                                                      : tgi_opts_str(job->opts, all[i]);
         tgi_lines_add(t, tgi_option_table(NULL)[all[i]].name, "%s", value ? value : "");
+    }
+    if (tgi_job_splits(job->opts)) {
+        char sum[TGI_SHA256_TEXT];
+        TGI_TRY(sum_of_cuts(tgi_inpaint_cuts(job->source), sum, err));
+        tgi_lines_add(t, "scenes", "%s", sum);
     }
     const tgi_canvas *c = tgi_inpaint_canvas(job->source);
     if (c->height)

@@ -173,6 +173,12 @@ TGI_OPT(SCALE_W, "scale-w", "scale_w", "X", "1.2", "inpaint preset", RULE_TEXT, 
 TGI_OPT(SQUEEZE, "squeeze", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL, 1,
         "outpainting: what was extended is squeezed into the film's size in the end, as the "
         "published script does (default: the output is larger)")
+TGI_OPT(
+    SPLIT_SCENES, "split-scenes", "split_scenes", "auto|off|FILE", "off", "inpaint", RULE_TEXT,
+    0, 0, NULL, 2,
+    "each scene by itself, nothing comes from behind a cut: auto finds cuts in a pass over "
+    "the film before and lists them in OUT.cuts.csv; FILE: such a list, or PySceneDetect's, "
+    "or numbers of first frames or times, one a line")
 TGI_OPT(PREVIEW, "preview", NULL, "TIME", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
         "write a strip of the frame that is shown then, of pictures of the frame of that "
         "number: the frame, what is "

@@ -286,6 +286,8 @@ def tests(_):
     if "more" in sys.argv[6:]:
         motions_have_their_own_mask()
         a_smaller_size_is_drawn_at()
+        what_is_around_is_drawn()
+        frames_of_any_size_stay()
         turned_films_stay()
         stopped_runs_go_on()
         a_budget_holds()
@@ -293,8 +295,6 @@ def tests(_):
     masks_are_the_scripts()
     sides_of_any_length_hold_the_film()
     the_films_samples_stay()
-    frames_of_any_size_stay()
-    what_is_around_is_drawn()
     the_rest_of_the_film_goes_with_it()
     sizes_that_are_asked_for()
     what_was_extended_is_squeezed()
