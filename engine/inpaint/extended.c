@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "io/film_out.h"
 
 #include <string.h>
 
@@ -95,6 +96,16 @@ static void clear(const tgi_image_info *i, int samples, int64_t rows, int64_t co
                    row);
 }
 
+/* Through a pipe a frame is there when it is read, or the film has ended: a border asks for it, too. */
+static tg_status touch(const extended *e, int thread, int64_t k, tgi_err *err)
+{
+    uint64_t pixel;
+    return tgi_film_source_is_stream(e->inner)
+               ? tgi_source_read(e->inner, thread, k, 0, 1, 0, 1, 0, 1, &pixel, sizeof pixel,
+                                 TGI_INTERLEAVED, err)
+               : TG_OK;
+}
+
 static tg_status extended_read(tgi_source *base, int thread, int64_t k, int s0, int s1,
                                int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                                size_t row_pitch, size_t sample_pitch, tgi_err *err)
@@ -107,7 +118,7 @@ static tg_status extended_read(tgi_source *base, int thread, int64_t k, int s0, 
                   right = tgi_min(x1, c->x1);
     clear(&e->info, s1 - s0, y1 - y0, x1 - x0, dst, row_pitch, sample_pitch);
     if (top >= low || left >= right)
-        return TG_OK;
+        return touch(e, thread, k, err);
     char *to = (char *)dst + (size_t)(top - y0) * row_pitch + (size_t)(left - x0) * each;
     return tgi_source_read(e->inner, thread, k, s0, s1, top - c->y0, low - c->y0, left - c->x0,
                            right - c->x0, to, row_pitch, sample_pitch, err);

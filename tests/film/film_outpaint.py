@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from film_help import expect, ffmpeg, in_folder, run
+from film_help import TEGULA, expect, ffmpeg, in_folder, run
 from film_write import killed_at, operations_of, pixels, probe, start_over, times
 
 WEIGHTS, CANVAS_MASKS = (os.path.abspath(a) for a in sys.argv[4:6])
@@ -249,6 +249,20 @@ def motions_have_their_own_mask():
         expect((a == b) == alike, f"a border of {x0}: {sum(p != q for p, q in zip(a, b))} frames differ from those of boxes")
 
 
+def a_pipe_ends_with_its_film():
+    draw("144x128", "in.y4m", frames=7, form="yuv444p")
+    words = (*OUT, "--weights", WEIGHTS, "--raft-iter", "1", "--compose", "official", "-q")
+    code, _, err = run("inpaint", "in.y4m", *words, "-o", "file.y4m", "-y")
+    expect(code == 0, f"from a file: {code}: {err}")
+    with open("in.y4m", "rb") as f, open("piped.y4m", "wb") as to:
+        piped = subprocess.run([TEGULA, "inpaint", "-", *words, "-o", "-"], stdin=f, stdout=to, stderr=subprocess.PIPE, check=False, timeout=200)
+    with open("file.y4m", "rb") as a, open("piped.y4m", "rb") as b:
+        expect(piped.returncode == 0 and a.read() == b.read(), f"through a pipe: {piped.returncode}: {piped.stderr.decode()}")
+    with open("in.y4m", "rb") as f:
+        piped = subprocess.run([TEGULA, "inpaint", "-", *words, "--squeeze", "-o", "-"], stdin=f, capture_output=True, check=False, timeout=200)
+    expect(piped.returncode == 64 and b"write them to a file" in piped.stderr, f"squeezed through a pipe: {piped.returncode}: {piped.stderr.decode()}")
+
+
 def a_smaller_size_is_drawn_at():
     """What networks work at is the resized film, extended; the film's own pixels stay."""
     draw("320x256", "l_%d.png", frames=5, form="rgb24")
@@ -286,6 +300,7 @@ def tests(_):
     if "more" in sys.argv[6:]:
         motions_have_their_own_mask()
         a_smaller_size_is_drawn_at()
+        a_pipe_ends_with_its_film()
         what_is_around_is_drawn()
         frames_of_any_size_stay()
         turned_films_stay()
