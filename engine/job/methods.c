@@ -2,9 +2,11 @@
 #include "engine/job/methods.h"
 
 #include "engine/base/mem.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_inpaint.h"
 #include "engine/job/job_outpaint.h"
+#include "engine/job/job_scenes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -125,6 +127,9 @@ static void say_removal(paragraph *p, const tg_job *job)
             ": hidden pixels come from frames at most %s away, followed along optical flow "
             "(network %s); what none of them shows is filled smoothly from around.",
             tgi_opts_str(job->opts, TGI_OPT_REACH), job->set.model);
+    if (tgi_job_splits(job->opts) && !shown)
+        say(p, " Each scene was treated by itself: cuts in what was read: %" PRId64 ".",
+            tgi_inpaint_cuts(job->source)->n);
 }
 
 static void say_processing(paragraph *p, const tg_job *job, int stats_of_file)
