@@ -2,7 +2,8 @@
 attention with its copies. Written from ../shared/conformance/propainter/SPEC.md (sections by number below); float32, on the processor.
 
     propainter_peer.py --recipe DIR --time STAGE [--size WxH] [--frames N] [--refs N] [--rounds N] [--threads N] [--mask SHARE]
-    propainter_peer.py --weights DIR --run OUT.npy --film FRAMES.npy --masks MASKS.npy [--settings L,neighbor_length,ref_stride,iterations]
+    propainter_peer.py --weights DIR --run OUT.npy --film FRAMES.npy --masks MASKS.npy [--motion-masks MASKS.npy]
+                       [--settings L,neighbor_length,ref_stride,iterations]
 
 `--recipe DIR`: weights made by DIR/recipe.py. `--weights DIR`: the three published files, .pth, or .npz by the same names.
 `propainter_check.py` compares it with the goldens. `--time STAGE`, of raft (all pairs, both directions), completion (N - 1 flows, both directions), propagation, generator (one step; N frames, the
@@ -551,14 +552,15 @@ def network_input(pixels):
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255 * 2 - 1
 
 
-def inpaint(w, pixels, masks, settings, see=unseen):
-    """pixels: uint8 [T,H,W,3]. masks: uint8 [T,H,W], 1 is a hole. The film of the same size."""
+def inpaint(w, pixels, masks, settings, see=unseen, moving=None):
+    """pixels: uint8 [T,H,W,3]. masks: uint8 [T,H,W], 1 is a hole; moving: masks of motions, where they are others. The film of the same size."""
     length, neighbor_length, ref_stride, iterations = settings
     x, m = network_input(pixels), torch.from_numpy(masks)[:, None].float()
     forward, backward = raft_both(w["raft"], x, iterations)
     see("raft_f", forward)
     see("raft_b", backward)
-    forward, backward = complete_all(w["rfc"], forward, backward, m, length)
+    of_motions = m if moving is None else torch.from_numpy(moving)[:, None].float()
+    forward, backward = complete_all(w["rfc"], forward, backward, of_motions, length)
     see("flow_f", forward)
     see("flow_b", backward)
     updated, q = propagate_all(x, m, forward, backward, length)
@@ -673,6 +675,7 @@ def main():
     p.add_argument("--run")
     p.add_argument("--film")
     p.add_argument("--masks")
+    p.add_argument("--motion-masks")
     p.add_argument("--settings", default="80,10,10,20")
     p.add_argument("--size", default="432x240")
     p.add_argument("--frames", type=int, default=12)
@@ -692,7 +695,8 @@ def main():
         if args.time:
             (serve_stage if args.serve else time_stage)(w, args)
         else:
-            np.save(args.run, inpaint(w, np.load(args.film), np.load(args.masks), tuple(map(int, args.settings.split(",")))))
+            moving = np.load(args.motion_masks) if args.motion_masks else None
+            np.save(args.run, inpaint(w, np.load(args.film), np.load(args.masks), tuple(map(int, args.settings.split(","))), moving=moving))
 
 
 if __name__ == "__main__":

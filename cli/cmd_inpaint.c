@@ -7,9 +7,12 @@ static tg_status check(cli *c)
 {
     if (!tg_opts_get(c->opts, "input"))
         return cli_fail(c, TG_E_ARG, "inpaint: the input file is missing");
-    if (!tg_opts_get(c->opts, "mask") && !tg_opts_get(c->opts, "mask-box"))
+    const char *mode = tg_opts_get(c->opts, "mode");
+    if (!tg_opts_get(c->opts, "mask") && !tg_opts_get(c->opts, "mask-box") &&
+        !(mode && strstr(mode, "outpainting")))
         return cli_fail(c, TG_E_ARG,
-                        "what is to be removed is missing: --mask FILE, or --mask-box x,y,w,h");
+                        "what is to be removed is missing: --mask FILE, or --mask-box x,y,w,h; "
+                        "--mode outpainting takes none");
     if (cli_flag(c, "plan") && tg_opts_get(c->opts, "preview"))
         return cli_fail(c, TG_E_ARG, "--plan makes no frame, and --preview one");
     if (!cli_flag(c, "plan") && !tg_opts_get(c->opts, "output"))

@@ -18,8 +18,8 @@ const cli_verb cli_verbs[] = {
      "over.",
      1, 1, "model output", cli_cmd_run},
     {"inpaint",
-     "INPUT --mask FILE|--mask-box x,y,w,h -o OUT [options] | --batch JOBS.csv [options] | "
-     "--video-dir DIR --mask-dir DIR -o OUTDIR/ [options]",
+     "INPUT --mask FILE|--mask-box x,y,w,h|--mode outpainting -o OUT [options] | --batch "
+     "JOBS.csv [options] | --video-dir DIR --mask-dir DIR -o OUTDIR/ [options]",
      "Remove something from a film or from pictures that follow each other, and show what lies "
      "behind it. The same "
      "command continues after a stop or a crash.",

@@ -194,6 +194,23 @@ static int is_same(const tgi_film_bypass *how, int c, int d)
     return same;
 }
 
+/* The component's numbers are those of the frame that is written, at the places where it has its samples; the film's frame may
+ * lie within a larger one. */
+static int lies_within(const tgi_film_bypass *how, int c)
+{
+    const tgi_film_pixels *a = &how->from, *b = &how->to;
+    const int64_t from[2] = {a->height, a->width}, to[2] = {b->height, b->width};
+    int lies = a->black[c] == b->black[c] && a->to_one[c] == b->to_one[c];
+    for (int axis = 0; axis < 2; axis++) {
+        const places there = places_of(a, c, axis);
+        const double at = -how->origin[axis], samples = at / there.step;
+        lies &= how->scale[axis] == 1 && are_equal(there, places_of(b, c, axis)) && at >= 0 &&
+                samples == (double)(int64_t)samples &&
+                at + (double)from[axis] <= (double)to[axis];
+    }
+    return lies;
+}
+
 /* ---- Beside what is hidden ---------------------------------------------------------------- */
 
 /* 1: some pixel is hidden that row y of component c stands for. */
@@ -222,13 +239,15 @@ static void copy_outside(const tgi_film_bypass *how, int c, const uint16_t *from
                          const tgi_av_blank *to)
 {
     const tgi_film_pixels *p = &how->to;
-    const int64_t n = tgi_film_columns(p, c), step = p->form.component[c].step;
-    for (int64_t y = 0; y < tgi_film_rows(p, c); y++, from += n) {
-        uint8_t *at = row_of(p, c, to, y);
+    const int64_t n = tgi_film_columns(&how->from, c), step = p->form.component[c].step,
+                  top = (int64_t)(-how->origin[0] / places_of(p, c, 0).step),
+                  left = (int64_t)(-how->origin[1] / places_of(p, c, 1).step);
+    for (int64_t y = 0; y < tgi_film_rows(&how->from, c); y++, from += n) {
+        uint8_t *at = row_of(p, c, to, top + y) + left * step;
         int64_t begin = 0; /* of a run that is not hidden */
-        const int some = row_hides(how, c, y);
+        const int some = row_hides(how, c, top + y);
         for (int64_t x = some ? 0 : n; x <= n; x++) {
-            if (x < n && !is_hidden(how, c, y, x))
+            if (x < n && !is_hidden(how, c, top + y, left + x))
                 continue;
             put_row(&p->form, c, from + begin, x - begin, at + begin * step);
             begin = x + 1;
@@ -243,7 +262,7 @@ static int kept_as(const tgi_film_bypass *how, int c)
     const int alpha = a->has_alpha && c == a->n_components - 1;
     const int alike = a->n_components - a->has_alpha == b->n_components - b->has_alpha &&
                       a->is_rgb == b->is_rgb && (!alpha || b->has_alpha);
-    return alike && is_same(how, c, c) ? c : -1;
+    return alike && lies_within(how, c) ? c : -1;
 }
 
 int tgi_film_bypass_keeps(const tgi_film_bypass *how)

@@ -24,7 +24,8 @@ typedef struct tgi_film_bypass {
     double scale[2],
         origin[2]; /* y, x: luma pixels of `from` for each of `to`; where pixel 0 begins */
     /* TGI_FILM_PASSES_OUTSIDE: pixels [height][width] as `to` stores them, 1: hidden, 0: not. A sample of chroma is hidden
-     * where a pixel is that it stands for. Components that `to` stores otherwise are left as they are there. */
+     * where a pixel is that it stands for. Components that `to` stores otherwise are left as they are there.
+     * A frame of `from` may be smaller than one of `to`: it lies -origin pixels inside. */
     const uint8_t *hidden;
 } tgi_film_bypass;
 

@@ -10,6 +10,7 @@ struct tgi_at_size {
     const tgi_image_info *film; /* borrowed */
     tgi_at_size_how how;
     tgi_resize *smaller, *larger;
+    void *placed; /* the part of the method's frame that is the film's; with a canvas alone */
     void *read, *made; /* the part: on its way in; made as large as it is in the film */
     void *own;         /* a frame of the film, into which that is pasted */
     uint8_t *read_hidden, *hidden; /* of the film's size */
@@ -35,20 +36,40 @@ static size_t part_bytes(const tgi_at_size *a)
     return tgi_sat_mul((size_t)(a->how.part.height * a->how.part.width), pixel_bytes(a));
 }
 
+/* Of the film's frame in the method's. */
+static int64_t inner_height(const tgi_at_size *a)
+{
+    return a->how.canvas.height ? a->how.canvas.y1 - a->how.canvas.y0 : a->how.height;
+}
+
+static int64_t inner_width(const tgi_at_size *a)
+{
+    return a->how.canvas.height ? a->how.canvas.x1 - a->how.canvas.x0 : a->how.width;
+}
+
+static size_t placed_bytes(const tgi_at_size *a)
+{
+    return a->how.canvas.height
+               ? (size_t)(inner_height(a) * inner_width(a)) * (frame_bytes(a) / plane(a))
+               : 0;
+}
+
 static tg_status take_memory(tgi_at_size *a, tgi_err *err)
 {
     const tgi_crop *c = &a->how.part;
     const int n = a->film->samples;
-    TGI_TRY(tgi_resize_new(TGI_RESIZE_PILLOW_BICUBIC, c->height, c->width, a->how.height,
-                           a->how.width, n, &a->smaller, err));
+    TGI_TRY(tgi_resize_new(TGI_RESIZE_PILLOW_BICUBIC, c->height, c->width, inner_height(a),
+                           inner_width(a), n, &a->smaller, err));
     TGI_TRY(tgi_resize_new(a->how.larger, a->how.height, a->how.width, c->height, c->width, n,
                            &a->larger, err));
     a->read = tgi_malloc(TGI_TAG_IO, part_bytes(a));
     a->made = tgi_malloc(TGI_TAG_IO, part_bytes(a));
     a->own = tgi_malloc(TGI_TAG_IO, frame_bytes(a));
+    a->placed = placed_bytes(a) ? tgi_malloc(TGI_TAG_IO, placed_bytes(a)) : NULL;
     a->read_hidden = tgi_malloc(TGI_TAG_IO, plane(a));
     a->hidden = tgi_malloc(TGI_TAG_IO, plane(a));
-    return a->read && a->made && a->own && a->read_hidden && a->hidden
+    return a->read && a->made && a->own && a->read_hidden && a->hidden &&
+                   (a->placed || !placed_bytes(a))
                ? TG_OK
                : tgi_fail(err, TG_E_NOMEM, "no memory for frames of the film's size");
 }
@@ -81,6 +102,7 @@ void tgi_at_size_free(tgi_at_size **ap)
     tgi_masks_close(&a->how.masks);
     if (a->how.beside)
         tgi_source_close(&a->how.beside);
+    tgi_free(a->placed);
     tgi_free(a->read);
     tgi_free(a->made);
     tgi_free(a->own);
@@ -94,7 +116,8 @@ size_t tgi_at_size_bytes(const tgi_at_size *a)
 {
     const tgi_source *s = a->how.beside;
     const size_t frames =
-        tgi_sat_add(tgi_sat_mul(2, part_bytes(a)), tgi_sat_add(frame_bytes(a), 2 * plane(a)));
+        tgi_sat_add(tgi_sat_mul(2, part_bytes(a)),
+                    tgi_sat_add(frame_bytes(a), 2 * plane(a) + placed_bytes(a)));
     return tgi_sat_add(tgi_sat_add(frames, s->ops->codec_bytes(s)),
                        tgi_masks_bytes(a->how.masks) + tgi_resize_bytes(a->smaller) +
                            tgi_resize_bytes(a->larger) + sizeof *a);
@@ -151,8 +174,24 @@ static void shrink_mask(const tgi_at_size *a, uint8_t *hidden)
     }
 }
 
+/* In the middle of the method's frame. */
+static void place(const tgi_at_size *a, char *pixels)
+{
+    const size_t each = frame_bytes(a) / plane(a), row = (size_t)inner_width(a) * each,
+                 wide = (size_t)a->how.width * each;
+    memset(pixels, 0, wide * (size_t)a->how.height);
+    for (int64_t y = 0; y < inner_height(a); y++)
+        memcpy(pixels + (size_t)(a->how.canvas.y0 + y) * wide + (size_t)a->how.canvas.x0 * each,
+               (const char *)a->placed + (size_t)y * row, row);
+}
+
 void tgi_at_size_smaller(tgi_at_size *a, void *pixels, uint8_t *hidden)
 {
+    if (a->placed) {
+        resize(a, a->smaller, a->read, a->placed);
+        place(a, pixels);
+        return;
+    }
     resize(a, a->smaller, a->read, pixels);
     shrink_mask(a, hidden);
 }

@@ -7,6 +7,7 @@
 #include "engine/inpaint/propagate.h"
 #include "engine/inpaint/propainter.h"
 #include "engine/inpaint/rgb8.h"
+#include "engine/inpaint/scenes.h"
 #include "engine/inpaint/show.h"
 #include "io/film_out.h"
 
@@ -263,6 +264,7 @@ static void inpaint_close(tgi_source **base)
     tgi_masks_close(&p->how.masks);
     tgi_graph_free(&p->how.network);
     tgi_at_size_free(&p->how.at_size);
+    tgi_cuts_free(&p->how.cuts);
     if (p->how.behind)
         tgi_source_close(&p->how.behind);
     if (p->inner)
@@ -347,7 +349,8 @@ static tg_status check_frames(const tgi_image_info *i, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_err *err)
+static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_method **out,
+                                tgi_err *err)
 {
     const tgi_propagate_how how = {.height = p->how.height,
                                    .width = p->how.width,
@@ -366,37 +369,42 @@ static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_err *err
                                    .stop = check_stop};
     tgi_propagate *method;
     TGI_TRY(tgi_propagate_new(&how, &method, err));
-    p->method = tgi_propagate_method(method);
+    *out = tgi_propagate_method(method);
     return TG_OK;
 }
 
-static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_err *err)
+static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_method **out,
+                                 tgi_err *err)
 {
-    const tgi_propainter_how how = {.height = p->how.height,
-                                    .width = p->how.width,
-                                    .lo = lo,
-                                    .hi = hi,
-                                    .set = p->how.set,
-                                    .iterations = p->how.iterations,
-                                    .no_cache = p->how.no_cache,
-                                    .threads = p->how.threads,
-                                    .flags = p->how.flags,
-                                    .raft = p->how.weights[0],
-                                    .completion = p->how.weights[1],
-                                    .generator = p->how.weights[2],
-                                    .be = p->how.be,
-                                    .scratch = p->how.scratch,
-                                    .user = p,
-                                    .frame = read_frame,
-                                    .tick = tick,
-                                    .reach = reach_frame,
-                                    .stop = check_stop};
+    tgi_propainter_how how = {.height = p->how.height,
+                              .width = p->how.width,
+                              .lo = lo,
+                              .hi = hi,
+                              .set = p->how.set,
+                              .iterations = p->how.iterations,
+                              .no_cache = p->how.no_cache,
+                              .threads = p->how.threads,
+                              .flags = p->how.flags,
+                              .raft = p->how.weights[0],
+                              .completion = p->how.weights[1],
+                              .generator = p->how.weights[2],
+                              .be = p->how.be,
+                              .scratch = p->how.scratch,
+                              .user = p,
+                              .frame = read_frame,
+                              .tick = tick,
+                              .reach = reach_frame,
+                              .stop = check_stop};
+    if (p->how.canvas.height) {
+        const tgi_canvas c = tgi_canvas_at(&p->how.canvas, p->how.height, p->how.width);
+        how.moving = tgi_canvas_moving(&c);
+    }
     if (how.height < TGI_PP_SMALLEST || how.width < TGI_PP_SMALLEST)
         return tgi_fail(err, TG_E_ARG,
                         "frames of %lld x %lld: ProPainter takes sides of %d pixels or more; "
                         "--width and --height let it work at a larger size",
                         (long long)how.width, (long long)how.height, TGI_PP_SMALLEST);
-    return tgi_propainter_new(&how, &p->method, err);
+    return tgi_propainter_new(&how, out, err);
 }
 
 static tg_status plan_show(inpaint *p, tgi_err *err)
@@ -408,6 +416,14 @@ static tg_status plan_show(inpaint *p, tgi_err *err)
                               .user = p,
                               .frame = read_frame};
     return tgi_show_new(&how, &p->method, err);
+}
+
+/* Of frames [lo, hi) alone. */
+static tg_status open_method(void *user, int64_t lo, int64_t hi, tgi_method **out, tgi_err *err)
+{
+    inpaint *p = user;
+    return p->how.weights[0] ? plan_propainter(p, lo, hi, out, err)
+                             : plan_propagate(p, lo, hi, out, err);
 }
 
 static tg_status plan_method(inpaint *p, tgi_err *err)
@@ -422,7 +438,18 @@ static tg_status plan_method(inpaint *p, tgi_err *err)
         hi = TGI_PP_NO_END;
     if (p->how.shows)
         return plan_show(p, err);
-    return p->how.weights[0] ? plan_propainter(p, lo, hi, err) : plan_propagate(p, lo, hi, err);
+    if (!p->how.cuts.n)
+        return open_method(p, lo, hi, &p->method, err);
+    const tgi_scenes_how how = {.lo = lo,
+                                .hi = hi,
+                                .first = 0,
+                                .until = p->info->n_planes,
+                                .cut = p->how.cuts.first,
+                                .n_cuts = p->how.cuts.n,
+                                .least = p->how.weights[0] ? 2 : 1,
+                                .user = p,
+                                .open = open_method};
+    return tgi_scenes_new(&how, &p->method, err);
 }
 
 static tg_status open_parts(inpaint *p, tgi_err *err)
@@ -463,6 +490,7 @@ tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_so
     p->inner = p->how.behind = NULL; /* they stay the caller's */
     p->how.masks = p->how.small = NULL;
     p->how.at_size = NULL;
+    p->how.cuts = (tgi_cuts){0};
     p->how.network = NULL;
     memset(p->how.weights, 0, sizeof p->how.weights);
     inpaint_close(&made);
@@ -577,6 +605,26 @@ void tgi_inpaint_note(const tgi_source *s, char *buf, size_t cap)
         p->method->ops->note(p->method, buf, cap);
 }
 
+const tgi_cuts *tgi_inpaint_cuts(const tgi_source *s)
+{
+    static const tgi_cuts none = {0};
+    const inpaint *p = inpaint_of(s);
+    return p ? &p->how.cuts : &none;
+}
+
+int64_t tgi_inpaint_joined(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && p->method ? tgi_scenes_joined(p->method) : 0;
+}
+
+const tgi_canvas *tgi_inpaint_canvas(const tgi_source *s)
+{
+    static const tgi_canvas none = {0};
+    const inpaint *p = inpaint_of(s);
+    return p ? &p->how.canvas : &none;
+}
+
 void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap)
 {
     const inpaint *p = inpaint_of(s);
@@ -603,6 +651,18 @@ static const uint8_t *as_stored(const inpaint *p, const tgi_film_pixels *f)
     return p->put.stored;
 }
 
+/* Where the film's frame begins in a larger one, as both are stored: at the first pixel that is not hidden. */
+static void place_frame(const inpaint *p, tgi_film_bypass *how)
+{
+    const size_t wide = (size_t)how->to.width;
+    const uint8_t *first = memchr(how->hidden, 0, wide * (size_t)how->to.height);
+    const size_t at = first ? (size_t)(first - how->hidden) : 0;
+    if (!p->how.canvas.height)
+        return;
+    how->origin[0] = -(double)(at / wide);
+    how->origin[1] = -(double)(at % wide);
+}
+
 int tgi_inpaint_puts(const tgi_source *s)
 {
     const inpaint *p = inpaint_of(s);
@@ -615,6 +675,7 @@ tg_status tgi_inpaint_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
     inpaint *p = inpaint_of(s);
     TGI_TRY(recall_mask(p, k, err));
     how->hidden = as_stored(p, &how->to);
+    place_frame(p, how);
     return tgi_film_source_put(p->how.behind, k, how, to, err);
 }
 

@@ -11,6 +11,8 @@
 #define TGI_INPAINT_H
 
 #include "engine/inpaint/at_size.h"
+#include "engine/inpaint/cuts.h"
+#include "engine/inpaint/extended.h"
 #include "engine/inpaint/pp_order.h"
 #include "engine/inpaint/shown.h"
 #include "io/film_bypass.h"
@@ -27,8 +29,10 @@ typedef struct tgi_inpaint_how {
     tgi_masks *
         small; /* with at_size: masks of the method's size; NULL: those of the film's size, made smaller */
     tgi_at_size *at_size; /* NULL: the method works at the film's size */
+    tgi_cuts cuts;        /* each scene has a method of its own; of frames as they are read */
     tgi_source *behind;   /* the same film, split by TGI_FILM_PASSES_OUTSIDE; or NULL */
 
+    tgi_canvas canvas;     /* where a film that was extended lies; height 0: it was not */
     int64_t height, width; /* of the method's frames */
     int shows;             /* nothing is removed: show.h */
     int reach, threads;
@@ -68,6 +72,10 @@ int tgi_inpaint_shrink(tgi_source *s);
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s);
 /* Take the memory that was planned: a refusal comes before anything is made. */
 tg_status tgi_inpaint_begin(tgi_source *s, tgi_err *err);
+const tgi_cuts *tgi_inpaint_cuts(const tgi_source *s);
+/* Scenes of fewer frames than the method takes, which are parts of others now. */
+int64_t tgi_inpaint_joined(const tgi_source *s);
+const tgi_canvas *tgi_inpaint_canvas(const tgi_source *s);
 /* The network of motions; NULL: there is none. */
 const tgi_graph *tgi_inpaint_network(const tgi_source *s);
 /* Weights i of ProPainter; NULL: there are none. */

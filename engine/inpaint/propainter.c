@@ -36,7 +36,8 @@ typedef struct propainter {
     tgi_pp_complete *complete;
     tgi_pp_generate *generate;
     tgi_frame_store_how kept;
-    int64_t pending; /* frames that are mixed at once */
+    uint8_t *unmoved; /* bits of how.moving's outside, in place of the frames'; or NULL */
+    int64_t pending;  /* frames that are mixed at once */
     size_t
         planned; /* bytes that the plan itself takes: tables, and tensors in another order than their file's */
     /* While it runs. */
@@ -246,6 +247,23 @@ static int propainter_shrink(tgi_method *m)
 
 static const tgi_method_ops ops; /* below */
 
+/* Where motions are completed in every frame. */
+static tg_status mark_unmoved(propainter *p, tgi_err *err)
+{
+    const tgi_canvas *c = &p->how.moving;
+    const int64_t row = (p->how.width + 7) / 8;
+    if (!c->height)
+        return TG_OK;
+    p->unmoved = tgi_malloc(TGI_TAG_PLAN, mask_bytes(p));
+    if (!p->unmoved)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a mask of motions");
+    memset(p->unmoved, 0xff, mask_bytes(p));
+    for (int64_t y = c->y0; y < c->y1; y++)
+        for (int64_t x = c->x0; x < c->x1; x++)
+            p->unmoved[y * row + x / 8] &= (uint8_t) ~(1u << x % 8);
+    return TG_OK;
+}
+
 static tg_status plan(propainter *p, tgi_err *err)
 {
     const tgi_propainter_how *h = &p->how;
@@ -263,7 +281,7 @@ static tg_status plan(propainter *p, tgi_err *err)
         tgi_pp_generate_new(h->generator, &at, p->most.has, p->most.local, &p->generate, err));
     p->pending = h->set.neighbor_length / 2 * 2 + 1;
     plan_store(p);
-    return TG_OK;
+    return mark_unmoved(p, err);
 }
 
 static void propainter_free(tgi_method **m);
@@ -308,6 +326,7 @@ static void propainter_free(tgi_method **m)
     tgi_pp_flow_free(&p->flow);
     tgi_pp_complete_free(&p->complete);
     tgi_pp_generate_free(&p->generate);
+    tgi_free(p->unmoved);
     tgi_free(p);
     *m = NULL;
 }
@@ -481,9 +500,14 @@ static tg_status found_motion(void *user, int back, int64_t k, const float **out
 
 static tg_status frame_mask(void *user, int64_t k, const uint8_t **out, tgi_err *err)
 {
+    const propainter *p = user;
     const void *at;
+    if (p->unmoved) {
+        *out = p->unmoved;
+        return TG_OK;
+    }
     TGI_TRY(hold(user, 1, FRAMES, k, &at, err));
-    *out = (const uint8_t *)at + 3 * pixels(user);
+    *out = (const uint8_t *)at + 3 * pixels(p);
     return TG_OK;
 }
 

@@ -11,6 +11,7 @@
 #ifndef TGI_PROPAINTER_H
 #define TGI_PROPAINTER_H
 
+#include "engine/inpaint/extended.h"
 #include "engine/inpaint/method.h"
 #include "engine/inpaint/pp_order.h"
 #include "io/weights.h"
@@ -23,6 +24,8 @@ typedef struct tgi_propainter_how {
     int64_t height, width; /* multiples of 8, TGI_PP_SMALLEST or more */
     int64_t lo,
         hi; /* frames that can be read; hi TGI_PP_NO_END: nobody knows yet, `reach` tells */
+    tgi_canvas
+        moving; /* motions are completed outside of it; height 0: where frames hide something */
     tgi_pp_settings set;
     int iterations; /* of RAFT */
     int no_cache;   /* features of a frame are made again in each step that looks at it */

@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/sha256.h"
 #include "engine/ends/tensors.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
@@ -12,7 +13,9 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_outpaint.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_scenes.h"
 #include "engine/job/plan_report.h"
 #include "engine/out/gate.h"
 #include "engine/settings/config.h"
@@ -32,7 +35,8 @@ static const char *const method_name[] = {"propagate", "smooth", "propainter", "
 
 int tgi_job_inpaints(const tg_opts *o)
 {
-    return tgi_opts_given(o, TGI_OPT_MASK) || tgi_opts_given(o, TGI_OPT_MASK_BOX);
+    return tgi_opts_given(o, TGI_OPT_MASK) || tgi_opts_given(o, TGI_OPT_MASK_BOX) ||
+           tgi_job_outpaints(o);
 }
 
 /* Weights are of one method alone. */
@@ -115,15 +119,15 @@ static tg_status read_boxes(const tg_opts *o, tgi_mask_box box[MOST_BOXES], int 
     return TG_OK;
 }
 
-/* The size of the method's frames, as ProPainter's script reads these options, of that part of the film's. */
-static tg_status pick_size(const tg_opts *o, const tgi_crop *i, int64_t *h, int64_t *w,
-                           tgi_err *err)
+/* The size of the method's frames, as ProPainter's script reads these options, of what is of that size. */
+static tg_status pick_size(const tg_opts *o, int64_t height, int64_t width, int64_t *h,
+                           int64_t *w, tgi_err *err)
 {
     const char *text = tgi_opts_str(o, TGI_OPT_RESIZE_RATIO);
     char *end = NULL;
     const double ratio = text ? strtod(text, &end) : 1;
-    *h = tgi_opts_int(o, TGI_OPT_HEIGHT, i->height);
-    *w = tgi_opts_int(o, TGI_OPT_WIDTH, i->width);
+    *h = tgi_opts_int(o, TGI_OPT_HEIGHT, height);
+    *w = tgi_opts_int(o, TGI_OPT_WIDTH, width);
     if (tgi_opts_given(o, TGI_OPT_HEIGHT) != tgi_opts_given(o, TGI_OPT_WIDTH))
         return tgi_fail(err, TG_E_ARG, "--width and --height are given together");
     if (text && (end == text || *end || !(ratio > 0 && ratio <= 4)))
@@ -146,6 +150,7 @@ static tg_status pick_size(const tg_opts *o, const tgi_crop *i, int64_t *h, int6
 typedef struct from_film {
     const tgi_image_info *info; /* as it is worked on */
     int64_t height, width;
+    tgi_canvas canvas; /* extended, it lies in that; height 0: it is not */
 } from_film;
 
 /* Of that size. */
@@ -159,14 +164,17 @@ static tg_status open_masks(tg_job *job, const from_film *film, int64_t height, 
     int n;
     int64_t lo = 0, hi = i->n_planes;
     TGI_TRY(read_boxes(job->opts, box, &n, err));
+    const int extended = film->canvas.height > 0;
+    if (extended)
+        n = tgi_canvas_border(&film->canvas, box);
     tgi_film_source_around(job->source, &lo, &hi);
     const tgi_masks_how how = {
         .path = tgi_opts_str(job->opts, TGI_OPT_MASK),
         .box = box,
         .n_boxes = n,
         .threshold = (int)tgi_opts_int(job->opts, TGI_OPT_MASK_THRESHOLD, -1),
-        .invert = tgi_opts_flag(job->opts, TGI_OPT_MASK_INVERT),
-        .dilation = (int)tgi_opts_int(job->opts, TGI_OPT_MASK_DILATION, 4),
+        .invert = !extended && tgi_opts_flag(job->opts, TGI_OPT_MASK_INVERT),
+        .dilation = extended ? 0 : (int)tgi_opts_int(job->opts, TGI_OPT_MASK_DILATION, 4),
         .frames = endless ? TGI_MASKS_NO_END : i->n_planes,
         .first = tgi_film_source_first(job->source),
         .whole = endless ? TGI_MASKS_NO_END : hi - lo,
@@ -213,7 +221,7 @@ static tg_status open_behind(tg_job *job,
 {
     const tgi_av_info *from = tgi_film_source_info(job->source);
     if (!from || !tgi_job_wants_film(job) || job->set.pictures ||
-        tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1 ||
+        tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1 || tgi_job_squeezes(job->opts) ||
         tgi_opts_given(job->opts, TGI_OPT_OUTPUT_SIZE))
         return TG_OK;
     if (tgi_film_source_is_stream(job->source)) {
@@ -255,13 +263,31 @@ static tg_status output_size(const tg_opts *o, int64_t *h, int64_t *w, tgi_err *
     return TG_OK;
 }
 
-/* The film becomes one of the output's size. */
-static tg_status to_output_size(const tg_job *job, tgi_source **s, tgi_err *err)
+/* The film becomes one of the output's size, then it is extended. */
+static tg_status to_output_size(const tg_job *job, tgi_source **s, tgi_canvas *canvas,
+                                tgi_err *err)
 {
     const tgi_image_info *i = (*s)->ops->info(*s);
     int64_t h, w;
     TGI_TRY(output_size(job->opts, &h, &w, err));
-    return !h || (h == i->height && w == i->width) ? TG_OK : tgi_resized_open(*s, h, w, s, err);
+    if (h && (h != i->height || w != i->width))
+        TGI_TRY(tgi_resized_open(*s, h, w, s, err));
+    return tgi_job_extend(job->opts, s, canvas, err);
+}
+
+/* Of the method's frames: the size, and what of them is the film's. */
+static tg_status pick_frames(const tg_opts *o, const from_film *film, const tgi_crop *part,
+                             tgi_inpaint_how *how, tgi_err *err)
+{
+    const tgi_canvas *c = &film->canvas;
+    if (!c->height)
+        return pick_size(o, part->height, part->width, &how->height, &how->width, err);
+    TGI_TRY(pick_size(o, c->y1 - c->y0, c->x1 - c->x0, &how->height, &how->width, err));
+    const tgi_canvas own = tgi_job_canvas(o, how->height, how->width);
+    how->canvas = tgi_job_squeezes(o) ? own : *c;
+    how->height = own.height;
+    how->width = own.width;
+    return TG_OK;
 }
 
 /* What --region says, "" where it is not given: a part of the frames, grown to what the method takes. */
@@ -275,6 +301,10 @@ static tg_status pick_region(tg_job *job, const from_film *film, tgi_crop *out, 
     *out = (tgi_crop){.height = i->height, .width = i->width};
     if (!text)
         return TG_OK;
+    if (film->canvas.height)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--region is of frames that keep their size, not of --mode outpainting");
     if (tgi_film_source_is_stream(job->source))
         return tgi_fail(
             err, TG_E_ARG,
@@ -317,11 +347,20 @@ static tg_status open_at_size(tg_job *job, const from_film *film, tgi_inpaint_ho
                               tgi_err *err)
 {
     const tgi_image_info *i = film->info;
-    tgi_at_size_how at = {.whole = tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1};
+    const int squeezed = tgi_job_squeezes(job->opts);
+    tgi_at_size_how at = {.whole =
+                              squeezed || tgi_opts_choice(job->opts, TGI_OPT_COMPOSE) == 1};
+    from_film within = *film;
+    tgi_canvas beside;
     /* The published script: frames as pictures are cubic, its film's are linear. */
     at.larger = at.whole && job->set.pictures ? TGI_RESIZE_CV_CUBIC : TGI_RESIZE_CV_LINEAR;
     TGI_TRY(pick_region(job, film, &at.part, err));
-    TGI_TRY(pick_size(job->opts, &at.part, &how->height, &how->width, err));
+    TGI_TRY(pick_frames(job->opts, film, &at.part, how, err));
+    if (squeezed) {
+        at.canvas = within.canvas = how->canvas;
+        within.height = how->height;
+        within.width = how->width;
+    }
     at.height = how->height;
     at.width = how->width;
     const int other_form =
@@ -340,11 +379,11 @@ static tg_status open_at_size(tg_job *job, const from_film *film, tgi_inpaint_ho
             (long long)at.height);
     tg_status st = again(job, &at.beside, err);
     if (st == TG_OK)
-        st = to_output_size(job, &at.beside, err);
+        st = to_output_size(job, &at.beside, &beside, err);
     if (st == TG_OK)
-        st = open_masks(job, film, i->height, i->width, &at.masks, err);
-    if (st == TG_OK && at.whole && !is_part && tgi_job_draws(job->opts))
-        st = open_masks(job, film, at.height, at.width, &how->small, err);
+        st = open_masks(job, &within, i->height, i->width, &at.masks, err);
+    if (st == TG_OK && (squeezed || (at.whole && !is_part && tgi_job_draws(job->opts))))
+        st = open_masks(job, &within, at.height, at.width, &how->small, err);
     if (st == TG_OK)
         st = tgi_at_size_new(i, &at, &how->at_size, err);
     if (st != TG_OK) {
@@ -361,8 +400,13 @@ static tg_status open_parts(tg_job *job, tgi_inpaint_how *how,
 {
     const tgi_image_info *i = job->source->ops->info(job->source);
     from_film film = {.height = i->height, .width = i->width};
-    TGI_TRY(to_output_size(job, &job->source, err));
+    TGI_TRY(tgi_job_cuts(job, &how->cuts, err));
+    TGI_TRY(to_output_size(job, &job->source, &film.canvas, err));
     i = film.info = job->source->ops->info(job->source);
+    if (film.canvas.height) {
+        film.height = film.canvas.height;
+        film.width = film.canvas.width;
+    }
     if (method_of(job->opts) == PROPAGATE)
         TGI_TRY(tgi_graph_load_onnx(job->set.model, 0, &how->network, err));
     if (method_of(job->opts) == PROPAINTER)
@@ -470,6 +514,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
     TGI_TRY(check_output(job, err));
     TGI_TRY(check_save(job, err));
     say_unused(job);
+    TGI_TRY(tgi_job_outpaint_check(job, err));
     if (tgi_opts_flag(job->opts, TGI_OPT_FP16) && tgi_job_draws(job->opts))
         tgi_job_warn(
             job,
@@ -502,6 +547,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
             tgi_weights_close(&how.weights[i]);
         tgi_masks_close(&how.small);
         tgi_at_size_free(&how.at_size);
+        tgi_cuts_free(&how.cuts);
         if (how.behind)
             tgi_source_close(&how.behind);
         return st;
@@ -510,6 +556,13 @@ tg_status tgi_job_inpaint_open(tg_job *job,
     tgi_inpaint_note(job->source, settings, sizeof settings);
     if (*settings)
         tgi_job_warn(job, "%s", settings);
+    const int64_t joined = tgi_inpaint_joined(job->source);
+    if (joined)
+        tgi_job_warn(
+            job,
+            "--split-scenes: %lld scene%s of one frame joined to the next one (the last "
+            "to the one before): ProPainter draws from other frames",
+            (long long)joined, joined == 1 ? "" : "s");
     const char *note;
     for (int i = 0; (note = tgi_masks_note(how.masks, i)); i++)
         tgi_job_warn(job, "%s", note);
@@ -517,6 +570,19 @@ tg_status tgi_job_inpaint_open(tg_job *job,
 }
 
 /* ---- Fingerprint ------------------------------------------------------------------------- */
+
+static tg_status sum_of_cuts(const tgi_cuts *c, char sum[TGI_SHA256_TEXT], tgi_err *err)
+{
+    tgi_sha256 h;
+    char *text = tgi_cuts_text(c, 0);
+    if (!text)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a list of scenes");
+    tgi_sha256_begin(&h);
+    tgi_sha256_add(&h, text, strlen(text));
+    tgi_sha256_end(&h, sum);
+    tgi_free(text);
+    return TG_OK;
+}
 
 tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *err)
 {
@@ -559,6 +625,16 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
                                                : tgi_option_table(NULL)[all[i]].name,
                       "%s", value ? value : "");
     }
+    if (tgi_job_splits(job->opts)) {
+        char sum[TGI_SHA256_TEXT];
+        TGI_TRY(sum_of_cuts(tgi_inpaint_cuts(job->source), sum, err));
+        tgi_lines_add(t, "scenes", "%s", sum);
+    }
+    const tgi_canvas *c = tgi_inpaint_canvas(job->source);
+    if (c->height)
+        tgi_lines_add(t, "extended", "%lldx%lld+%lld+%lld%s", (long long)c->width,
+                      (long long)c->height, (long long)c->x0, (long long)c->y0,
+                      tgi_job_squeezes(job->opts) ? ", squeezed" : "");
     return TG_OK;
 }
 

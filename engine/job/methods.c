@@ -2,8 +2,11 @@
 #include "engine/job/methods.h"
 
 #include "engine/base/mem.h"
+#include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_inpaint.h"
+#include "engine/job/job_outpaint.h"
+#include "engine/job/job_scenes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -94,9 +97,18 @@ static void say_removal(paragraph *p, const tg_job *job)
                *boxes = tgi_opts_str(job->opts, TGI_OPT_MASK_BOX);
     const char *method = tgi_job_method(job->opts);
     const int shown = strcmp(method, "show") == 0;
-    say(p, "What %s%s%s%s%s hide was %s the frames by tegula %s", mask ? "the masks of " : "",
-        mask ? mask : "", mask && boxes ? " and " : "", boxes ? "the boxes " : "",
-        boxes ? boxes : "", shown ? "shown in green in" : "removed from", TG_VERSION_STRING);
+    if (tgi_job_outpaints(job->opts))
+        say(p,
+            "Frames were extended by %s (height) and %s (width)%s, and what lies around them "
+            "was %s by tegula %s",
+            tgi_opts_str(job->opts, TGI_OPT_SCALE_H), tgi_opts_str(job->opts, TGI_OPT_SCALE_W),
+            tgi_job_squeezes(job->opts) ? ", squeezed into their size again" : "",
+            shown ? "shown in green" : "made", TG_VERSION_STRING);
+    else
+        say(p, "What %s%s%s%s%s hide was %s the frames by tegula %s",
+            mask ? "the masks of " : "", mask ? mask : "", mask && boxes ? " and " : "",
+            boxes ? "the boxes " : "", boxes ? boxes : "",
+            shown ? "shown in green in" : "removed from", TG_VERSION_STRING);
     if (shown)
         say(p, ".");
     else if (tgi_job_draws(job->opts))
@@ -115,6 +127,9 @@ static void say_removal(paragraph *p, const tg_job *job)
             ": hidden pixels come from frames at most %s away, followed along optical flow "
             "(network %s); what none of them shows is filled smoothly from around.",
             tgi_opts_str(job->opts, TGI_OPT_REACH), job->set.model);
+    if (tgi_job_splits(job->opts) && !shown)
+        say(p, " Each scene was treated by itself: cuts in what was read: %" PRId64 ".",
+            tgi_inpaint_cuts(job->source)->n);
 }
 
 static void say_processing(paragraph *p, const tg_job *job, int stats_of_file)

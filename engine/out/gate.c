@@ -317,15 +317,12 @@ tg_status tgi_gate_options_read(const tgi_gate *g, const tg_opts *o, tgi_err *er
     static const struct {
         tgi_opt opt;
         const char *what;
-    } read[] = {{TGI_OPT_INPUT, "the input"},
-                {TGI_OPT_MODEL, "the model"},
-                {TGI_OPT_DESCRIPTOR, "the descriptor"},
-                {TGI_OPT_CONFIG, "the job file"},
-                {TGI_OPT_STATS, "the statistics"},
-                {TGI_OPT_MACHINE, "the machine file"},
-                {TGI_OPT_PRESET, "the preset"},
-                {TGI_OPT_MASK, "the mask"},
-                {TGI_OPT_BATCH, "the table"}};
+    } read[] = {
+        {TGI_OPT_INPUT, "the input"},           {TGI_OPT_MODEL, "the model"},
+        {TGI_OPT_DESCRIPTOR, "the descriptor"}, {TGI_OPT_CONFIG, "the job file"},
+        {TGI_OPT_STATS, "the statistics"},      {TGI_OPT_MACHINE, "the machine file"},
+        {TGI_OPT_PRESET, "the preset"},         {TGI_OPT_MASK, "the mask"},
+        {TGI_OPT_BATCH, "the table"},           {TGI_OPT_SPLIT_SCENES, "the list of scenes"}};
     char name[256], beside_model[4096];
     const char *file, *model = tgi_opts_str(o, TGI_OPT_MODEL);
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)

@@ -175,6 +175,25 @@ TGI_OPT(
     NULL, 0,
     "where what is asked does not fit: fewer frames together, then smaller frames, as far as "
     "it takes; a warning and the receipt say what became of it")
+/* Of larger frames, and of scenes. */
+TGI_OPT(MODE, "mode", NULL, "inpainting|outpainting", "inpainting", "inpaint", RULE_CHOICE, 0,
+        0, "inpainting|outpainting|video_inpainting|video_outpainting", 2,
+        "outpainting: no mask is given; frames become larger by --scale-h and --scale-w, and "
+        "what lies around them is made as what is removed is. video_outpainting is taken, too")
+TGI_OPT(SCALE_H, "scale-h", NULL, "X", "1.0", "inpaint preset", RULE_TEXT, 0, 0, NULL, 1,
+        "outpainting: the height becomes X times the film's, rounded down to a multiple of 8; "
+        "the film lies in the middle")
+TGI_OPT(SCALE_W, "scale-w", NULL, "X", "1.2", "inpaint preset", RULE_TEXT, 0, 0, NULL, 1,
+        "outpainting: the same of the width")
+TGI_OPT(SQUEEZE, "squeeze", NULL, NULL, NULL, "inpaint preset", RULE_SWITCH, 0, 0, NULL, 1,
+        "outpainting: what was extended is squeezed into the film's size in the end, as the "
+        "published script does (default: the output is larger)")
+TGI_OPT(
+    SPLIT_SCENES, "split-scenes", NULL, "auto|off|FILE", "off", "inpaint", RULE_TEXT, 0, 0,
+    NULL, 2,
+    "each scene by itself, nothing comes from behind a cut: auto finds cuts in a pass over "
+    "the film before and lists them in OUT.cuts.csv; FILE: such a list, or PySceneDetect's, "
+    "or numbers of first frames or times, one a line")
 TGI_OPT(PREVIEW, "preview", NULL, "TIME", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
         "write a strip of the frame that is shown then, of pictures of the frame of that "
         "number: the frame, what is "

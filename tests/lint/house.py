@@ -204,6 +204,7 @@ NO_BLOCKS = {
     "tests/cli/fake_engine.c", # no program of its own
     "tests/unit/fake_nvml.c", "tests/unit/fake_plugin.c",
     "tests/abi/program.c", "tests/abi/shapes.c",  # built with the public headers alone
+    "tests/film/canvas_masks.c",  # it takes none
     "tests/film/film_raw.c",   # its output is frames, its plugin has an allocator of its own
 }
 
