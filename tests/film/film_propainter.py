@@ -177,6 +177,8 @@ def what_is_estimated_is_planned():
     beside = [r for r in says["beside"] if r["size"] in share and r["published_fp32_gb"] != "out of memory"]
     expect(len(says["beside"]) == 8 and len(beside) == 3 and all(r["peak_bytes"] <= r["published_fp32_gb"] * 2**30 * share[r["size"]] for r in beside),
            f"beside what is published: {beside}")
+    least = [r for r in says["beside"] if r["size"] in share]
+    expect(len(least) == 4 and all(r["least_bytes"] <= r["published_fp16_gb"] * 2**30 * share[r["size"]] for r in least), f"in half precision, with scratch: {least}")
 
 
 def the_least_ram_is_enough():

@@ -6,6 +6,7 @@
 WEIGHTS: the drawn weights of ProPainter. `more`: cuts of the sample films, kills, memory. 77: no samples, no ffmpeg."""
 import json
 import os
+import re
 import sys
 
 from film_help import expect, ffmpeg, in_folder, run, sample
@@ -224,6 +225,19 @@ def the_longest_scene_is_planned():
     expect(done["measured_peak_bytes"] <= done["predicted_peak_bytes"], f"networks: {done}")
 
 
+def the_least_memory_is_enough_for_each():
+    """Scenes of other lengths have other schedules: in the least that is promised each is what it is alone, or in all memory."""
+    scenes("uneven", 13, 5, 16)
+    os.makedirs("keep", exist_ok=True)
+    words = (*NETWORKS, "--split-scenes", write("uneven.txt", "13", "18"))
+    roomy = drawn("uneven", "roomy", *words)
+    _, err = inpaint("uneven", "tight/%03d.png", *BOX, *words, "--ram", "8MiB", "--scratch", "keep", code=71)
+    least = re.search(r"--ram (\d+MiB)", err)
+    expect(least, f"8 MiB: {err}")
+    tight = drawn("uneven", "tight", *words, "--ram", least.group(1), "--scratch", "keep")
+    expect(len(roomy) == 34 and tight == roomy and not os.listdir("keep"), f"{least.group(1)}: {sum(a != b for a, b in zip(tight, roomy))} frames are others")
+
+
 def stopped_runs_go_on():
     args = ("inpaint", "four.mkv", *BOX, "--reach", "5", "--codec", "ffv1", "--split-scenes", "auto")
     code, _, err = run(*args, "-o", "once.mkv", "-y")
@@ -250,6 +264,7 @@ def tests(_):
         cuts_of_sample_films()
         os.makedirs("less", exist_ok=True)
         the_longest_scene_is_planned()
+        the_least_memory_is_enough_for_each()
         stopped_runs_go_on()
         return
     nothing_comes_from_behind_a_cut()
