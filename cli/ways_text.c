@@ -33,7 +33,8 @@ static void text(const char *row, const char *key, char *out, size_t cap)
 {
     size_t n = 0, k = 0;
     const char *v = cli_json_member(row, key, &n);
-    for (size_t i = 1; v && i + 1 < n && k + 1 < cap; i++)
+    const bool is_text = v && n > 0 && v[0] == '"'; /* null is none */
+    for (size_t i = 1; is_text && i + 1 < n && k + 1 < cap; i++)
         if (v[i] != '\\' || v[i + 1] == '\\')
             out[k++] = v[i];
     out[k] = 0;

@@ -17,11 +17,14 @@
 #include "engine/plan/lessons.h"
 #include "engine/settings/opts_internal.h"
 #include "engine/verbs/output_job.h"
+#include "io/film_out.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define AUTO "preset auto"
 #define LOWER "--allow-lower-quality"
@@ -61,6 +64,7 @@ typedef struct choice {
     int64_t asked[3];
     double asked_ratio;
     size_t beside;
+    int cuts; /* a file in memory: scenes that were found once (--split-scenes auto); < 0: none */
     tgi_machine_gpu gpu; /* the first one; no memory: there is none */
     way tried[MOST_WAYS];
     int n, shown[8], n_shown, chosen;
@@ -79,7 +83,34 @@ static tg_status options_of(const choice *c, const way *w, tg_opts *to, tgi_err 
     for (int i = 0; i < VARIED; i++)
         if (w->value[i][0])
             TGI_TRY(tgi_opts_set(to, tgi_option_table(NULL)[varied[i]].name, w->value[i], err));
+    if (c->cuts >= 0) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", c->cuts);
+        TGI_TRY(tgi_opts_set(to, "split-scenes", path, err));
+    }
     return w->region ? tgi_opts_set(to, "region", "auto", err) : TG_OK;
+}
+
+/* Scenes are found in a pass over the film: once, not for each way. What cannot be kept is found again. */
+static void keep_cuts(choice *c, const tg_job *job)
+{
+    const char *split = tgi_opts_str(c->o, TGI_OPT_SPLIT_SCENES);
+    const tgi_cuts *found = job && job->source ? tgi_inpaint_cuts(job->source) : NULL;
+    if (c->cuts >= 0 || !found || !split || strcmp(split, "auto") != 0)
+        return;
+    tgi_cuts own = {.n = found->n,
+                    .first =
+                        tgi_malloc(TGI_TAG_PLAN, (size_t)(found->n + 1) * sizeof *own.first)};
+    for (int64_t i = 0; own.first && i < own.n; i++)
+        own.first[i] = found->first[i] + tgi_film_source_first(job->source);
+    char *text = own.first ? tgi_cuts_text(&own, 0) : NULL;
+    const int fd = text ? memfd_create("cuts", MFD_CLOEXEC) : -1;
+    if (fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text))
+        c->cuts = fd;
+    else if (fd >= 0)
+        close(fd);
+    tgi_free(text);
+    tgi_free(own.first);
 }
 
 static void keep_plan(way *w, const tg_job *job)
@@ -98,7 +129,7 @@ static void keep_plan(way *w, const tg_job *job)
 }
 
 /* Plan it. What does not fit, or is too small for the method, is no failure. */
-static tg_status plan_way(const choice *c, way *w, tgi_err *err)
+static tg_status plan_way(choice *c, way *w, tgi_err *err)
 {
     static const tgi_lessons none;
     tg_opts *o = NULL;
@@ -115,6 +146,7 @@ static tg_status plan_way(const choice *c, way *w, tgi_err *err)
     if (st == TG_OK) {
         job->known.lessons = &none;
         job->known.others_bytes = c->beside;
+        keep_cuts(c, job);
         st = tgi_job_plan_output(job, &e);
     }
     if (st == TG_OK)
@@ -429,6 +461,7 @@ tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err)
     if (!c)
         return tgi_fail(err, TG_E_NOMEM, "no memory to search settings");
     c->o = o;
+    c->cuts = -1;
     c->lower = !wanted;
     look_at_options(c);
     c->beside = tgi_mem_held() - before;
@@ -439,6 +472,8 @@ tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err)
         st = take(c, err);
     if (st == TG_OK && (wanted || o->lowered[0]))
         st = tell(c, json, err);
+    if (c->cuts >= 0)
+        close(c->cuts);
     tgi_free(c);
     return st;
 }

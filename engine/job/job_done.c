@@ -6,47 +6,28 @@
 #include "engine/base/mem.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/receipt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Of a file that got the name since, the receipt tells another size. */
-static int tells_of(const tgi_json *receipt, const char *output)
-{
-    struct stat st;
-    int64_t bytes;
-    return stat(output, &st) == 0 && S_ISREG(st.st_mode) &&
-           tgi_json_int(tgi_json_get(receipt, "output_bytes"), &bytes) && bytes == st.st_size;
-}
-
-/* The receipt beside the output; NULL: there is none of this file, or a run left a journal. */
+/* The receipt of what is finished; NULL: there is none of this file, or a run left a journal. */
 static tgi_json *receipt_of(const char *output)
 {
     struct stat st;
     char path[4096];
-    tgi_json *doc = NULL;
-    tgi_err none = {0};
-    if (snprintf(path, sizeof path, "%s.journal", output) >= (int)sizeof path ||
-        lstat(path, &st) == 0 ||
-        snprintf(path, sizeof path, "%s.tegula.json", output) >= (int)sizeof path ||
-        tgi_json_load(path, &doc, &none) != TG_OK)
-        return NULL;
-    if (!tells_of(doc, output))
-        tgi_json_free(&doc);
-    return doc;
+    return snprintf(path, sizeof path, "%s.journal", output) >= (int)sizeof path ||
+                   lstat(path, &st) == 0
+               ? NULL
+               : tgi_receipt_of(output);
 }
 
-/* The receipt's fingerprint, as a text. */
 static tg_status stored_text(const tgi_json *receipt, char **text, tgi_err *err)
 {
     tgi_lines t = {0};
-    const char *value;
-    const tgi_json *of = tgi_json_get(receipt, "fingerprint");
-    for (const tgi_json *v = of ? tgi_json_first(of) : NULL; v; v = tgi_json_next(v))
-        if (tgi_json_str(v, &value))
-            tgi_lines_add(&t, tgi_json_key(v), "%s", value);
+    tgi_receipt_fingerprint(receipt, &t);
     tgi_lines_add(&t, "plan", "%s", ""); /* so that there is a line */
     return tgi_lines_take(&t, text, err);
 }

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* "key": "value" of each line. A receipt that has no memory for one is not taken. */
 static void put_fingerprint(tgi_jw *w, const char *text)
@@ -123,4 +124,37 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
         st = tgi_write_text(path, text, 1, err);
     tgi_free(text);
     return st;
+}
+
+/* ---- Read -------------------------------------------------------------------------------- */
+
+/* Of a file that got the name since, it tells another size. */
+static int tells_of(const tgi_json *receipt, const char *output)
+{
+    struct stat st;
+    int64_t bytes;
+    return stat(output, &st) == 0 && S_ISREG(st.st_mode) &&
+           tgi_json_int(tgi_json_get(receipt, "output_bytes"), &bytes) && bytes == st.st_size;
+}
+
+tgi_json *tgi_receipt_of(const char *output)
+{
+    char path[4096];
+    tgi_json *doc = NULL;
+    tgi_err none = {0};
+    if (snprintf(path, sizeof path, "%s.tegula.json", output) >= (int)sizeof path ||
+        tgi_json_load(path, &doc, &none) != TG_OK)
+        return NULL;
+    if (!tells_of(doc, output))
+        tgi_json_free(&doc);
+    return doc;
+}
+
+void tgi_receipt_fingerprint(const tgi_json *receipt, tgi_lines *t)
+{
+    const char *value;
+    const tgi_json *of = tgi_json_get(receipt, "fingerprint");
+    for (const tgi_json *v = of ? tgi_json_first(of) : NULL; v; v = tgi_json_next(v))
+        if (tgi_json_str(v, &value))
+            tgi_lines_add(t, tgi_json_key(v), "%s", value);
 }

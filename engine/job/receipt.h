@@ -4,6 +4,7 @@
 
 #include "engine/ends/input_hash.h"
 #include "engine/job/job.h"
+#include "engine/out/fingerprint_text.h"
 
 /* Which bytes went in and came out. The output's checksum is joined from its tiles': it covers
  * the whole file as it will be, but is no cryptographic one. */
@@ -18,5 +19,10 @@ typedef struct tgi_receipt_files {
 tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tgi_stats *sets,
                             const char *fingerprint, const tgi_receipt_files *files,
                             tgi_err *err);
+
+/* The receipt beside an output, if it tells of the file that is there; NULL. Returned; tgi_json_free. */
+tgi_json *tgi_receipt_of(const char *output);
+/* The fingerprint of the job that wrote it, line by line. */
+void tgi_receipt_fingerprint(const tgi_json *receipt, tgi_lines *t);
 
 #endif

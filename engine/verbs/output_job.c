@@ -1,8 +1,8 @@
 /* output_job.c - see output_job.h. */
 #include "engine/verbs/output_job.h"
 
-#include "engine/base/json.h"
 #include "engine/base/mem.h"
+#include "engine/job/receipt.h"
 #include "engine/out/fingerprint_text.h"
 #include "engine/out/journal_file.h"
 
@@ -36,21 +36,14 @@ static char *of_journal(const char *output)
 
 static char *of_receipt(const char *output)
 {
-    char name[PATH_MAX], *text = NULL;
-    tgi_json *doc = NULL;
+    char *text = NULL;
     tgi_lines lines = {0};
     tgi_err none = {0};
-    if (access(output, F_OK) != 0 ||
-        snprintf(name, sizeof name, "%s.tegula.json", output) >= (int)sizeof name ||
-        tgi_json_load(name, &doc, &none) != TG_OK)
+    tgi_json *receipt = tgi_receipt_of(output);
+    if (!receipt)
         return NULL;
-    for (const tgi_json *v = tgi_json_first(tgi_json_get(doc, "fingerprint")); v;
-         v = tgi_json_next(v)) {
-        const char *value;
-        if (tgi_json_str(v, &value))
-            tgi_lines_add(&lines, tgi_json_key(v), "%s", value);
-    }
-    tgi_json_free(&doc);
+    tgi_receipt_fingerprint(receipt, &lines);
+    tgi_json_free(&receipt);
     return tgi_lines_take(&lines, &text, &none) == TG_OK ? text : NULL;
 }
 

@@ -90,6 +90,8 @@ def six_machines():
 def as_text():
     code, text, err = run("inpaint", "large", *BOX, "--weights", WEIGHTS, "-o", "out/%03d.png", "--plan", "--preset", "auto", "--machine", machine("m.json", 16, 6))
     expect(code == 0 and re.search(r"^\* whole frames +1280x720 ", text, re.M) and "--region auto" in text and "GPU of 6 GiB" in text, f"{code}: {text[:900]} {err}")
+    code, text, err = run("inpaint", "large", *BOX, "--weights", WEIGHTS, "-o", "out/%03d.png", "--plan", "--preset", "auto", "--machine", machine("m.json", 16, None))
+    expect(code == 0 and "here is" not in text, f"no GPU: {code}: {text[:900]}")
     code, _, err = run("run", "-m", "x.onnx", "one.png", "-o", "x.png", "--preset", "auto")
     expect(code == 64 and "tegula preset auto" in err, f"run: {code}: {err}")
 
