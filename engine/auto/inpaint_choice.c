@@ -85,7 +85,7 @@ static tg_status options_of(const choice *c, const way *w, tg_opts *to, tgi_err 
             TGI_TRY(tgi_opts_set(to, tgi_option_table(NULL)[varied[i]].name, w->value[i], err));
     if (c->cuts >= 0) {
         char path[64];
-        snprintf(path, sizeof path, "/proc/self/fd/%d", c->cuts);
+        snprintf(path, sizeof path, "/dev/fd/%d", c->cuts);
         TGI_TRY(tgi_opts_set(to, "split-scenes", path, err));
     }
     return w->region ? tgi_opts_set(to, "region", "auto", err) : TG_OK;
