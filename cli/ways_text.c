@@ -76,8 +76,9 @@ void cli_print_ways(FILE *to, const char *json)
     const char *list = cli_json_member(json, "ways", &n);
     if (!list)
         return;
-    fprintf(to, "ways in %s, the best first; * is taken\n",
-            cli_size((uint64_t)number(json, "budget_bytes"), size));
+    const int64_t budget = number(json, "budget_bytes");
+    fprintf(to, "ways%s%s, the best first; * is taken\n", budget ? " in " : "",
+            budget ? cli_size((uint64_t)budget, size) : "");
     fprintf(to, "  %-22s %-11s %-15s %10s %10s %10s  %s\n", "", "frames", "settings", "RAM",
             "scratch", "GPU", "time");
     const char *at = list + 1, *end = list + n, *row;

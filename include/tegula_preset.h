@@ -117,7 +117,7 @@ TG_API tg_status tg_preset_save(tg_ctx *ctx, const char *name, const tg_opts *o,
  * @param o     options of the job, before tg_job_open.
  * @param json  the ways that were planned, one object (docs/reference/json.md, "inpaint_auto");
  *              returned, tg_text_free. NULL: there was nothing to choose.
- * @return TG_E_BUDGET  none fits; tg_ctx_refusal has remedies
+ * @return TG_E_BUDGET  none fits; tg_ctx_refusal has remedies, *json what was tried
  *         and what tg_job_open returns
  * @source engine/auto/inpaint_choice.h
  */

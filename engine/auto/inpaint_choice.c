@@ -257,7 +257,7 @@ static tg_status find_all(choice *c, tgi_err *err)
             go_down(c, "fewer frames together", 0, 1, c->tried[whole].step + 1, &less, err));
     show(c, less);
     TGI_TRY(find_smaller(c, &smaller, err));
-    show(c, smaller);
+    show(c, smaller < 0 && !c->sized ? c->n - 1 : smaller);
     c->chosen = whole >= 0 ? whole : smaller;
     return TG_OK;
 }
@@ -334,6 +334,8 @@ static const char *what_differs(const choice *c, const way *w)
 {
     if (!w->fits)
         return w->why_not.text;
+    if (w->region && !c->drawn)
+        return "what lies around the region is not looked at";
     if (w->region)
         return "motion and attention see nothing of the rest of the frames, so what is drawn "
                "is "
@@ -344,6 +346,8 @@ static const char *what_differs(const choice *c, const way *w)
         return "products are rounded to bfloat16, some 3e-3 relative off";
     if (c->kept)
         return "nothing: the output that is there is gone on with";
+    if (!c->drawn)
+        return "nothing";
     return w->step <= 0 ? "nothing: the published script's settings"
                         : "fewer frames are seen together, so less is found of what they show";
 }
@@ -383,11 +387,13 @@ static void put_way(tgi_jw *j, const choice *c, int at)
     tgi_jw_end(j, '}');
 }
 
+/* Of nothing that fits there is no budget. */
 static tg_status tell(const choice *c, char **json, tgi_err *err)
 {
     tgi_jw j = {0};
     tgi_jw_begin(&j, NULL, '{');
-    tgi_jw_uint(&j, "budget_bytes", c->tried[c->chosen].budget);
+    if (c->chosen >= 0)
+        tgi_jw_uint(&j, "budget_bytes", c->tried[c->chosen].budget);
     tgi_jw_bool(&j, "kept", c->kept);
     tgi_jw_str(&j, "gpu", c->gpu.total_bytes ? c->gpu.name : NULL);
     tgi_jw_begin(&j, "ways", '[');
@@ -470,8 +476,11 @@ tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err)
         st = search(c, err);
     if (st == TG_OK)
         st = take(c, err);
+    tgi_err none = {0};
     if (st == TG_OK && (wanted || o->lowered[0]))
         st = tell(c, json, err);
+    else if (st == TG_E_BUDGET)
+        (void)tell(c, json, &none); /* what was tried */
     if (c->cuts >= 0)
         close(c->cuts);
     tgi_free(c);

@@ -19,7 +19,8 @@
 #include "engine/settings/opts.h"
 
 /* Choose, set in `o` what is chosen, and tell all ways that were planned as an object (docs/reference/json.md, "inpaint_auto"). Returned;
- * tgi_free; NULL where there was nothing to choose. TG_E_BUDGET: none fits, told as the plan of what `o` says. */
+ * tgi_free; NULL where there was nothing to choose. TG_E_BUDGET: none fits, told as the plan of what `o` says;
+ * *json has what was tried. */
 tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err);
 
 #endif
