@@ -45,6 +45,35 @@ static tg_status choose(cli *c)
     return st;
 }
 
+/* Nothing that a run left is worth going on with: what is begun anew replaces it. */
+static bool is_empty(cli *c)
+{
+    tg_output_status s = {.size = sizeof s};
+    return tg_output_look(c->ctx, tg_opts_get(c->opts, "output"), &s) == TG_OK &&
+           s.state != TG_STATE_FINISHED && s.frames_safe <= 0;
+}
+
+/* Memory that was planned is not there: with --allow-lower-quality settings are chosen for what is. What is safe by then was
+ * made with others, so it stays what it is. */
+static tg_status run_with_less(cli *c)
+{
+    static const char *const share[] = {"80%", "60%", "40%"};
+    tg_status st = cli_cmd_run(c);
+    for (int i = 0; i < 3 && st == TG_E_NOMEM && cli_flag(c, "allow-lower-quality"); i++) {
+        if ((is_empty(c) && tg_opts_set(c->opts, "yes", "") != TG_OK) ||
+            tg_opts_set(c->opts, "ram", share[i]) != TG_OK)
+            return st;
+        cli_progress_clear(c);
+        if (!c->quiet)
+            fprintf(stderr, "memory that was free is gone: settings for %s of what is\n",
+                    share[i]);
+        st = choose(c);
+        if (st == TG_OK)
+            st = cli_cmd_run(c);
+    }
+    return st;
+}
+
 tg_status cli_cmd_inpaint(cli *c)
 {
     if (cli_batch_asked(c))
@@ -57,5 +86,5 @@ tg_status cli_cmd_inpaint(cli *c)
     say_method(c);
     return cli_flag(c, "plan")               ? cli_cmd_plan(c)
            : tg_opts_get(c->opts, "preview") ? cli_cmd_preview(c)
-                                             : cli_cmd_run(c);
+                                             : run_with_less(c);
 }

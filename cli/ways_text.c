@@ -50,20 +50,20 @@ static void print_way(FILE *to, const char *row)
     snprintf(frames, sizeof frames, "%" PRId64 "x%" PRId64, number(row, "width"),
              number(row, "height"));
     if (kind[0])
-        snprintf(set, sizeof set, "%" PRId64 "/%" PRId64 "/%" PRId64 " %s",
+        snprintf(set, sizeof set, "%" PRId64 "/%" PRId64 "/%" PRId64 " %s%s",
                  number(row, "subvideo_length"), number(row, "neighbor_length"),
-                 number(row, "ref_stride"), kind);
+                 number(row, "ref_stride"), kind, is_true(row, "exact") ? " exact" : "");
     fprintf(to, "%c %-22s ", is_true(row, "chosen") ? '*' : ' ', what);
     if (is_true(row, "fits")) {
         const int64_t disk = number(row, "scratch_bytes"),
                       networks = number(row, "device_bytes");
-        fprintf(to, "%-11s %-15s %10s %10s %10s  %s\n", frames, set,
+        fprintf(to, "%-11s %-19s %10s %10s %10s  %s\n", frames, set,
                 cli_size((uint64_t)number(row, "peak_bytes"), peak),
                 disk ? cli_size((uint64_t)disk, scratch) : "-",
                 networks ? cli_size((uint64_t)networks, gpu) : "-",
                 cli_span(real(row, "seconds_least"), real(row, "seconds"), time));
     } else {
-        fprintf(to, "%-11s %-15s does not fit\n", "", set);
+        fprintf(to, "%-11s %-19s does not fit\n", "", set);
     }
     fputs("    ", to);
     cli_put_wrapped(to, differs, 4, 4);
@@ -79,7 +79,7 @@ void cli_print_ways(FILE *to, const char *json)
     const int64_t budget = number(json, "budget_bytes");
     fprintf(to, "ways%s%s, the best first; * is taken\n", budget ? " in " : "",
             budget ? cli_size((uint64_t)budget, size) : "");
-    fprintf(to, "  %-22s %-11s %-15s %10s %10s %10s  %s\n", "", "frames", "settings", "RAM",
+    fprintf(to, "  %-22s %-11s %-19s %10s %10s %10s  %s\n", "", "frames", "settings", "RAM",
             "scratch", "GPU", "time");
     const char *at = list + 1, *end = list + n, *row;
     while ((row = cli_json_next(&at, end, &n))) {

@@ -86,6 +86,8 @@ static tg_status answer(tg_ctx *ctx, tgi_verb verb, const tg_opts *opts, const t
         !of_caller(&ctx->err)) {
         tgi_refusal_explain(&ctx->err, verb, opts, job, &ctx->refusal);
         ctx->refused = 1;
+        if (verb == TGI_DO_RUN && opts)
+            tgi_inpaint_remedy(opts, st, &ctx->refusal);
     }
     return st;
 }
@@ -376,7 +378,7 @@ tg_status tg_inpaint_auto(tg_ctx *ctx, tg_opts *o, char **json)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !o || !json)
         return tgi_fail(err, TG_E_ARG, "tg_inpaint_auto: NULL argument");
-    return answer(ctx, TGI_DO_RUN, o, NULL, tgi_inpaint_choose(ctx, o, json, err));
+    return answer(ctx, TGI_DO_RUN, o, NULL, tgi_inpaint_choose(o, json, err));
 }
 
 tg_status tg_calibrate(tg_ctx *ctx, char **json)

@@ -28,16 +28,18 @@
 
 #define AUTO "preset auto"
 #define LOWER "--allow-lower-quality"
-#define MOST_WAYS 24
+#define MOST_WAYS 64
 #define SHORT 32
 
 /* Options that a way sets, and what it says of each. */
-enum { SUBVIDEO, NEIGHBOR, STRIDE, RATIO, PRECISION, SCRATCH, VARIED };
-static const tgi_opt varied[VARIED] = {TGI_OPT_SUBVIDEO_LENGTH, TGI_OPT_NEIGHBOR_LENGTH,
-                                       TGI_OPT_REF_STRIDE,      TGI_OPT_RESIZE_RATIO,
-                                       TGI_OPT_PRECISION,       TGI_OPT_SCRATCH};
+enum { SUBVIDEO, NEIGHBOR, STRIDE, RATIO, EXACT, PRECISION, SCRATCH, VARIED };
+static const tgi_opt varied[VARIED] = {
+    TGI_OPT_SUBVIDEO_LENGTH, TGI_OPT_NEIGHBOR_LENGTH, TGI_OPT_REF_STRIDE, TGI_OPT_RESIZE_RATIO,
+    TGI_OPT_EXACT,           TGI_OPT_PRECISION,       TGI_OPT_SCRATCH};
 
-static const int64_t steps[][3] = {{80, 10, 10}, {50, 8, 15}, {30, 6, 20}, {20, 5, 20}};
+/* Each has references; the fewer neighbours, the more of those. */
+static const int64_t steps[][3] = {
+    {80, 10, 10}, {80, 8, 15}, {50, 6, 15}, {50, 3, 10}, {30, 3, 10}};
 static const double ratios[] = {1, 0.75, 0.5, 0.375, 0.25};
 #define N(list) ((int)(sizeof(list) / sizeof((list)[0])))
 
@@ -45,10 +47,10 @@ typedef struct way {
     const char *what;
     char value[VARIED][SHORT]; /* "": as it is */
     int region;                /* --region auto */
-    int step, bf16;
+    int step, bf16, exact;
     int fits;
     tgi_err why_not;
-    int64_t height, width;
+    int64_t height, width, film_height, film_width;
     tgi_crop part;
     uint64_t peak, scratch, networks, budget;
     double most, least; /* seconds */
@@ -116,7 +118,10 @@ static void keep_cuts(choice *c, const tg_job *job)
 static void keep_plan(way *w, const tg_job *job)
 {
     const double most = job->plan.seconds;
+    const tgi_image_info *film = job->source->ops->info(job->source);
     tgi_inpaint_frames(job->source, &w->height, &w->width, &w->part);
+    w->film_height = film->height;
+    w->film_width = film->width;
     w->peak = job->plan.bytes.total;
     w->budget = job->plan.budget;
     w->scratch = tgi_inpaint_disk(job->source);
@@ -163,16 +168,21 @@ static tg_status plan_way(choice *c, way *w, tgi_err *err)
     return st;
 }
 
+/* Kernels: as they are; direct ones, whose weights are smaller; products of bfloat16. */
+enum { USUAL, DIRECT, BF16, N_KERNELS };
+
 /* A way of that step and size, below 0: of what was asked. */
-static way make_way(const choice *c, const char *what, int step, double ratio, int bf16)
+static way make_way(const choice *c, const char *what, int step, double ratio, int kernels)
 {
-    way w = {.what = what, .step = step, .bf16 = bf16};
+    way w = {.what = what, .step = step, .bf16 = kernels == BF16, .exact = kernels == DIRECT};
     for (int i = 0; i < 3 && step >= 0 && c->drawn; i++)
         if (is_open(c, i))
             snprintf(w.value[i], SHORT, "%lld", (long long)steps[step][i]);
     if (ratio < 1)
         snprintf(w.value[RATIO], SHORT, "%g", ratio * c->asked_ratio);
-    if (bf16)
+    if (w.exact)
+        snprintf(w.value[EXACT], SHORT, "true");
+    if (w.bf16)
         snprintf(w.value[PRECISION], SHORT, "bf16");
     if (!tgi_opts_given(c->o, TGI_OPT_SCRATCH))
         snprintf(w.value[SCRATCH], SHORT, "auto");
@@ -196,29 +206,47 @@ static int is_lower(const choice *c, int step)
            steps[step][2] >= c->asked[2];
 }
 
+/* 1: these kernels may be tried where the usual ones do not fit. */
+static int may_take(const choice *c, int kernels, int step)
+{
+    if (kernels == USUAL)
+        return 1;
+    if (!c->drawn)
+        return 0;
+    return kernels == DIRECT ? !tgi_opts_asked(c->o, TGI_OPT_EXACT)
+                             : c->may_bf16 && step + 1 == N(steps);
+}
+
+/* One step at a size, by the kernels that may be. *end: smaller steps are as little possible. */
+static tg_status try_step(choice *c, const char *what, int region, double ratio, int step,
+                          int *found, int *end, tgi_err *err)
+{
+    tg_status st = TG_OK;
+    for (int kernels = USUAL; kernels < N_KERNELS; kernels++) {
+        way w = make_way(c, what, step, ratio, kernels);
+        w.region = region;
+        if (!may_take(c, kernels, step))
+            continue;
+        const int at = try_way(c, &w, &st, err);
+        *end = at < 0 || c->tried[at].why_not.code == TG_E_ARG;
+        if (at >= 0 && c->tried[at].fits)
+            *found = at;
+        if (*end || *found >= 0)
+            return st;
+    }
+    return TG_OK;
+}
+
 /* The first step from `from` on that fits at that size; *found < 0: none. */
 static tg_status go_down(choice *c, const char *what, int region, double ratio, int from,
                          int *found, tgi_err *err)
 {
-    const int last = c->drawn ? N(steps) : 1;
-    tg_status st = TG_OK;
+    const int n = c->drawn ? N(steps) : 1;
+    int end = 0;
     *found = -1;
-    for (int step = from; step < last + c->may_bf16; step++) {
-        const int bf16 = step == last;
-        way w = make_way(c, what, bf16 ? last - 1 : step, ratio, bf16);
-        if (c->lower && !is_lower(c, w.step))
-            continue;
-        w.region = region;
-        const int at = try_way(c, &w, &st, err);
-        if (at < 0)
-            return st;
-        if (c->tried[at].fits) {
-            *found = at;
-            return TG_OK;
-        }
-        if (c->tried[at].why_not.code == TG_E_ARG)
-            return TG_OK;
-    }
+    for (int step = from; step < n && !end && *found < 0; step++)
+        if (!c->lower || is_lower(c, step))
+            TGI_TRY(try_step(c, what, region, ratio, step, found, &end, err));
     return TG_OK;
 }
 
@@ -289,7 +317,7 @@ static int find_kept(choice *c, way *w)
     if (!job)
         return 0;
     *w = make_way(c, "of the run that began it", -1, 1, 0);
-    for (int i = SUBVIDEO; i <= RATIO; i++)
+    for (int i = SUBVIDEO; i <= EXACT; i++)
         if (is_open(c, i))
             (void)tgi_fingerprint_get(job, strlen(job), tgi_option_table(NULL)[varied[i]].name,
                                       w->value[i], SHORT);
@@ -330,26 +358,39 @@ static const char *value_of(const choice *c, const way *w, int which)
     return w->value[which][0] ? w->value[which] : tgi_opts_str(c->o, varied[which]);
 }
 
+static int is_published(const choice *c, const way *w)
+{
+    int same = c->drawn && !c->sized && !tgi_opts_given(c->o, TGI_OPT_REGION);
+    for (int i = 0; i < 3; i++)
+        same &= strtoll(value_of(c, w, i), NULL, 10) == steps[0][i];
+    return same;
+}
+
 static const char *what_differs(const choice *c, const way *w)
 {
     if (!w->fits)
         return w->why_not.text;
+    if (w->region && w->part.height == w->film_height && w->part.width == w->film_width)
+        return "nothing: what is hidden, and what is around it, is all of the frame";
     if (w->region && !c->drawn)
         return "what lies around the region is not looked at";
     if (w->region)
         return "motion and attention see nothing of the rest of the frames, so what is drawn "
                "is "
                "another thing";
+    if (w->value[RATIO][0] && w->step > 0)
+        return "what is drawn is enlarged, so it is softer, and fewer frames are seen together";
     if (w->value[RATIO][0])
         return "what is drawn is enlarged, so it is softer";
+    if (w->step > 0)
+        return "fewer frames are seen together, so less is found of what they show";
     if (w->bf16)
         return "products are rounded to bfloat16, some 3e-3 relative off";
+    if (w->exact)
+        return "direct kernels: it takes longer, and is the same but for rounding";
     if (c->kept)
         return "nothing: the output that is there is gone on with";
-    if (!c->drawn)
-        return "nothing";
-    return w->step <= 0 ? "nothing: the published script's settings"
-                        : "fewer frames are seen together, so less is found of what they show";
+    return is_published(c, w) ? "nothing: the published script's settings" : "nothing";
 }
 
 static void put_way(tgi_jw *j, const choice *c, int at)
@@ -364,6 +405,7 @@ static void put_way(tgi_jw *j, const choice *c, int at)
     tgi_jw_int(j, "height", w->height);
     if (c->drawn) {
         tgi_jw_str(j, "precision", kind && strcmp(kind, "bf16") == 0 ? "bf16" : "fp32");
+        tgi_jw_bool(j, "exact", w->exact || tgi_opts_flag(c->o, TGI_OPT_EXACT));
         tgi_jw_int(j, "subvideo_length", strtoll(value_of(c, w, SUBVIDEO), NULL, 10));
         tgi_jw_int(j, "neighbor_length", strtoll(value_of(c, w, NEIGHBOR), NULL, 10));
         tgi_jw_int(j, "ref_stride", strtoll(value_of(c, w, STRIDE), NULL, 10));
@@ -454,35 +496,92 @@ static void look_at_options(choice *c)
                tgi_opts_asked(c->o, TGI_OPT_RESIZE_RATIO);
 }
 
-tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err)
+static tg_status choose(choice *c, tg_opts *o, int lower, size_t held, tgi_err *err)
+{
+    c->o = o;
+    c->cuts = -1;
+    c->lower = lower;
+    look_at_options(c);
+    c->beside = held;
+    const tg_status st = look_at_machine(c, err);
+    return st == TG_OK ? search(c, err) : st;
+}
+
+static void end_choice(choice **c)
+{
+    if (*c && (*c)->cuts >= 0)
+        close((*c)->cuts);
+    tgi_free(*c);
+    *c = NULL;
+}
+
+tg_status tgi_inpaint_choose(tg_opts *o, char **json, tgi_err *err)
 {
     const char *preset = tgi_opts_str(o, TGI_OPT_PRESET);
-    const size_t before = tgi_mem_held();
     const int wanted = preset && strcmp(preset, "auto") == 0;
     *json = NULL;
-    (void)ctx;
     if (!wanted && !tgi_opts_flag(o, TGI_OPT_ALLOW_LOWER_QUALITY))
         return TG_OK;
     choice *c = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *c);
     if (!c)
         return tgi_fail(err, TG_E_NOMEM, "no memory to search settings");
-    c->o = o;
-    c->cuts = -1;
-    c->lower = !wanted;
-    look_at_options(c);
-    c->beside = tgi_mem_held() - before;
-    tg_status st = look_at_machine(c, err);
-    if (st == TG_OK)
-        st = search(c, err);
+    tg_status st = choose(c, o, !wanted, sizeof *c, err);
+    tgi_err none = {0};
+    if (st == TG_E_BUDGET)
+        (void)tell(c, json, &none); /* what was tried */
+    else if (st == TG_OK && (wanted || c->n_shown > 1))
+        st = tell(c, json, err);
     if (st == TG_OK)
         st = take(c, err);
-    tgi_err none = {0};
-    if (st == TG_OK && (wanted || o->lowered[0]))
-        st = tell(c, json, err);
-    else if (st == TG_E_BUDGET)
-        (void)tell(c, json, &none); /* what was tried */
-    if (c->cuts >= 0)
-        close(c->cuts);
-    tgi_free(c);
+    end_choice(&c);
     return st;
+}
+
+/* ---- A remedy ---------------------------------------------------------------------------- */
+
+static void write_remedy(const choice *c, tg_remedy *r)
+{
+    const way *w = &c->tried[c->chosen];
+    *r = (tg_remedy){.peak_bytes = w->peak};
+    int same = 1;
+    for (int i = 0; i < 3; i++)
+        same &= strtoll(value_of(c, w, i), NULL, 10) == c->asked[i];
+    snprintf(r->loses, sizeof r->loses, "%s",
+             w->value[RATIO][0] ? "quality: smaller frames, enlarged"
+             : same             ? "time, and disk space while it runs"
+                                : "quality: fewer frames are seen together");
+    for (int i = 0; i < VARIED && r->n_options < sizeof r->option / sizeof r->option[0]; i++)
+        if (w->value[i][0] && (i > STRIDE || !same)) {
+            r->option[r->n_options].name = tgi_option_table(NULL)[varied[i]].name;
+            snprintf(r->option[r->n_options++].value, sizeof r->option[0].value, "%s",
+                     i == EXACT ? "1" : w->value[i]);
+        }
+}
+
+void tgi_inpaint_remedy(const tg_opts *o, tg_status why, tg_refusal *r)
+{
+    tgi_err none = {0};
+    tg_opts *own = NULL;
+    char ram[32];
+    if (r->n_remedies == sizeof r->remedy / sizeof r->remedy[0] || !tgi_job_inpaints(o) ||
+        !tgi_job_draws(o) || tgi_opts_given(o, TGI_OPT_PRESET))
+        return;
+    choice *c = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *c);
+    snprintf(ram, sizeof ram, "%lluMiB", (unsigned long long)(r->free_bytes / 10 * 9 >> 20));
+    tg_status st = c ? tgi_opts_new(&own, &none) : TG_E_NOMEM;
+    if (st == TG_OK)
+        st = tgi_opts_copy(own, o, &none);
+    if (st == TG_OK && why == TG_E_NOMEM)
+        st = tgi_opts_set(own, "ram", ram, &none);
+    /* What the failed job holds is gone when the command runs. */
+    if (st == TG_OK && choose(c, own, 1, tgi_mem_held(), &none) == TG_OK && !c->kept) {
+        tg_remedy *to = &r->remedy[r->n_remedies++];
+        write_remedy(c, to);
+        if (why == TG_E_NOMEM && to->n_options < sizeof to->option / sizeof to->option[0]) {
+            to->option[to->n_options].name = "ram";
+            snprintf(to->option[to->n_options++].value, sizeof to->option[0].value, "%s", ram);
+        }
+    }
+    tgi_opts_free(&own);
+    end_choice(&c);
 }

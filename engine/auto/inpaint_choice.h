@@ -4,8 +4,9 @@
  * Ways of whole frames at the film's own size come first, then smaller frames; in each the settings of ProPainter go down as far
  * as it takes:
  *
- *   subvideo-length/neighbor-length/ref-stride   80/10/10, 50/8/15, 30/6/20, 20/5/20
- *   precision                                    fp32; bf16 behind the last of these, where the processor has it
+ *   subvideo-length/neighbor-length/ref-stride   80/10/10, 80/8/15, 50/6/15, 50/3/10, 30/3/10: each has references
+ *   kernels                                      the usual ones; direct ones, whose weights are smaller; bf16 behind the last of
+ *                                                these, where the processor has it
  *   size                                         the film's; 0.75, 0.5, 0.375 and 0.25 of its sides
  *   scratch                                      the folder for temporary files, on a disk; used where memory is short
  *
@@ -17,10 +18,13 @@
 #define TGI_INPAINT_CHOICE_H
 
 #include "engine/settings/opts.h"
+#include "tegula_memory.h"
 
 /* Choose, set in `o` what is chosen, and tell all ways that were planned as an object (docs/reference/json.md, "inpaint_auto"). Returned;
  * tgi_free; NULL where there was nothing to choose. TG_E_BUDGET: none fits, told as the plan of what `o` says;
  * *json has what was tried. */
-tg_status tgi_inpaint_choose(tg_ctx *ctx, tg_opts *o, char **json, tgi_err *err);
+tg_status tgi_inpaint_choose(tg_opts *o, char **json, tgi_err *err);
+/* One more remedy of a refusal `why` of a job with these options: lower settings that fit, if there are such. */
+void tgi_inpaint_remedy(const tg_opts *o, tg_status why, tg_refusal *r);
 
 #endif

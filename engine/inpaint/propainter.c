@@ -370,7 +370,7 @@ static void propainter_note(const tgi_method *m, char *buf, size_t cap)
         snprintf(
             buf, cap,
             "%lld of %lld steps have no reference frame, so what only far frames show is not "
-            "found: a --ref-stride of at most half of --subvideo-length has some",
+            "found there: a smaller --ref-stride has some",
             (long long)p->most.alone, (long long)p->most.steps);
 }
 

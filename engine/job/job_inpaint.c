@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/sha256.h"
+#include "engine/base/size.h"
 #include "engine/ends/tensors.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
@@ -323,13 +324,19 @@ static tg_status pick_region(tg_job *job, const from_film *film, tgi_crop *out, 
     *out = found ? hidden : (tgi_crop){box.y, box.x, box.height, box.width};
     if (found)
         tgi_crop_add_margin(out);
-    tgi_crop_align(out, i->height, i->width, drawn ? 8 : 2, drawn ? TGI_PP_SMALLEST : 16);
+    const char *ratio = tgi_opts_str(job->opts, TGI_OPT_RESIZE_RATIO);
+    const double by = ratio ? strtod(ratio, NULL) : 1;
+    const double least = drawn ? TGI_PP_SMALLEST : 16;
+    tgi_crop_align(out, i->height, i->width, drawn ? 8 : 2,
+                   (int64_t)(by > 0 && by < 1 ? (least + 8) / by : least));
     if (!tgi_crop_holds(out, &hidden))
         return tgi_fail(err, TG_E_ARG,
                         "--region %s: masks reach out of it: what they hide lies in "
                         "%lld,%lld,%lld,%lld; --region auto takes that and what is around it",
                         text, (long long)hidden.x, (long long)hidden.y, (long long)hidden.width,
                         (long long)hidden.height);
+    if (out->height == i->height && out->width == i->width)
+        return TG_OK;
     tgi_job_warn(job,
                  "--region: the method sees %lld x %lld pixels at column %lld, row %lld of "
                  "%lld x %lld, and nothing of the rest%s",
@@ -551,6 +558,15 @@ tg_status tgi_job_inpaint_open(tg_job *job,
         if (how.behind)
             tgi_source_close(&how.behind);
         return st;
+    }
+    tgi_ram_spec ram;
+    if (tgi_opts_ram(job->opts, &ram) && !tgi_opts_asked(job->opts, TGI_OPT_RAM) &&
+        tgi_machine_budget(&job->machine, job->opts, NULL) >
+            job->machine.free_bytes + job->machine.own_bytes) {
+        char size[32];
+        tgi_job_warn(job, "the preset's --ram %s is more than is free (%s)",
+                     tgi_opts_str(job->opts, TGI_OPT_RAM),
+                     tgi_size_text(job->machine.free_bytes, size, sizeof size));
     }
     char settings[256];
     tgi_inpaint_note(job->source, settings, sizeof settings);

@@ -127,6 +127,17 @@ static void say_removal(paragraph *p, const tg_job *job)
             ": hidden pixels come from frames at most %s away, followed along optical flow "
             "(network %s); what none of them shows is filled smoothly from around.",
             tgi_opts_str(job->opts, TGI_OPT_REACH), job->set.model);
+    int64_t height, width;
+    tgi_crop part;
+    const tgi_image_info *film = job->source->ops->info(job->source);
+    tgi_inpaint_frames(job->source, &height, &width, &part);
+    if (part.height < film->height || part.width < film->width)
+        say(p,
+            " The method saw %" PRId64 " x %" PRId64 " pixels of each frame, at column %" PRId64
+            ", row %" PRId64 ".",
+            part.width, part.height, part.x, part.y);
+    if (height != part.height || width != part.width)
+        say(p, " It worked on frames of %" PRId64 " x %" PRId64 ".", width, height);
     if (tgi_job_splits(job->opts) && !shown)
         say(p, " Each scene was treated by itself: cuts in what was read: %" PRId64 ".",
             tgi_inpaint_cuts(job->source)->n);
