@@ -68,6 +68,10 @@ tg_status cli_batch_no_memory(batch *b);
 /* A job more, with room for a cell of each column; NULL as above. */
 batch_job *cli_batch_add(batch *b);
 /* "jobs.csv: line 4" */
+/* The column of that name; < 0: there is none. */
+int cli_batch_column(const batch *b, const char *name);
+/* What is to be removed is said, or nothing has to be: --mode outpainting. */
+bool cli_batch_removes(const tg_opts *o);
 const char *cli_batch_place(const batch *b, const batch_job *j, char *buf, size_t cap);
 /* "a.mp4: TEXT"; the name alone is left out where the text says it. */
 void cli_batch_put_of(FILE *to, const batch_job *j, const char *text);

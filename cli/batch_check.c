@@ -27,14 +27,6 @@ static bool is_given(const cli *c, const char *name)
     return from && strcmp(from, "command line") == 0;
 }
 
-static int column_of(const batch *b, const char *name)
-{
-    for (int i = 0; i < b->n_columns; i++)
-        if (strcmp(b->column[i]->name, name) == 0)
-            return i;
-    return -1;
-}
-
 /* The cells, and what the command line says and no cell does. */
 static tg_status set_all(const batch *b, const batch_job *j, tg_opts *o)
 {
@@ -42,7 +34,7 @@ static tg_status set_all(const batch *b, const batch_job *j, tg_opts *o)
     tg_status st = TG_OK;
     const tg_option *t = tg_option_table(&n);
     for (size_t i = 0; st == TG_OK && i < n; i++) {
-        const int k = column_of(b, t[i].name);
+        const int k = cli_batch_column(b, t[i].name);
         const char *cell = k < 0 ? NULL : j->cell[k];
         if (cell)
             st = tg_opts_set(o, t[i].name, cell);
@@ -57,7 +49,7 @@ static tg_status set_all(const batch *b, const batch_job *j, tg_opts *o)
 static tg_status set_shares(const batch *b, const batch_job *j, tg_opts *o)
 {
     char text[TG_SIZE_TEXT], a[TG_SIZE_TEXT], c[TG_SIZE_TEXT], number[16];
-    const int ram = column_of(b, "ram"), threads = column_of(b, "threads");
+    const int ram = cli_batch_column(b, "ram"), threads = cli_batch_column(b, "threads");
     const char *asked = ram < 0 ? NULL : j->cell[ram];
     uint64_t bytes = b->share_bytes;
     tg_status st = asked ? tg_size_parse(b->c->ctx, asked, b->share_bytes, &bytes) : TG_OK;
@@ -104,7 +96,7 @@ static tg_status check_job(batch *b, batch_job *j)
         snprintf(why, sizeof why, "%s", c->detail[0] ? c->detail : tg_ctx_detail(c->ctx));
         return cli_fail(c, st, "%s: %s", cli_batch_place(b, j, place, sizeof place), why);
     }
-    const bool removes = tg_opts_get(o, "mask") || tg_opts_get(o, "mask-box");
+    const bool removes = cli_batch_removes(o);
     tg_opts_free(&o);
     return removes || j->hindered || tg_opts_get(c->opts, "config")
                ? TG_OK

@@ -353,7 +353,7 @@ tg_status cli_batch_read_folders(batch *b)
     b->column[1] = option_called("mask");
     b->column[2] = option_called("output");
     b->n_columns = 3;
-    if (!masks.path && !tg_opts_get(o, "mask") && !tg_opts_get(o, "mask-box"))
+    if (!masks.path && !cli_batch_removes(o))
         return cli_fail(b->c, TG_E_ARG,
                         "what is to be removed is missing: --mask-dir DIR, or --mask or "
                         "--mask-box for all films");

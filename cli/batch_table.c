@@ -57,10 +57,13 @@ static tg_status load(table *t)
 {
     struct stat st;
     tg_status status;
-    const int fd = open(t->path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return cli_fail(t->b->c, TG_E_NOT_FOUND, "%s: %s", t->path, strerror(errno));
-    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+    if (fstat(fd, &st) != 0 || S_ISFIFO(st.st_mode) ||
+        S_ISCHR(st.st_mode)) /* they may have no end */
+        status = cli_fail(t->b->c, TG_E_FORMAT, "%s: is no file: a table is one", t->path);
+    else if (S_ISDIR(st.st_mode))
         status = cli_fail(
             t->b->c, TG_E_NOT_FOUND,
             "%s: is a folder: --batch takes a table, --video-dir a folder of films", t->path);
@@ -239,12 +242,19 @@ static tg_status add_column(table *t, char *name)
     return TG_OK;
 }
 
-static int column_of(const batch *b, const char *name)
+int cli_batch_column(const batch *b, const char *name)
 {
     for (int i = 0; i < b->n_columns; i++)
         if (strcmp(b->column[i]->name, name) == 0)
             return i;
     return -1;
+}
+
+bool cli_batch_removes(const tg_opts *o)
+{
+    const char *mode = tg_opts_get(o, "mode");
+    return tg_opts_get(o, "mask") || tg_opts_get(o, "mask-box") ||
+           (mode && strstr(mode, "outpainting"));
 }
 
 static tg_status read_header(table *t)
@@ -262,11 +272,11 @@ static tg_status read_header(table *t)
             return st;
     }
     for (size_t i = 0; i < sizeof must / sizeof must[0]; i++)
-        if (column_of(b, must[i]) < 0)
+        if (cli_batch_column(b, must[i]) < 0)
             return cli_fail(b->c, TG_E_ARG, "%s: line %d: column %s is missing", t->path,
                             t->row_line, must[i]);
-    if (column_of(b, "mask") < 0 && column_of(b, "mask-box") < 0 &&
-        !tg_opts_get(b->c->opts, "mask") && !tg_opts_get(b->c->opts, "mask-box"))
+    if (cli_batch_column(b, "mask") < 0 && cli_batch_column(b, "mask-box") < 0 &&
+        cli_batch_column(b, "mode") < 0 && !cli_batch_removes(b->c->opts))
         return cli_fail(b->c, TG_E_ARG, "%s: line %d: column mask is missing, or mask-box",
                         t->path, t->row_line);
     return TG_OK;
@@ -309,9 +319,9 @@ static tg_status read_row(table *t)
         b->n--;
         return TG_OK;
     }
-    const int mask = column_of(b, "mask");
-    j->input = j->cell[column_of(b, "input")];
-    j->output = j->cell[column_of(b, "output")];
+    const int mask = cli_batch_column(b, "mask");
+    j->input = j->cell[cli_batch_column(b, "input")];
+    j->output = j->cell[cli_batch_column(b, "output")];
     j->mask = mask < 0 ? NULL : j->cell[mask];
     const tg_status st = needs(t, j, j->input, "input");
     return st != TG_OK ? st : needs(t, j, j->output, "output");

@@ -10,13 +10,14 @@
 #include "engine/job/job.h"
 #include "engine/job/job_inpaint.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_outpaint.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/output_job.h"
 #include "engine/job/roofline.h"
 #include "engine/out/fingerprint_text.h"
 #include "engine/out/frame_files.h"
 #include "engine/plan/lessons.h"
 #include "engine/settings/opts_internal.h"
-#include "engine/verbs/output_job.h"
 #include "io/film_out.h"
 
 #include <limits.h>
@@ -39,7 +40,7 @@ static const tgi_opt varied[VARIED] = {
 
 /* Each has references; the fewer neighbours, the more of those. */
 static const int64_t steps[][3] = {
-    {80, 10, 10}, {80, 8, 15}, {50, 6, 15}, {50, 3, 10}, {30, 3, 10}};
+    {80, 10, 10}, {80, 8, 15}, {50, 6, 10}, {50, 3, 10}, {30, 3, 10}};
 static const double ratios[] = {1, 0.75, 0.5, 0.375, 0.25};
 #define N(list) ((int)(sizeof(list) / sizeof((list)[0])))
 
@@ -270,19 +271,34 @@ static tg_status find_smaller(choice *c, int *found, tgi_err *err)
     return TG_OK;
 }
 
+/* The first step below that takes less memory. */
+static tg_status find_less(choice *c, int whole, int *found, tgi_err *err)
+{
+    *found = -1;
+    if (whole < 0 || !c->drawn)
+        return TG_OK;
+    for (int step = c->tried[whole].step + 1; step < N(steps); step++) {
+        TGI_TRY(go_down(c, "fewer frames together", 0, 1, step, found, err));
+        if (*found >= 0 && c->tried[*found].peak < c->tried[whole].peak)
+            return TG_OK;
+    }
+    *found = -1;
+    return TG_OK;
+}
+
 static tg_status find_all(choice *c, tgi_err *err)
 {
     int whole, less = -1, region = -1, smaller;
-    TGI_TRY(go_down(c, "whole frames", 0, 1, 0, &whole, err));
+    const char *all = tgi_opts_given(c->o, TGI_OPT_REGION) ? "the region" : "whole frames";
+    TGI_TRY(go_down(c, all, 0, 1, 0, &whole, err));
     if (whole > 0)
         show(c, 0); /* what more memory would be for */
     show(c, whole < 0 ? c->n - 1 : whole);
-    if (!tgi_opts_given(c->o, TGI_OPT_REGION))
+    const int may_crop = !tgi_opts_given(c->o, TGI_OPT_REGION) && !tgi_job_outpaints(c->o);
+    if (may_crop)
         TGI_TRY(go_down(c, "--region auto", 1, 1, 0, &region, err));
-    show(c, region < 0 ? c->n - 1 : region);
-    if (whole >= 0 && c->drawn && c->tried[whole].step + 1 < N(steps))
-        TGI_TRY(
-            go_down(c, "fewer frames together", 0, 1, c->tried[whole].step + 1, &less, err));
+    show(c, region < 0 && may_crop ? c->n - 1 : region);
+    TGI_TRY(find_less(c, whole, &less, err));
     show(c, less);
     TGI_TRY(find_smaller(c, &smaller, err));
     show(c, smaller < 0 && !c->sized ? c->n - 1 : smaller);

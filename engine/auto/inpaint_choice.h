@@ -4,7 +4,7 @@
  * Ways of whole frames at the film's own size come first, then smaller frames; in each the settings of ProPainter go down as far
  * as it takes:
  *
- *   subvideo-length/neighbor-length/ref-stride   80/10/10, 80/8/15, 50/6/15, 50/3/10, 30/3/10: each has references
+ *   subvideo-length/neighbor-length/ref-stride   80/10/10, 80/8/15, 50/6/10, 50/3/10, 30/3/10: each has references
  *   kernels                                      the usual ones; direct ones, whose weights are smaller; bf16 behind the last of
  *                                                these, where the processor has it
  *   size                                         the film's; 0.75, 0.5, 0.375 and 0.25 of its sides

@@ -134,6 +134,25 @@ static int is_listed(const tgi_gpus *t, const char *name)
     return i < t->n;
 }
 
+/* Each name with a price is one of the table's. */
+static tg_status check_prices(const char *prices, const tgi_gpus *t, tgi_err *err)
+{
+    while (prices && *prices) {
+        const char *item;
+        const size_t n = tgi_list_next(&prices, &item);
+        const char *end = memchr(item, '=', n);
+        const size_t k = end ? (size_t)(end - item) : n;
+        int i = 0;
+        while (i < t->n && !tgi_same_name(item, k, t->gpu[i].name))
+            i++;
+        if (i == t->n)
+            return tgi_fail(err, TG_E_ARG,
+                            "--price: no GPU is called \"%.*s\" (configs/gpus.json)",
+                            (int)(k < 60 ? k : 60), item);
+    }
+    return TG_OK;
+}
+
 /* GPUs that are asked about: by --gpu, --vram and --machine, and those with a price. *out NULL: none; tgi_free. */
 static tg_status list_named(const tgi_question *q, const tgi_gpus *t, tgi_gpus **out,
                             tgi_err *err)
@@ -142,6 +161,7 @@ static tg_status list_named(const tgi_question *q, const tgi_gpus *t, tgi_gpus *
     const int asked = tgi_opts_given(q->o, TGI_OPT_GPU) || tgi_opts_given(q->o, TGI_OPT_VRAM) ||
                       (!q->machine.here && q->machine.n_gpus);
     *out = NULL;
+    TGI_TRY(check_prices(prices, t, err));
     if (asked)
         TGI_TRY(tgi_gpus_asked(q, out, err));
     if (!*out && prices)
@@ -169,6 +189,16 @@ tg_status tgi_video_put_gpus(const tgi_question *q, const tgi_gpus *t, const tgi
     for (int i = 0; i < named->n; i++)
         put_named(q, &named->gpu[i], n, w);
     tgi_jw_end(w, ']');
+    int without = 0;
+    for (int i = 0; i < named->n; i++)
+        without += !tgi_gpu_is_served(&named->gpu[i]);
+    if (without)
+        tgi_jw_begin(w, "without_kernels", '[');
+    for (int i = 0; i < named->n; i++)
+        if (!tgi_gpu_is_served(&named->gpu[i]))
+            tgi_jw_str(w, NULL, named->gpu[i].name);
+    if (without)
+        tgi_jw_end(w, ']');
     if (tgi_opts_given(q->o, TGI_OPT_PRICE)) {
         const tgi_gpu *g = cheapest(q, named, n);
         tgi_jw_str(w, "cheapest_gpu", g ? g->name : NULL);

@@ -6,10 +6,13 @@
 #include "io/film_out.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define COLUMN "Start Frame"
 
@@ -162,6 +165,8 @@ static tg_status read_lines(list *l, FILE *f, tgi_cuts *out, tgi_err *err)
 {
     char line[4096];
     while (fgets(line, sizeof line, f)) {
+        if (l->line == 0 && strncmp(line, "\xef\xbb\xbf", 3) == 0) /* a mark of UTF-8 */
+            memmove(line, line + 3, strlen(line + 3) + 1);
         const int whole = strchr(line, '\n') || feof(f);
         l->line++;
         line[strcspn(line, "\r\n")] = 0;
@@ -183,12 +188,22 @@ static int64_t frames_of(const tgi_source *s)
 tg_status tgi_cuts_read(const char *path, const tgi_source *s, tgi_cuts *out, tgi_err *err)
 {
     list l = {.path = path, .film = s, .frames = frames_of(s), .column = -1};
-    FILE *f = fopen(path, "r");
+    struct stat is;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
     *out = (tgi_cuts){0};
-    if (!f)
-        return tgi_fail(err, errno == ENOENT ? TG_E_NOT_FOUND : TG_E_IO, "%s: %s", path,
-                        strerror(errno));
-    const tg_status st = read_lines(&l, f, out, err);
+    if (!f) {
+        const int e = errno;
+        if (fd >= 0)
+            close(fd);
+        return tgi_fail(err, e == ENOENT ? TG_E_NOT_FOUND : TG_E_IO, "%s: %s", path,
+                        strerror(e));
+    }
+    /* What is no file may have no end. */
+    const tg_status st =
+        fstat(fd, &is) == 0 && S_ISREG(is.st_mode)
+            ? read_lines(&l, f, out, err)
+            : tgi_fail(err, TG_E_FORMAT, "%s: a list of scenes is a file", path);
     fclose(f);
     if (st != TG_OK)
         tgi_cuts_free(out);

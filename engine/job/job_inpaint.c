@@ -17,6 +17,7 @@
 #include "engine/job/job_outpaint.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_scenes.h"
+#include "engine/job/output_job.h"
 #include "engine/job/plan_report.h"
 #include "engine/out/gate.h"
 #include "engine/settings/config.h"
@@ -26,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NETWORK "networks/flow.onnx"
@@ -447,6 +449,16 @@ static tg_status check_live(const tg_job *job, tgi_err *err)
                : tgi_fail(err, TG_E_IO, "--live %s: %s: %s", path, folder, strerror(errno));
 }
 
+/* The run that is at work on the output, or made it, had a folder for its frames. */
+static int saved_there(const char *output)
+{
+    char said[8] = "", *job = tgi_output_job(output);
+    if (job)
+        (void)tgi_fingerprint_get(job, strlen(job), "save-frames", said, sizeof said);
+    tgi_free(job);
+    return strcmp(said, "true") == 0;
+}
+
 /* The folder of --save-frames: no other run's, and no input's, so it is not there when a run begins. */
 static tg_status check_save(tg_job *job, tgi_err *err)
 {
@@ -466,7 +478,8 @@ static tg_status check_save(tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the name of a folder");
     memcpy(job->set.save_frames, out, n);
     memcpy(job->set.save_frames + n, "_frames", sizeof "_frames");
-    return access(job->set.save_frames, F_OK) == 0 && !tgi_gate_interrupted(out)
+    struct stat is;
+    return lstat(job->set.save_frames, &is) == 0 && !saved_there(out)
                ? tgi_fail(
                      err, TG_E_EXISTS,
                      "--save-frames: %s is there already: remove it, or name another output",
@@ -641,6 +654,8 @@ tg_status tgi_job_inpaint_fingerprint(const tg_job *job, tgi_lines *t, tgi_err *
                                                : tgi_option_table(NULL)[all[i]].name,
                       "%s", value ? value : "");
     }
+    if (job->set.save_frames)
+        tgi_lines_add(t, "save-frames", "true");
     if (tgi_job_splits(job->opts)) {
         char sum[TGI_SHA256_TEXT];
         TGI_TRY(sum_of_cuts(tgi_inpaint_cuts(job->source), sum, err));

@@ -39,17 +39,18 @@ static int writes_nothing(const tg_opts *o)
 
 static int is_written(const char *path, const char *text)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = fopen(path, "re");
+    const size_t all = strlen(text);
     size_t at = 0, n;
     char some[4096];
     int same = f != NULL;
     while (same && (n = fread(some, 1, sizeof some, f)) > 0) {
-        same = strncmp(text + at, some, n) == 0;
+        same = n <= all - at && memcmp(text + at, some, n) == 0;
         at += n;
     }
     if (f)
         fclose(f);
-    return same && !text[at];
+    return same && at == all;
 }
 
 /* A list that somebody changed is not replaced. */

@@ -20,15 +20,17 @@ WEIGHTS = os.path.abspath(sys.argv[4])
 GIB, FRAMES = 2**30, 100
 BOX = ("--mask-box", "400,300,200,150")
 
-LESS = (("--region auto", "416x368", "80/10/10 fp32", 1.73), ("fewer frames together", "1280x720", "50/8/15 fp32", 6.86),
+LESS = (("--region auto", "416x368", "80/10/10 fp32", 1.73), ("fewer frames together", "1280x720", "50/6/10 fp32", 7.21),
         ("smaller frames", "960x536", "80/10/10 fp32", 4.59))
 # RAM, GPU: ways that are shown, the best first: what, the size, settings, GiB; None: it does not fit; * is taken.
 MACHINES = {
-    (2, None): [("whole frames", None, "80/10/10 fp32", None), ("* whole frames", "1280x720", "20/5/20 fp32", 1.73),
-                ("--region auto", "416x368", "80/10/10 fp32", 1.73), ("smaller frames", "960x536", "50/8/15 fp32", 1.8)],
+    (2, None): [("whole frames", None, "80/10/10 fp32", None), ("* whole frames", "1280x720", "50/3/10 fp32", 1.7),
+                ("--region auto", "416x368", "80/10/10 fp32", 1.73), ("fewer frames together", "1280x720", "30/3/10 fp32", 1.7),
+                ("smaller frames", "960x536", "80/10/10 fp32", 1.8)],
     (4, 4): [("* whole frames", "1280x720", "80/10/10 fp32", 3.51), ("--region auto", "416x368", "80/10/10 fp32", 1.73),
-             ("fewer frames together", "1280x720", "50/8/15 fp32", 3.28), ("smaller frames", "960x536", "80/10/10 fp32", 3.3)],
-    (8, None): [("* whole frames", "1280x720", "80/10/10 fp32", 7.07), *LESS],
+             ("fewer frames together", "1280x720", "80/8/15 fp32", 3.28), ("smaller frames", "960x536", "80/10/10 fp32", 3.3)],
+    (8, None): [("* whole frames", "1280x720", "80/10/10 fp32", 7.07), ("--region auto", "416x368", "80/10/10 fp32", 1.73),
+                ("fewer frames together", "1280x720", "50/6/10 fp32", 6.69), ("smaller frames", "960x536", "80/10/10 fp32", 4.59)],
     (16, 6): [("* whole frames", "1280x720", "80/10/10 fp32", 7.79), *LESS],
     (32, 24): [("* whole frames", "1280x720", "80/10/10 fp32", 7.79), *LESS],
     (80, 80): [("* whole frames", "1280x720", "80/10/10 fp32", 7.79), *LESS],

@@ -106,6 +106,24 @@ def what_is_complete_is_of_the_same_settings_and_input():
     expect("a_out.y4m: exists already; -y replaces it" in err and bytes_of("a_out.y4m") == b"somebody's", err)
 
 
+def frames_beside_films_and_larger_frames():
+    """--save-frames is rerun as the film is; --mode outpainting takes no mask, from a table and from a folder. What has no end is no table."""
+    film("beside.y4m", w=64, h=64)
+    write("beside.csv", "input,output,mask-box\nbeside.y4m,beside_out.y4m,\"4,4,9,9\"\n")
+    for state in ("done", "was complete"):
+        batch("--batch", "beside.csv", "--save-frames", *WORDS, code=0)
+        expect(states("beside.log.csv", 1) == [("beside.y4m", state, 0)] and len(os.listdir("beside_out_frames")) == 4, states("beside.log.csv", 1))
+    batch("--batch", "beside.csv", *WORDS, code=65)  # other settings
+    write("larger.csv", "input,output,mode\nbeside.y4m,larger.y4m,outpainting\n")
+    batch("--batch", "larger.csv", "--method", "smooth", *WORDS[2:], code=0)
+    os.makedirs("films", exist_ok=True)
+    film("films/one.y4m", w=64, h=64)
+    batch("--video-dir", "films", "--mode", "outpainting", "--method", "smooth", "-o", "films_out/", code=0)
+    os.mkfifo("endless")
+    _, err = batch("--batch", "endless", *WORDS, code=65)
+    expect("is no file" in err, err)
+
+
 def skip_done_is_for_one_film_too():
     film("one.y4m")
     words = ("one.y4m", "--mask-box", "4,4,9,9", "-o", "one_out.y4m", "--skip-done", *WORDS[:2])
@@ -455,6 +473,7 @@ def quick(_):
     one_that_fails_costs_the_others_nothing()
     a_rerun_does_what_is_missing()
     what_is_complete_is_of_the_same_settings_and_input()
+    frames_beside_films_and_larger_frames()
     skip_done_is_for_one_film_too()
     what_a_table_may_not_say()
     what_does_not_go_together()

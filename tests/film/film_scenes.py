@@ -123,6 +123,10 @@ def lists_that_say_nothing():
     expect(code == 65 and "numbered" in err, f"times of pictures: {code}: {err}")
     code, _, err = run("inpaint", "same.mkv", *BOX, "--split-scenes", "nowhere.txt", "-o", "none.mkv")
     expect(code == 66 and "nowhere.txt" in err, f"no list: {code}: {err}")
+    os.mkfifo("endless")
+    for name in ("endless", "/dev/zero"):
+        code, _, err = run("inpaint", "same.mkv", *BOX, "--split-scenes", name, "-o", "none.mkv")
+        expect(code == 65 and "is a file" in err, f"{name}: {code}: {err}")
     code, _, err = run("inpaint", "-", *BOX, "--split-scenes", "auto", *NETWORKS, "-o", "-")
     expect(code != 0 and not os.path.exists("-.cuts.csv"), f"a pipe: {code}: {err}")
 

@@ -1,5 +1,5 @@
 /* output_job.c - see output_job.h. */
-#include "engine/verbs/output_job.h"
+#include "engine/job/output_job.h"
 
 #include "engine/base/mem.h"
 #include "engine/job/receipt.h"
