@@ -477,7 +477,10 @@ static tg_status take(choice *c, tgi_err *err)
             continue;
         if (c->lower && varied[i] != TGI_OPT_SCRATCH)
             snprintf(text + n, sizeof text - n, "%s%s %s, not %s", n ? "; " : "", row->name,
-                     w->value[i], was ? was : "1");
+                     w->value[i],
+                     was          ? was
+                     : i == RATIO ? "1"
+                                  : "false");
         TGI_TRY(tgi_opts_set_from(c->o, row->name, w->value[i],
                                   c->lower ? TGI_FROM_SET : TGI_FROM_PRESET,
                                   c->lower ? LOWER : AUTO, err));
