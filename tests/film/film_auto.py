@@ -157,8 +157,8 @@ def memory_that_is_gone():
     expect(code == 0 and done, f"with all: {code}: {err}")
     peak = done[0]["predicted_peak_bytes"]
 
-    def limited(out, allowed):
-        return subprocess.run([TEGULA, "inpaint", *many, "-o", out, "--ram", "4GiB", "-q"], capture_output=True, text=True, check=False, timeout=300,
+    def limited(out, allowed, *more):
+        return subprocess.run([TEGULA, "inpaint", *many, "-o", out, "--ram", "4GiB", *(more or ("-q",))], capture_output=True, text=True, check=False, timeout=300,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed)))
     ran = limited("out/b%02d.png", 700 << 20)
     told = [shlex.split(line)[1:] for line in ran.stderr.splitlines() if line.strip().startswith(TEGULA)]
@@ -171,6 +171,10 @@ def memory_that_is_gone():
         allowed += 40 << 20
         ran = limited("out/b%02d.png", allowed)
     expect(ran.returncode == 0 and "planned again" in ran.stderr, f"{allowed >> 20} MiB of addresses: {ran.returncode}: {ran.stderr}")
+    lower = limited("out/d%02d.png", allowed - (120 << 20), "--allow-lower-quality")
+    with open("out/d%02d.png.frames.tegula.json", encoding="utf-8") as f:
+        said = [w for w in json.load(f)["warnings"] if "--allow-lower-quality" in w]
+    expect(lower.returncode == 0 and "memory that was free is gone: settings for" in lower.stderr and said, f"lower: {lower.returncode}: {lower.stderr}, {said}")
     for k in range(1, 17):
         with open(f"out/a{k:02}.png", "rb") as a, open(f"out/b{k:02}.png", "rb") as b:
             expect(a.read() == b.read(), f"frame {k} is another one")
