@@ -50,7 +50,7 @@ static bool is_empty(cli *c)
 {
     tg_output_status s = {.size = sizeof s};
     return tg_output_look(c->ctx, tg_opts_get(c->opts, "output"), &s) == TG_OK &&
-           s.state != TG_STATE_FINISHED && s.frames_safe <= 0;
+           s.state != TG_STATE_FINISHED && s.tiles <= 0 && s.frames_safe <= 0;
 }
 
 /* Memory that was planned is not there: with --allow-lower-quality settings are chosen for what is. What is safe by then was
