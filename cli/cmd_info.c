@@ -5,7 +5,7 @@
 static tg_status show(cli *c, const char *path)
 {
     char *json = NULL;
-    const tg_status st = tg_describe(c->ctx, path, &json);
+    const tg_status st = tg_describe_part(c->ctx, path, c->opts, &json);
     if (st != TG_OK)
         return st;
     if (c->json) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 const cli_verb cli_verbs[] = {
-    {"info", "FILE...",
+    {"info", "FILE... [options]",
      "Say what an image, a film, an array, a model or a file of weights (.pth, .safetensors) "
      "is; reads headers only.",
      1, 4096, "", cli_cmd_info},

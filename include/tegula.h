@@ -444,6 +444,15 @@ TG_API int tg_cancel_signal(void);
  * @return TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_NOMEM.
  */
 TG_API tg_status tg_describe(tg_ctx *ctx, const char *path, char **json);
+/**
+ * Describe what options choose of an image: "channels", "z", "t", "axes", "series", and the names of files of a
+ * set ("name-z", "name-c", "name-t"); otherwise as tg_describe.
+ *
+ * @param opts  borrowed, unchanged.
+ * @return as tg_describe; TG_E_ARG what is chosen is not there, or `path` is no image.
+ */
+TG_API tg_status tg_describe_part(tg_ctx *ctx, const char *path, const tg_opts *opts,
+                                  char **json);
 
 /** What tg_job_verify found of one output of the network. */
 typedef struct tg_verify_output {

@@ -7,8 +7,10 @@
 #define TGI_IMAGE_H
 
 #include "engine/base/held.h"
+#include "engine/base/region.h"
 #include "engine/base/status.h"
 #include "engine/base/tensor.h"
+#include "io/ome_kept.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -33,11 +35,16 @@ typedef struct tgi_image_meta {
     char unit[3][16];      /* "um" as UTF-8 "µm" etc.; "" unknown */
     double time_increment; /* seconds; 0 unknown */
     int n_channels;
-    char **channel_name;            /* n_channels entries or NULL; entries may be NULL */
-    uint32_t *channel_color;        /* 0xRRGGBBAA, n_channels entries or NULL */
+    char **channel_name;     /* n_channels entries or NULL; entries may be NULL */
+    uint32_t *channel_color; /* 0xRRGGBBAA, n_channels entries or NULL */
+    /* Of an output whose network made several channels of each: what these are called, with a number behind it
+     * ("scores" for "scores 0"); or NULL. A view. */
+    const char *channel_stem;
     char *description;              /* ImageDescription as found; may be OME-XML */
     char *title, *acquired, *about; /* of OME-XML: the image's name, date, description */
-    char left_behind[160]; /* what of OME-XML no output carries, in words; "" nothing */
+    char left_behind[160];    /* what of OME-XML no output carries, in words; "" nothing */
+    struct tgi_ome_kept *ome; /* what only OME-TIFF has a place for, or NULL */
+    tgi_ome_place ome_place;  /* where that lies in this image */
     char *software;
     uint8_t *icc; /* colour profile, icc_bytes */
     size_t icc_bytes;
@@ -124,6 +131,12 @@ typedef struct tgi_film_cut {
     const char *frames, *start, *end;
 } tgi_film_cut;
 
+/* What of the axes is taken, as tgi_axis_list_parse reads it; NULL: all. */
+typedef struct tgi_axis_pick {
+    const char *channels, *z, *t;
+    tgi_range slices; /* of Z, the same in numbers; empty: not said */
+} tgi_axis_pick;
+
 typedef struct tgi_open_opts {
     int series;         /* which image of the file, 0 = the first */
     int level;          /* resolution level, 0 = full */
@@ -131,6 +144,7 @@ typedef struct tgi_open_opts {
     const char *axes;   /* override of the axes of the planes ("TZCYX"), or NULL */
     const char *key[3]; /* of a set of files: regular expressions for z, c, t, or NULL */
     tgi_film_cut cut;   /* of a film alone, else TG_E_ARG */
+    tgi_axis_pick pick; /* of anything else */
     const char *raw;    /* the file is frames without a header: "640x360,rgb24,25"; or NULL */
     const char *but;    /* of a folder or a pattern: this file is none of its files; or NULL */
     int *but_found;     /* set to 1 when it was there; or NULL */

@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "io/film_out.h"
 #include "io/io_formats.h"
+#include "io/picked.h"
 #include "io/raw_frames.h"
 #include "io/rfile.h"
 #include "io/stack.h"
@@ -153,7 +154,7 @@ static int is_address(const char *path)
     return n > 1 && strncmp(path + n, "://", 3) == 0;
 }
 
-tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
+static tg_status open_all(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err)
 {
     const tgi_open_opts defaults = {.threads = 1};
@@ -170,8 +171,10 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
         return tgi_file_set_open(path, opts ? opts : &defaults, out, err);
     }
     if (opts && !opts->member && (opts->key[0] || opts->key[1] || opts->key[2]))
-        return tgi_fail(err, TG_E_ARG,
-                        "%s is one file: --z, --c and --t are about the names of many", path);
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s is one file: --name-z, --name-c and --name-t are about the names of many",
+            path);
     if (opts && opts->stream && is_pipe(path))
         return open_film(path, opts, out, err);
     of_file.stream = 0;
@@ -215,6 +218,23 @@ tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_sourc
         return open_film(path, &of_file, out, err);
     if (st == TG_OK)
         st = refuse_foreign(path, head, n, f.size, err);
+    tgi_err_prefix(err, "%s", path);
+    return st;
+}
+
+tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
+                          tgi_err *err)
+{
+    if (!opts || !tgi_axis_pick_any(&opts->pick))
+        return open_all(path, opts, out, err);
+    tgi_source *all = NULL;
+    tgi_open_opts o = *opts;
+    o.pick = (tgi_axis_pick){0};
+    TGI_TRY(open_all(path, &o, &all, err));
+    const tg_status st = tgi_picked_open(all, &opts->pick, out, err);
+    if (st == TG_OK)
+        return TG_OK;
+    tgi_source_close(&all);
     tgi_err_prefix(err, "%s", path);
     return st;
 }
@@ -301,6 +321,7 @@ int tgi_source_held(const void *source, int64_t i, tgi_held *out)
 
 void tgi_image_meta_free(tgi_image_meta *m)
 {
+    tgi_ome_kept_free(&m->ome);
     for (int i = 0; m->channel_name && i < m->n_channels; i++)
         tgi_free(m->channel_name[i]);
     tgi_free(m->channel_name);

@@ -107,15 +107,24 @@ static const char *const channel[] = {"EmissionWavelength", "ExcitationWavelengt
 static const struct {
     const char *element, *words;
     const char *const *attributes;
+    int carried; /* unless it is too much: ome_carry.h */
 } kinds[] = {
-    {"Instrument", "the instrument", NULL},
-    {"ObjectiveSettings", "objective settings", NULL},
-    {"ImagingEnvironment", "the environment", NULL},
-    {"Experimenter", "the experimenter", NULL},
-    {"Channel", "wavelengths and dyes", channel},
-    {"Plane", "times and positions of planes", plane},
-    {"ROI", "regions of interest", NULL},
-    {"XMLAnnotation", "annotations", NULL},
+    {"Instrument", "the instrument", NULL, 1},
+    {"ObjectiveSettings", "objective settings", NULL, 1},
+    {"ImagingEnvironment", "the environment", NULL, 1},
+    {"Experimenter", "the experimenter", NULL, 1},
+    {"Channel", "wavelengths and dyes", channel, 1},
+    {"Plane", "times and positions of planes", plane, 1},
+    {"ROI", "regions of interest", NULL, 1},
+    {"XMLAnnotation", "annotations", NULL, 1},
+    {"Plate", "plates and wells", NULL, 0},
+    {"Screen", "screens", NULL, 0},
+    {"Project", "projects", NULL, 0},
+    {"Dataset", "data sets", NULL, 0},
+    {"Folder", "folders", NULL, 0},
+    {"Experiment", "experiments", NULL, 0},
+    {"MicrobeamManipulationRef", "microbeam manipulations", NULL, 0},
+    {"Rights", "rights", NULL, 0},
 };
 
 void tgi_ome_note_element(tgi_ome_notes *n, const char *name)
@@ -133,11 +142,11 @@ const char *const *tgi_ome_note_attributes(const char *name)
     return NULL;
 }
 
-static void name_left_behind(unsigned bits, char *text, size_t cap)
+static void name_left_behind(const tgi_ome_notes *notes, char *text, size_t cap)
 {
     text[0] = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (bits & 1u << i) {
+        if (notes->left_behind & 1u << i && (!kinds[i].carried || notes->too_much)) {
             const size_t n = strlen(text);
             snprintf(text + n, cap - n, "%s%s", n ? ", " : "", kinds[i].words);
         }
@@ -157,7 +166,8 @@ void tgi_ome_notes_take(tgi_ome_notes *n, tgi_image_meta *m)
     m->n_luts = n->n_luts;
     m->n_ranges = n->n_ranges;
     m->n_labels = n->n_labels;
-    name_left_behind(n->left_behind, m->left_behind, sizeof m->left_behind);
+    m->ome = n->kept;
+    name_left_behind(n, m->left_behind, sizeof m->left_behind);
     *n = (tgi_ome_notes){0};
 }
 
@@ -172,5 +182,6 @@ void tgi_ome_notes_free(tgi_ome_notes *n)
     tgi_free(n->about);
     tgi_free(n->acquired);
     tgi_free(n->title);
+    tgi_ome_kept_free(&n->kept);
     *n = (tgi_ome_notes){0};
 }

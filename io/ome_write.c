@@ -151,6 +151,12 @@ static int64_t extent(const tgi_sink_layout *l, char axis)
     return at ? l->shape[at - l->axes] : 1;
 }
 
+/* What a network made of each channel (axis Q) are channels for OME. */
+static int64_t channels_of(const tgi_sink_layout *l)
+{
+    return extent(l, 'C') * extent(l, 'Q');
+}
+
 /* "XYCZT" from "TZCYX": fastest first, axes the image lacks behind. */
 static bool dimension_order(const tgi_sink_layout *l, char *order)
 {
@@ -159,7 +165,7 @@ static bool dimension_order(const tgi_sink_layout *l, char *order)
     order[n++] = 'Y';
     for (int i = l->n_axes - 1; i >= 0; i--) {
         const char a = l->axes[i];
-        if (a == 'Y' || a == 'X' || a == 'S')
+        if (a == 'Y' || a == 'X' || a == 'S' || (a == 'Q' && strchr(l->axes, 'C')))
             continue;
         if (!strchr("CZT", a))
             return false;
@@ -195,20 +201,58 @@ static void add_sizes(text *t, const tgi_image_meta *m)
         add(t, " TimeIncrement=\"%.17g\" TimeIncrementUnit=\"s\"", m->time_increment);
 }
 
+static void add_plain(text *t, const char *s)
+{
+    for (; s && *s; s++)
+        add_char(t, *s);
+}
+
+/* What else was said of the channel. */
+static void end_channel(text *t, const tgi_ome_kept *k, int64_t c)
+{
+    const int there = k && c < k->n_channels;
+    if (there)
+        add_plain(t, k->channel_said[c]);
+    if (!there || !k->channel_parts[c]) {
+        add(t, "/>");
+        return;
+    }
+    add(t, ">");
+    add_plain(t, k->channel_parts[c]);
+    add(t, "</Channel>");
+}
+
+/* Channel c of n. Where the network made several of each, its own name and number stand behind. */
+static void name_channel(text *t, const tgi_image_meta *m, int64_t n, int64_t c)
+{
+    const int64_t each = m->n_channels > 0 && n % m->n_channels == 0 ? n / m->n_channels : n;
+    const char *name =
+        m->channel_name && c / each < m->n_channels ? m->channel_name[c / each] : NULL;
+    const bool several = each > 1 && m->channel_stem;
+    if (!several && (!name || m->n_channels != n))
+        return;
+    add(t, " Name=\"");
+    if (name)
+        add_escaped(t, name);
+    if (several) {
+        add(t, name ? ", " : "");
+        add_escaped(t, m->channel_stem);
+        add(t, " %lld", (long long)(c % each));
+    }
+    add(t, "\"");
+}
+
 static void add_channels(text *t, const tgi_sink_layout *l, const tgi_image_meta *m)
 {
-    const int64_t n = extent(l, 'C');
+    const int64_t n = channels_of(l);
     for (int64_t c = 0; c < n; c++) {
         add(t, "<Channel ID=\"Channel:0:%lld\" SamplesPerPixel=\"%d\"", (long long)c,
             l->samples);
-        if (m && c < m->n_channels && m->channel_name && m->channel_name[c]) {
-            add(t, " Name=\"");
-            add_escaped(t, m->channel_name[c]);
-            add(t, "\"");
-        }
-        if (m && c < m->n_channels && m->channel_color)
+        if (m)
+            name_channel(t, m, n, c);
+        if (m && m->n_channels == n && m->channel_color)
             add(t, " Color=\"%d\"", (int)(int32_t)m->channel_color[c]);
-        add(t, "/>");
+        end_channel(t, m && !m->ome_place.any_channel ? m->ome : NULL, c);
     }
 }
 
@@ -234,7 +278,7 @@ static void add_value(text *t, const char *key, int64_t number, const char *valu
 static void add_imagej(text *t, const tgi_sink_layout *l, const tgi_image_meta *m)
 {
     char v[80];
-    add(t, "<StructuredAnnotations><MapAnnotation ID=\"Annotation:0\" "
+    add(t, "<MapAnnotation ID=\"Annotation:imagej\" "
            "Namespace=\"imagej.net\"><Value>");
     if (m->info) {
         add(t, "<M K=\"Info\">");
@@ -253,7 +297,40 @@ static void add_imagej(text *t, const tgi_sink_layout *l, const tgi_image_meta *
     }
     for (int64_t i = 0; i < m->n_labels && m->n_labels == l->n_planes; i++)
         add_value(t, "Label ", i, m->label[i]);
-    add(t, "</Value></MapAnnotation></StructuredAnnotations>");
+    add(t, "</Value></MapAnnotation>");
+}
+
+static void add_planes(text *t, const tgi_sink_layout *l, const tgi_image_meta *m)
+{
+    static const char *const name[TGI_PLANE_VALUES] = {"DeltaT", "ExposureTime", "PositionX",
+                                                       "PositionY", "PositionZ"};
+    if (!m || !m->ome || !m->ome->n_planes)
+        return;
+    for (int64_t ti = 0; ti < extent(l, 'T'); ti++)
+        for (int64_t c = 0; c < channels_of(l); c++)
+            for (int64_t z = 0; z < extent(l, 'Z'); z++) {
+                const tgi_plane_note *n = tgi_plane_note_at(m->ome, &m->ome_place, z, c, ti);
+                if (!n)
+                    continue;
+                add(t, "<Plane TheZ=\"%lld\" TheC=\"%lld\" TheT=\"%lld\"", (long long)z,
+                    (long long)c, (long long)ti);
+                for (int i = 0; i < TGI_PLANE_VALUES; i++) {
+                    if (!(n->has & 1u << i))
+                        continue;
+                    add(t, " %s=\"%.17g\"", name[i], n->value[i]);
+                    if (!n->unit[i])
+                        continue;
+                    add(t, " %sUnit=\"", name[i]);
+                    add_escaped(t, tgi_plane_unit(i, n->unit[i]));
+                    add(t, "\"");
+                }
+                add(t, "/>");
+            }
+}
+
+static void add_roi_char(void *user, char c)
+{
+    add_char(user, c);
 }
 
 /* The image's name, when it was taken, and what was said about it. */
@@ -270,10 +347,31 @@ static void add_about(text *t, const tgi_image_meta *m)
         add_escaped(t, m->acquired);
         add(t, "</AcquisitionDate>");
     }
+    if (m && m->ome)
+        add_plain(t, m->ome->person_ref);
     if (about) {
         add(t, "<Description>");
         add_escaped(t, about);
         add(t, "</Description>");
+    }
+}
+
+/* Where two axes number the channels: the place of each plane. */
+static void place_planes(text *t, const tgi_sink_layout *l)
+{
+    for (int64_t p = 0; p < l->n_planes; p++) {
+        int64_t left = p, at[128] = {0};
+        for (int i = l->n_axes - 1; i >= 0; i--) {
+            if (strchr("YXS", l->axes[i]))
+                continue;
+            at[l->axes[i] & 127] = left % l->shape[i];
+            left /= l->shape[i];
+        }
+        add(t,
+            "<TiffData IFD=\"%lld\" FirstZ=\"%lld\" FirstC=\"%lld\" FirstT=\"%lld\" "
+            "PlaneCount=\"1\"/>",
+            (long long)p, (long long)at['Z'], (long long)(at['C'] * extent(l, 'Q') + at['Q']),
+            (long long)at['T']);
     }
 }
 
@@ -286,11 +384,16 @@ static void add_ome(text *t, const tgi_sink_layout *l, const tgi_image_meta *m,
            "xsi:schemaLocation=\"http://www.openmicroscopy.org/Schemas/OME/2016-06 "
            "http://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd\" ");
     add(t, "Creator=\"tegula\">");
+    const tgi_ome_kept *k = m ? m->ome : NULL;
+    if (k)
+        add_plain(t, k->head);
     add_about(t, m);
+    if (k)
+        add_plain(t, k->image_refs);
     add(t, "<Pixels ID=\"Pixels:0\" DimensionOrder=\"%s\" Type=\"%s\"", order,
         ome_type(l->dtype));
     add(t, " SizeX=\"%lld\" SizeY=\"%lld\" SizeC=\"%lld\"", (long long)l->width,
-        (long long)l->height, (long long)(extent(l, 'C') * l->samples));
+        (long long)l->height, (long long)(channels_of(l) * l->samples));
     add(t, " SizeZ=\"%lld\" SizeT=\"%lld\"", (long long)extent(l, 'Z'),
         (long long)extent(l, 'T'));
     if (l->samples > 1)
@@ -300,11 +403,36 @@ static void add_ome(text *t, const tgi_sink_layout *l, const tgi_image_meta *m,
     add_channels(t, l, m);
     const bool imagej = m && (m->info || m->n_ranges || m->n_luts ||
                               (m->n_labels && m->n_labels == l->n_planes));
-    add(t, "<TiffData IFD=\"0\" PlaneCount=\"%lld\"/></Pixels>", (long long)l->n_planes);
-    add(t, imagej ? "<AnnotationRef ID=\"Annotation:0\"/></Image>" : "</Image>");
+    if (extent(l, 'Q') > 1)
+        place_planes(t, l);
+    else
+        add(t, "<TiffData IFD=\"0\" PlaneCount=\"%lld\"/>", (long long)l->n_planes);
+    add_planes(t, l, m);
+    add(t, "</Pixels>");
+    if (k && k->rois)
+        tgi_rois_refs(k->rois, &m->ome_place, add_roi_char, t);
+    if (k)
+        add_plain(t, k->image_tail);
+    add(t, imagej ? "<AnnotationRef ID=\"Annotation:imagej\"/></Image>" : "</Image>");
+    const bool notes = imagej || (k && k->annotations);
+    if (notes)
+        add(t, "<StructuredAnnotations>");
     if (imagej)
         add_imagej(t, l, m);
+    if (k)
+        add_plain(t, k->annotations);
+    if (notes)
+        add(t, "</StructuredAnnotations>");
+    int64_t lost;
+    if (k && k->rois)
+        (void)tgi_rois_write(k->rois, &m->ome_place, NULL, add_roi_char, t, &lost);
     add(t, "</OME>");
+}
+
+bool tgi_ome_can(const tgi_sink_layout *l)
+{
+    char order[TGI_IMAGE_MAX_AXES + 8];
+    return ome_type(l->dtype) && dimension_order(l, order);
 }
 
 tg_status tgi_ome_describe(const tgi_sink_layout *l, const tgi_image_meta *meta, char **out,

@@ -10,6 +10,9 @@
 tg_status tgi_ome_describe(const tgi_sink_layout *l, const tgi_image_meta *meta, char **out,
                            tgi_err *err);
 
+/* Can OME name its axes and type? */
+bool tgi_ome_can(const tgi_sink_layout *l);
+
 /* Micrometres in one `unit` ("um", "nm", ...); 0 when it is no length we know. */
 double tgi_unit_micrometres(const char *unit);
 

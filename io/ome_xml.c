@@ -12,6 +12,7 @@
 
 #include "engine/base/mem.h"
 #include "io/imagej.h"
+#include "io/ome_carry.h"
 
 #include <libxml/xmlreader.h>
 #include <math.h>
@@ -32,6 +33,8 @@ typedef struct parse {
     char root_uuid[96];
     char first_uuid[96]; /* of the first TiffData: a renamed file has only that one */
     bool in_pixels, in_uuid;
+    bool pixels_ended;
+    tgi_ome_carry *carry;
     char uuid_file[256]; /* FileName of the UUID element being read */
     bool in_map;         /* within the annotation that is ours */
     char key[32];        /* of the M element being read; "" another element: */
@@ -302,7 +305,13 @@ static void start_element(parse *p, const char *name)
 {
     tgi_ome *o = p->o;
     const bool wanted = o->n_images == p->image + 1;
+    const tgi_ome_where at = {.before = o->n_images == 0,
+                              .wanted = wanted,
+                              .pixels = p->in_pixels && !p->pixels_ended,
+                              .alone = o->n_images <= 1};
     note_element(p, name);
+    if (tgi_ome_carry_start(p->carry, p->r, name, &at))
+        return;
     if (start_text(p, name, wanted))
         return;
     if (strcmp(name, "OME") == 0) {
@@ -333,19 +342,27 @@ static void start_element(parse *p, const char *name)
 static void step(parse *p)
 {
     const char *name = (const char *)xmlTextReaderConstLocalName(p->r);
+    const char *said = (const char *)xmlTextReaderConstValue(p->r);
     switch (xmlTextReaderNodeType(p->r)) {
     case XML_READER_TYPE_ELEMENT:
         start_element(p, name ? name : "");
         break;
     case XML_READER_TYPE_END_ELEMENT:
+        if (tgi_ome_carry_end(p->carry, name ? name : ""))
+            break;
         p->in_uuid = false;
         end_text(p);
+        p->pixels_ended |= p->in_pixels && name && strcmp(name, "Pixels") == 0;
         break;
     case XML_READER_TYPE_CDATA:
+        if (tgi_ome_carry_text(p->carry, said ? said : ""))
+            break;
         if (p->saying)
             add_text(p);
         break;
     case XML_READER_TYPE_TEXT:
+        if (tgi_ome_carry_text(p->carry, said ? said : ""))
+            break;
         if (p->saying)
             add_text(p);
         if (p->in_uuid) {
@@ -427,11 +444,10 @@ static int walk(parse *p)
     return rc;
 }
 
-tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
-                        tgi_ome *out, tgi_err *err)
+static tg_status parse_text(parse *p, const char *text, size_t n, int image)
 {
-    parse p = {.o = out, .file_name = file_name, .image = image, .err = err, .st = TG_OK};
-    *out = (tgi_ome){0};
+    tgi_err *err = p->err;
+    tgi_ome *out = p->o;
     if (n > TGI_OME_MAX_BYTES)
         return tgi_fail(err, TG_E_UNSUPPORTED, "OME-XML of %zu bytes (limit %u)", n,
                         TGI_OME_MAX_BYTES);
@@ -447,27 +463,43 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
     void *const text_before_arg = xmlGenericErrorContext;
     xmlSetStructuredErrorFunc(NULL, swallow);
     xmlSetGenericErrorFunc(NULL, swallow_text);
-    p.r = xmlReaderForMemory(text, (int)n, NULL, "UTF-8",
-                             XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-    if (p.r)
-        xmlTextReaderSetErrorHandler(p.r, quiet, NULL);
-    const int rc = p.r ? walk(&p) : -1;
-    if (p.r)
-        xmlFreeTextReader(p.r);
+    p->r = xmlReaderForMemory(text, (int)n, NULL, "UTF-8",
+                              XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+    if (p->r)
+        xmlTextReaderSetErrorHandler(p->r, quiet, NULL);
+    const int rc = p->r ? walk(p) : -1;
+    if (p->r)
+        xmlFreeTextReader(p->r);
     else
-        p.st = tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
+        p->st = tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
     xmlSetStructuredErrorFunc(before_arg, before);
     xmlSetGenericErrorFunc(text_before_arg, text_before);
-    tgi_free(p.said);
-    settle_uuids(&p);
-    if (p.st == TG_OK && rc != 0)
-        p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");
-    if (p.st == TG_OK && !p.in_pixels && image > 0)
-        p.st = tgi_fail(err, TG_E_ARG, "there is no series %d: the file has %d, counted from 0",
-                        image, out->n_images);
-    if (p.st == TG_OK && !p.in_pixels && !out->binary_only)
-        p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription has no Pixels");
-    if (p.st != TG_OK)
+    tgi_free(p->said);
+    settle_uuids(p);
+    if (p->st == TG_OK && rc != 0)
+        p->st =
+            tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");
+    if (p->st == TG_OK && !p->in_pixels && image > 0)
+        p->st =
+            tgi_fail(err, TG_E_ARG, "there is no series %d: the file has %d, counted from 0",
+                     image, out->n_images);
+    if (p->st == TG_OK && !p->in_pixels && !out->binary_only)
+        p->st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription has no Pixels");
+    if (p->st == TG_OK)
+        p->st = tgi_ome_carry_take(&p->carry, &out->notes.kept, &out->notes.too_much, err);
+    if (p->st != TG_OK)
         tgi_ome_free(out);
-    return p.st;
+    return p->st;
+}
+
+tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
+                        tgi_ome *out, tgi_err *err)
+{
+    parse p = {.o = out, .file_name = file_name, .image = image, .err = err, .st = TG_OK};
+    *out = (tgi_ome){0};
+    if (!(p.carry = tgi_ome_carry_new()))
+        return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
+    const tg_status st = parse_text(&p, text, n, image);
+    tgi_ome_carry_free(&p.carry);
+    return st;
 }

@@ -133,6 +133,7 @@ static void scale_physical(const tgi_tiff_index *x, tgi_image_meta *m)
     for (int i = 0; i < 2; i++) {
         m->physical[i + 1] *= by[i];
         m->resolution[i] /= by[i];
+        m->ome_place.scale[i] = 1 / by[i];
     }
 }
 

@@ -157,7 +157,15 @@ tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !path || !json)
         return tgi_fail(err, TG_E_ARG, "tg_describe: NULL argument");
-    return answer(ctx, TGI_DO_RUN, NULL, NULL, tgi_describe(path, json, err));
+    return answer(ctx, TGI_DO_RUN, NULL, NULL, tgi_describe(path, NULL, json, err));
+}
+
+tg_status tg_describe_part(tg_ctx *ctx, const char *path, const tg_opts *opts, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !path || !opts || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_describe_part: NULL argument");
+    return answer(ctx, TGI_DO_RUN, NULL, NULL, tgi_describe(path, opts, json, err));
 }
 
 tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)

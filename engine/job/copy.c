@@ -18,7 +18,9 @@
 #include "engine/memory/monitor.h"
 #include "engine/out/gate.h"
 #include "engine/out/pyramid.h"
+#include "engine/settings/opts_source.h"
 #include "io/film_out.h"
+#include "io/picked.h"
 
 #include <string.h>
 
@@ -29,12 +31,26 @@ static tg_status choose_region(tgi_copying *c, tgi_err *err)
     tgi_roi_spec roi;
     const int64_t extent[3] = {1, c->info->height, c->info->width};
     tgi_range r[3] = {{0, 1}, {0, extent[1]}, {0, extent[2]}};
-    if (tgi_opts_roi(c->opts, &roi))
+    if (tgi_opts_roi(c->opts, &roi)) {
+        roi.ax[0] = (tgi_range){0, TGI_ROI_OPEN}; /* slices were chosen when it was opened */
         TGI_TRY(tgi_roi_resolve(&roi, extent, r, err));
+    }
     c->y = r[1];
     c->x = r[2];
     tgi_opts_planes(c->opts, &c->planes);
-    return tgi_planes_resolve(&c->planes, c->info->n_planes, &c->n_planes, err);
+    TGI_TRY(tgi_planes_resolve(&c->planes, c->info->n_planes, &c->n_planes, err));
+    if (c->n_planes == c->info->n_planes)
+        return TG_OK;
+    int picked = 0;
+    TGI_TRY(tgi_picked_planes(&c->source, NULL, &c->planes, c->n_planes, &picked, err));
+    c->info = c->source->ops->info(c->source);
+    if (picked) {
+        c->planes = (tgi_planes_spec){0};
+        TGI_TRY(tgi_planes_resolve(&c->planes, c->info->n_planes, &c->n_planes, err));
+    } else {
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_PLANES_MIXED, c->input);
+    }
+    return TG_OK;
 }
 
 static void list_axes(tgi_copying *c)
@@ -82,6 +98,9 @@ static void choose_meta(tgi_copying *c)
             c->chosen.letter == 'T' ? tgi_chosen_scale(&c->chosen, 'T', m->time_increment) : 0;
         m->physical[0] = tgi_chosen_scale(&c->chosen, 'Z', m->physical[0]);
     }
+    m->ome_place.shift[0] += (double)c->y.lo;
+    m->ome_place.shift[1] += (double)c->x.lo;
+    m->ome_place.no_planes |= c->n_planes != c->info->n_planes;
     if (c->dtype != c->info->dtype) /* numbers of another type are no indices and no inks */
         m->stored_as = TGI_STORED_LIGHT;
 }
@@ -96,6 +115,14 @@ static tg_status pass_gate(const tgi_copying *c, tgi_err *err)
         st = tgi_gate_reads_source(&g, c->source, c->input, err);
     tgi_gate_close(&g);
     return st;
+}
+
+void tgi_copy_tell_lost(const tgi_copying *c, const tgi_sink_layout *l)
+{
+    char words[240];
+    tgi_picture_lost(c->writer, !l, l, &c->meta, words, sizeof words);
+    if (words[0])
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_LOST_META, c->output, words);
 }
 
 /* Values are written as they are: of a type with more bits they are near its dark end. */
@@ -138,23 +165,16 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
     tgi_machine_here(c->machine);
     c->budget = tgi_machine_budget(c->machine, c->opts, NULL);
-    tgi_open_opts o = {
-        .series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-        .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
-        .threads = 1,
-        .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
-        .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z), tgi_opts_str(c->opts, TGI_OPT_KEY_C),
-                tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-        .cut = {tgi_opts_str(c->opts, TGI_OPT_FRAMES), tgi_opts_str(c->opts, TGI_OPT_START),
-                tgi_opts_str(c->opts, TGI_OPT_END)},
-        .raw = tgi_opts_str(c->opts, TGI_OPT_RAW),
-        .decode_budget = tgi_decode_budget(c->budget),
-        .budget = c->budget,
-        .spare = c->spare,
-        .cancelled = tgi_cancel_signal,
-        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
-        .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
-        .surplus = &c->surplus};
+    tgi_open_opts o = {.threads = 1,
+                       .decode_budget = tgi_decode_budget(c->budget),
+                       .budget = c->budget,
+                       .spare = c->spare,
+                       .cancelled = tgi_cancel_signal,
+                       .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
+                       .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
+                       .surplus = &c->surplus};
+    tgi_opts_source(c->opts, &o);
+    tgi_opts_source_slices(c->opts, &o);
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);

@@ -73,6 +73,7 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
     tgi_desc d = {c->dtype, 0, {0}};
     tgi_npy_out out = {.part = TGI_PART_CLOSED};
     TGI_TRY(tgi_copy_check_budget(c, NULL, NULL, err));
+    tgi_copy_tell_lost(c, NULL);
     for (int a = 0; a < c->n_axes; a++)
         if (c->shape[a] != 1 ||
             strchr("YX", c->axes[a])) /* a row of pixels is an image still */

@@ -77,6 +77,9 @@ int tgi_copy_encoders_of(const tgi_copying *c);
 tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64_t *peak,
                                 tgi_err *err);
 
+/* What of the metadata the output has no place for; `l` NULL: it is an array. */
+void tgi_copy_tell_lost(const tgi_copying *c, const tgi_sink_layout *l);
+
 /* copy_npy.c */
 tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err);
 

@@ -304,6 +304,8 @@ tg_status tgi_copy_to_tiff(tgi_copying *c, tgi_err *err)
     if (st == TG_OK)
         st = tgi_picture_check(c->writer, c->output, l, &c->meta, err);
     if (st == TG_OK)
+        tgi_copy_tell_lost(c, l);
+    if (st == TG_OK)
         st = tgi_copy_check_budget(c, l, NULL, err);
     if (st == TG_OK && !j)
         st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);

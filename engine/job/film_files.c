@@ -5,6 +5,7 @@
 #include "engine/inpaint/pp_weights.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
+#include "engine/settings/opts_source.h"
 #include "io/file_ops.h"
 #include "io/numbered.h"
 
@@ -25,14 +26,13 @@ static int64_t first_number(const tg_job *job)
 /* Where numbers of the files have gaps: of each frame that of its file, if a file is a frame. */
 static tg_status take_numbers(tg_job *job, int64_t frames, tgi_err *err)
 {
-    static const tgi_opt keys[] = {TGI_OPT_KEY_Z, TGI_OPT_KEY_C, TGI_OPT_KEY_T};
     const char *in = job->set.input;
     const tgi_source *of = tgi_source_inmost(job->source);
     tgi_numbered n;
     int64_t *numbers, files = 0, next = first_number(job), gaps = 0;
     const char *file;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (tgi_opts_str(job->opts, keys[i]))
+    for (int i = 0; i < 3; i++)
+        if (tgi_opts_name_key(job->opts, i) || tgi_opts_pick(job->opts, i))
             return TG_OK;
     for (; tgi_numbered_find(in, &n) && (file = tgi_source_file(job->source, in, files));
          files++, next++)

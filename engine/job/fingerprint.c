@@ -15,6 +15,7 @@
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/run_arrays.h"
+#include "engine/settings/opts_source.h"
 #include "io/crc32c.h"
 #include "io/onnx.h"
 
@@ -168,15 +169,18 @@ void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o)
     static const struct {
         tgi_opt opt;
         const char *key, *unset;
-    } text[] = {{TGI_OPT_PLANES, "planes", "all"},
-                {TGI_OPT_AXES, "axes", "file"},
-                {TGI_OPT_KEY_Z, "key_z", ""},
-                {TGI_OPT_KEY_C, "key_c", ""},
-                {TGI_OPT_KEY_T, "key_t", ""}};
+    } text[] = {{TGI_OPT_PLANES, "planes", "all"}, {TGI_OPT_AXES, "axes", "file"}};
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         const char *v = tgi_opts_str(o, text[i].opt);
         tgi_lines_add(t, text[i].key, "%s", v ? v : text[i].unset);
     }
+    static const char *const key[3] = {"key_z", "key_c", "key_t"}, *const picked[3] = {
+                                                                       "channels", "z", "t"};
+    for (int i = 0; i < 3; i++)
+        tgi_lines_add(t, key[i], "%s", tgi_opts_name_key(o, i) ? tgi_opts_name_key(o, i) : "");
+    for (int i = 0; i < 3; i++)
+        if (tgi_opts_pick(o, i))
+            tgi_lines_add(t, picked[i], "%s", tgi_opts_pick(o, i));
     static const tgi_opt cut[] = {TGI_OPT_FRAMES, TGI_OPT_START, TGI_OPT_END};
     if (tgi_opts_str(o, TGI_OPT_RAW))
         tgi_lines_add(t, "raw", "%s", tgi_opts_str(o, TGI_OPT_RAW));

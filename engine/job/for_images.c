@@ -17,16 +17,18 @@ typedef enum need {
 static const struct {
     tgi_opt id;
     need of;
-} for_images[] = {{TGI_OPT_ROI, AN_IMAGE_IN},     {TGI_OPT_PLANES, AN_IMAGE_IN},
-                  {TGI_OPT_SERIES, AN_IMAGE_IN},  {TGI_OPT_LEVEL, AN_IMAGE_IN},
-                  {TGI_OPT_RAW, AN_IMAGE_IN},     {TGI_OPT_FRAMES, AN_IMAGE_IN},
-                  {TGI_OPT_START, AN_IMAGE_IN},   {TGI_OPT_END, AN_IMAGE_IN},
-                  {TGI_OPT_WINDOW, AN_IMAGE_IN},  {TGI_OPT_PAD, AN_IMAGE_IN},
-                  {TGI_OPT_COMPRESS, IMAGES_OUT}, {TGI_OPT_PYRAMID, ONE_IMAGE},
-                  {TGI_OPT_CODEC, A_FILM},        {TGI_OPT_CRF, A_FILM},
-                  {TGI_OPT_PIX_FMT, A_FILM},      {TGI_OPT_FPS, A_FILM},
-                  {TGI_OPT_DROP_ALPHA, A_FILM},   {TGI_OPT_PRESET_SPEED, A_FILM},
-                  {TGI_OPT_STRICT, A_FILM},       {TGI_OPT_ON, A_FILM}};
+} for_images[] = {{TGI_OPT_ROI, AN_IMAGE_IN},      {TGI_OPT_PLANES, AN_IMAGE_IN},
+                  {TGI_OPT_CHANNELS, AN_IMAGE_IN}, {TGI_OPT_C, AN_IMAGE_IN},
+                  {TGI_OPT_Z, AN_IMAGE_IN},        {TGI_OPT_T, AN_IMAGE_IN},
+                  {TGI_OPT_SERIES, AN_IMAGE_IN},   {TGI_OPT_LEVEL, AN_IMAGE_IN},
+                  {TGI_OPT_RAW, AN_IMAGE_IN},      {TGI_OPT_FRAMES, AN_IMAGE_IN},
+                  {TGI_OPT_START, AN_IMAGE_IN},    {TGI_OPT_END, AN_IMAGE_IN},
+                  {TGI_OPT_WINDOW, AN_IMAGE_IN},   {TGI_OPT_PAD, AN_IMAGE_IN},
+                  {TGI_OPT_COMPRESS, IMAGES_OUT},  {TGI_OPT_PYRAMID, ONE_IMAGE},
+                  {TGI_OPT_CODEC, A_FILM},         {TGI_OPT_CRF, A_FILM},
+                  {TGI_OPT_PIX_FMT, A_FILM},       {TGI_OPT_FPS, A_FILM},
+                  {TGI_OPT_DROP_ALPHA, A_FILM},    {TGI_OPT_PRESET_SPEED, A_FILM},
+                  {TGI_OPT_STRICT, A_FILM},        {TGI_OPT_ON, A_FILM}};
 #define N_OPTIONS (sizeof for_images / sizeof for_images[0])
 
 static const char *const why[] = {

@@ -217,6 +217,12 @@ struct tg_job {
     tgi_settings set;
     tgi_graph *graph;
     tgi_source *source;
+    struct
+    { /* --planes, where these are combinations of entries of axes and the source has these alone */
+        int64_t count; /* 0: they are not */
+        char letters[TGI_IMAGE_MAX_AXES + 1];
+        tgi_planes_spec planes;
+    } picked;
     const tgi_image_info *info;
     const char *but;           /* the output, where tgi_leave_out says so */
     tgi_bad_tiles *bad;        /* --on-bad-tile fill; else NULL */
@@ -249,6 +255,7 @@ struct tg_job {
     int program_measured;
     size_t source_bytes; /* what opening the source took of the library's memory */
     int spare;           /* opened so that it holds as little as possible */
+    int told_lost;       /* of metadata that the output has no place for the user knows */
     tg_verify_output verified[TGI_MAX_PORTS]; /* results of the last verify */
     char warning[8][256];                     /* also sent to the log when they came up */
     int n_warnings;

@@ -24,6 +24,8 @@
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
 #include "engine/settings/lent.h"
+#include "engine/settings/opts_source.h"
+#include "io/picked.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -184,16 +186,8 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
     int among = 0;
     tgi_leave_out(job->set.input, job->set.output, &job->but);
     const size_t budget = tgi_machine_budget(&job->machine, job->opts, NULL);
-    const tgi_open_opts opts = {
-        .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
-        .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
+    tgi_open_opts opts = {
         .threads = TGI_JOB_READERS,
-        .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
-        .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
-                tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
-        .cut = {tgi_opts_str(job->opts, TGI_OPT_FRAMES), tgi_opts_str(job->opts, TGI_OPT_START),
-                tgi_opts_str(job->opts, TGI_OPT_END)},
-        .raw = tgi_opts_str(job->opts, TGI_OPT_RAW),
         .but = job->but,
         .but_found = &among,
         .decode_budget = tgi_decode_budget(budget),
@@ -207,6 +201,9 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .keep_bad = tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 2,
         .truncated = tgi_opts_flag(job->opts, TGI_OPT_ALLOW_TRUNCATED),
         .surplus = &job->surplus};
+    tgi_opts_source(job->opts, &opts);
+    if (job->graph && job->graph->spatial == 2)
+        tgi_opts_source_slices(job->opts, &opts);
     const tg_status st =
         tgi_decode_refused(tgi_source_open(job->set.input, &opts, out, err), err);
     if (!among) /* it lies elsewhere */
@@ -267,6 +264,14 @@ static int same_image(const tgi_source *a, const tgi_source *b)
            memcmp(i->shape, k->shape, (size_t)i->n_axes * sizeof *i->shape) == 0;
 }
 
+static tg_status pick_again(const tg_job *job, tgi_source **s, tgi_err *err)
+{
+    int picked = 0;
+    return job->picked.count ? tgi_picked_planes(s, job->picked.letters, &job->picked.planes,
+                                                 job->picked.count, &picked, err)
+                             : TG_OK;
+}
+
 int tgi_job_spare_source(tg_job *job)
 {
     tgi_source *least = NULL;
@@ -279,6 +284,8 @@ int tgi_job_spare_source(tg_job *job)
     job->spare = 1;
     const size_t before = tgi_mem_held(), was = job->source->ops->codec_bytes(job->source);
     tg_status st = open_reader(job, &least, &ignored);
+    if (st == TG_OK)
+        st = pick_again(job, &least, &ignored);
     if (st == TG_OK)
         st = expect_planes(job, least, &ignored);
     if (st != TG_OK || least->ops->codec_bytes(least) >= was ||
@@ -430,12 +437,35 @@ static tg_status tell_left_out(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+/* Planes that are combinations of entries of axes are taken before the network sees the image, so that their axes
+ * and all that is known of them stay. 1 in *again: the image is another one now. */
+static tg_status pick_planes(tg_job *job, int *again, tgi_err *err)
+{
+    const tgi_mapping *m = &job->map;
+    if (!m->planes.n || m->loops_samples || job->set.window > 1)
+        return TG_OK;
+    for (int i = 0; i < m->n_loop; i++)
+        job->picked.letters[i] = m->loop[i].letter;
+    TGI_TRY(tgi_picked_planes(&job->source, job->picked.letters, &m->planes, m->n_items, again,
+                              err));
+    job->info = job->source->ops->info(job->source);
+    if (*again) {
+        job->picked.planes = m->planes;
+        job->picked.count = m->n_items;
+    } else if (strcmp(job->info->format, "film") != 0) {
+        tgi_job_warn(job, TGI_PLANES_MIXED, job->set.input);
+    }
+    return TG_OK;
+}
+
 /* Shapes of the network at the job's size, and the mapping of axes. */
 static tg_status bind_image(tg_job *job, tgi_err *err)
 {
     tgi_roi_spec roi;
     tgi_planes_spec planes;
     const int has_roi = tgi_opts_roi(job->opts, &roi);
+    if (has_roi && job->graph->spatial == 2) /* slices were chosen when the image was opened */
+        roi.ax[0] = (tgi_range){0, TGI_ROI_OPEN};
     tgi_opts_planes(job->opts, &planes);
     if (job->graph->n_in != 1 && !job->set.n_ties)
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -449,8 +479,14 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                             .appended = job->set.appended};
     TGI_TRY(tgi_norm_scope_ask(job, &how, err));
     tgi_err e = {0};
-    const tg_status st =
-        tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
+    int again = 0;
+    tg_status st = tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
+    if (st == TG_OK)
+        st = pick_planes(job, &again, &e);
+    if (st == TG_OK && again) {
+        how.planes = NULL;
+        st = tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
+    }
     if (st != TG_OK) /* of a network that works at one size the file is to be named */
         return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
                         job->graph->fixed_size ? ": " : "", e.text);

@@ -12,6 +12,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "io/film_out.h"
+#include "io/ome_write.h"
 #include "io/raw_frames.h"
 
 #include <string.h>
@@ -103,6 +104,21 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     if (w->images)
         return tgi_fail(err, st, "%s: %s: choose --dtype, --planes or --roi", path, why.text);
     return tgi_fail(err, st, "%s: %s: write .tif%s", path, why.text, choose);
+}
+
+void tgi_job_meta(const tg_job *job, tgi_image_meta *out)
+{
+    const tgi_mapping *m = &job->map;
+    tgi_mapping_meta(m, job->info, out);
+    if (m->out_channels > 1 && !m->out_samples && job->graph)
+        out->channel_stem = job->graph->out[0].name;
+}
+
+const char *tgi_picture_lost(const tgi_picture_writer *w, int other, const tgi_sink_layout *l,
+                             const tgi_image_meta *meta, char *buf, size_t cap)
+{
+    buf[0] = 0;
+    return !w && !other && l && tgi_ome_can(l) ? buf : tgi_ome_kept_words(meta->ome, buf, cap);
 }
 
 /* A picture of numbers on the input's scale is of the input's type; of others there is none. */

@@ -28,4 +28,14 @@ size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tgi_sink_layout
 tg_status tgi_picture_make(const tgi_picture_writer *w, const tgi_sink_layout *l,
                            const tgi_image_meta *meta, tgi_journal *j, tgi_err *err);
 
+/* What of the input's metadata holds for the output; a view of the job's. */
+void tgi_job_meta(const tg_job *job, tgi_image_meta *out);
+/* What of the input's metadata this output has no place for, in words; "" nothing. `w` NULL: a TIFF, or `other`:
+ * an array or a film. Cut to cap; returns buf. */
+const char *tgi_picture_lost(const tgi_picture_writer *w, int other, const tgi_sink_layout *l,
+                             const tgi_image_meta *meta, char *buf, size_t cap);
+#define TGI_LOST_META                                                                          \
+    "%s: the input's OME-XML also has %s: an OME-TIFF (-o OUT.tif) carries these, this "       \
+    "output does not"
+
 #endif

@@ -50,7 +50,12 @@ static const char *image(const tg_job *job)
 static const char *gathered_over(const tg_job *job)
 {
     tgi_roi_spec roi;
-    if (!tgi_opts_given(job->opts, TGI_OPT_PLANES))
+    static const tgi_opt part[] = {TGI_OPT_PLANES, TGI_OPT_CHANNELS, TGI_OPT_C, TGI_OPT_Z,
+                                   TGI_OPT_T};
+    int some = 0;
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
+        some |= tgi_opts_given(job->opts, part[i]);
+    if (!some)
         return image(job);
     return tgi_opts_roi(job->opts, &roi) ? "a region of the planes that were processed"
                                          : "the planes that were processed";

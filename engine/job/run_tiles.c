@@ -650,7 +650,7 @@ static void join_tick(void *user, double fraction)
 static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 {
     tgi_image_meta meta;
-    tgi_mapping_meta(&r->all.job->map, r->all.job->info, &meta);
+    tgi_job_meta(r->all.job, &meta);
     r->all.t_check = tgi_seconds();
     TGI_TRY(tgi_job_film_join(r->all.job, r->journal, join_tick, r, err));
     TGI_TRY(tgi_picture_make(r->all.job->set.writer, r->all.job->plan.layout, &meta, r->journal,

@@ -9,6 +9,7 @@
 #include "engine/job/ends.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_inpaint.h"
+#include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
@@ -179,7 +180,7 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
     tgi_plan_part *p = &job->plan;
     const tgi_mapping *m = &job->map;
     tgi_image_meta meta; /* a view of the input's */
-    tgi_mapping_meta(m, job->info, &meta);
+    tgi_job_meta(job, &meta);
     tgi_sink_spec spec = {.dtype = job->set.dtype,
                           .tile_h = p->tile_h,
                           .tile_w = p->tile_w,
@@ -223,7 +224,7 @@ static tg_status take_grid(tg_job *job, tgi_err *err)
     if (job->set.scratch && !job->plan.scratch.no_room && tgi_job_streams_input(job))
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
     TGI_TRY(make_layout(job, err));
-    tgi_mapping_meta(&job->map, job->info, &meta);
+    tgi_job_meta(job, &meta);
     p->bytes = tgi_plan_first_bytes(job);
     p->bytes.journal = is_piped(job) ? 0 : tgi_journal_bytes(tgi_job_stored(job));
     tgi_job_count_source(job, decoder);
@@ -670,10 +671,22 @@ static void write_lines(tg_job *job)
     scratch_line(job);
 }
 
+static void tell_lost(tg_job *job, const tgi_image_meta *meta)
+{
+    char words[240];
+    if (!job->set.output || job->told_lost)
+        return;
+    job->told_lost = 1;
+    tgi_picture_lost(job->set.writer, job->film != NULL, job->plan.layout, meta, words,
+                     sizeof words);
+    if (words[0])
+        tgi_job_warn(job, TGI_LOST_META, job->set.output, words);
+}
+
 static tg_status check_output(tg_job *job, tgi_err *err)
 {
     tgi_image_meta meta;
-    tgi_mapping_meta(&job->map, job->info, &meta);
+    tgi_job_meta(job, &meta);
     TGI_TRY(tgi_job_film_check(job, err));
     const tgi_picture_writer *w = job->set.writer;
     if (w && !w->images && job->map.loops_samples && job->plan.layout->n_planes != 1)
@@ -681,6 +694,7 @@ static tg_status check_output(tg_job *job, tgi_err *err)
                         "%s: the network takes one channel, so each colour of the image alone, "
                         "and a %s holds one plane: write .tif, or choose a colour, --planes 0",
                         job->set.output, w->name);
+    tell_lost(job, &meta);
     return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
 }
 

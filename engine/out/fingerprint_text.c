@@ -128,9 +128,9 @@ static const struct {
              {"journal", "format of its journal", 1},
              {"model_data", "external data of the model", 0},
              {"film", "form of its film", 0},
-             {"key_z", "--z", 0},
-             {"key_c", "--c", 0},
-             {"key_t", "--t", 0}};
+             {"key_z", "--name-z", 0},
+             {"key_c", "--name-c", 0},
+             {"key_t", "--name-t", 0}};
 
 enum { SHOWN = 96 };
 

@@ -2,7 +2,9 @@
 #include "engine/plan/mapping.h"
 
 #include "engine/base/arith.h"
+#include "io/axis_list.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Input ------------------------------------------------------------------------------- */
@@ -84,6 +86,54 @@ static int take_chosen(tgi_mapping *m, const tgi_image_info *info, const plane_a
     return c;
 }
 
+/* Room for "GFP,DAPI,...". */
+#define CHOICE_BYTES 400
+
+/* The first channels that the network could take, as --channels takes them: by name where all have one that stands
+ * for nothing else; the last one again and again where the image has fewer. */
+static void offer_channels(int64_t channels, const tgi_image_meta *meta, int64_t has, char *buf)
+{
+    int named = meta->channel_name && meta->n_channels == has;
+    for (int64_t i = 0; i < has && named; i++) {
+        const char *n = meta->channel_name[i];
+        named = n && n[0] && !n[strcspn(n, " ,:'\"")] && strspn(n, "0123456789-") == 0;
+        for (int64_t k = 0; k < i && named; k++)
+            named = strcmp(n, meta->channel_name[k]) != 0;
+    }
+    size_t n = 0;
+    for (int64_t i = 0; i < channels && n < CHOICE_BYTES - 1; i++) {
+        const int64_t at = i < has ? i : has - 1;
+        n += named ? (size_t)snprintf(buf + n, CHOICE_BYTES - n, "%s%s", i ? "," : "",
+                                      meta->channel_name[at])
+                   : (size_t)snprintf(buf + n, CHOICE_BYTES - n, "%s%lld", i ? "," : "",
+                                      (long long)at);
+    }
+}
+
+/* The image has another number of channels: which of them the network gets is for somebody to say. */
+static tg_status refuse_channels(const tgi_mapping *m, const tgi_image_info *info, int64_t has,
+                                 tgi_err *err)
+{
+    char choice[CHOICE_BYTES], offer[600];
+    if (m->channels > 64)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "the network takes %lld channels, the image (axes %s) has %lld: choose an "
+            "image that matches, or name its axes with --axes",
+            (long long)m->channels, info->axes, (long long)has);
+    const int named = info->meta.channel_name && info->meta.n_channels == has;
+    const tgi_axis_entries of = {"--channels", "channel", has,
+                                 named ? info->meta.channel_name : NULL, 1};
+    offer_channels(m->channels, &info->meta, has, choice);
+    return tgi_fail(
+        err, TG_E_ARG,
+        "the network takes %lld channels, the image (axes %s) has %lld (%s): say which, "
+        "in the network's order, such as --channels %s%s, or name its axes with --axes",
+        (long long)m->channels, info->axes, (long long)has,
+        tgi_axis_list_offer(&of, offer, sizeof offer), choice,
+        has < m->channels ? " (one may come several times)" : "");
+}
+
 static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
                                int n, const tgi_planes_spec *chosen, int *channel_axis,
                                tgi_err *err)
@@ -141,13 +191,15 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
             "the network takes %lld channels, the image (axes %s) has pixels of %d: "
             "choose an image that matches",
             (long long)m->channels, info->axes, info->samples);
-    return tgi_fail(
-        err, TG_E_ARG,
-        "the network takes %lld channels, the image (axes %s) has %lld%s: choose %s, or name "
-        "its "
-        "axes with --axes",
-        (long long)m->channels, info->axes, has, c >= 0 && a[c].letter != 'C' ? " planes" : "",
-        has > m->channels ? "as many of them with --planes" : "an image that matches");
+    if (c >= 0 && a[c].letter != 'C')
+        return tgi_fail(err, TG_E_ARG,
+                        "the network takes %lld channels, the image (axes %s) has %lld planes: "
+                        "choose %s, or "
+                        "name its axes with --axes",
+                        (long long)m->channels, info->axes, has,
+                        has > m->channels ? "as many of them with --planes"
+                                          : "an image that matches");
+    return refuse_channels(m, info, has, err);
 }
 
 static tg_status take_depth(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
@@ -293,7 +345,11 @@ static tg_status list_axes(tgi_mapping *m, const tgi_image_info *info, tgi_err *
         for (int i = 0; i < info->n_axes; i++) {
             const char c = info->axes[i];
             if (at < m->n_loop && m->loop[at].letter == c && m->loop[at].stride) {
-                add_axis(m, &n, c, m->loop[at++].size);
+                const int64_t size = m->loop[at++].size;
+                if (c == 'C' && size == 1 &&
+                    new_c) /* the network's channels are in its place */
+                    continue;
+                add_axis(m, &n, c, size);
                 has_c |= c == 'C';
             }
         }
@@ -332,6 +388,22 @@ tg_status tgi_mapping_output(tgi_mapping *m, const tgi_image_info *info,
     return TG_OK;
 }
 
+/* Where points of the input lie in the output, along axis k. */
+static void move_along(const tgi_mapping *m, int k, double scale, tgi_ome_place *p)
+{
+    const tgi_fit *f = &m->fit[k];
+    if (k == 0 && scale == 1)
+        p->first_z += m->origin[0];
+    else if (k == 0)
+        p->no_planes = 1; /* slices are others */
+    if (k == 0 || scale <= 0)
+        return;
+    const double was = p->scale[k - 1] > 0 ? p->scale[k - 1] : 1;
+    p->shift[k - 1] = scale * (p->shift[k - 1] + (double)(m->origin[k] - f->before)) +
+                      (double)(f->place.lead + f->crop);
+    p->scale[k - 1] = was * scale;
+}
+
 /* Values are not the input's any more: no display ranges. Lookup tables colour whatever is
  * shown, so they stay with their channels. */
 void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_image_meta *out)
@@ -346,6 +418,7 @@ void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_imag
         out->physical[k] = scale > 0 ? out->physical[k] / scale : 0;
         if (k > 0)
             out->resolution[k - 1] *= scale;
+        move_along(m, k, scale, &out->ome_place);
     }
     for (int i = 0; i < m->n_loop && !m->planes.n; i++)
         keeps_c |= m->loop[i].letter == 'C' && m->loop[i].stride &&
@@ -353,7 +426,11 @@ void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_imag
     const int one = info->meta.n_luts == 1 && m->out_channels == 1 && !m->from_samples;
     if (!keeps_c)
         out->n_channels = 0;
-    if (!keeps_c && !one)
+    out->ome_place.any_channel |= !keeps_c && !m->from_samples;
+    out->ome_place.no_planes |= m->planes.n > 0;
+    const int new_c = m->out_channels > 1 && !m->out_samples;
+    out->ome_place.any_channel |= new_c;
+    if ((!keeps_c && !one) || new_c)
         out->n_luts = 0;
     if (!strchr(m->out_axes, 'T'))
         out->time_increment = 0;

@@ -62,6 +62,19 @@ TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RU
         NULL, 2,
         "only this box, as an image of its own (pixels around it are not read); half open, in "
         "pixels; y0:y1,x0:x1 and empty bounds are fine")
+TGI_OPT(
+    CHANNELS, "channels", NULL, "LIST", NULL, TGI_JOB_ " preset copy info", RULE_TEXT, 0, 0,
+    NULL, 2,
+    "only these channels, in this order, by name or by number from 0: GFP,DAPI or 0,2 or 1:3; "
+    "name:405 is the channel that is called so; of a picture its colours: red,green,blue; one "
+    "may come several times, for a network that takes more (default: all)")
+TGI_OPT(C, "c", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
+        "the same as --channels (default: all)")
+TGI_OPT(Z, "z", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
+        "only these slices, numbered from 0: 3:9 (9 not among them), 3-8 (8 among them), 0,5,7 "
+        "(default: all)")
+TGI_OPT(T, "t", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
+        "the same for times: 0,5-7 (of a film: --frames)")
 TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_PLANES, 0,
         0, NULL, 2,
         "only these planes of a stack, numbered from 0 in file order (for a network that takes "
@@ -231,20 +244,20 @@ TGI_OPT(
     "is, even with -y, and the exit code is 0 (default: 73); jobs of --batch and --video-dir "
     "have it")
 TGI_OPT(
-    AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
+    AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy info", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
 TGI_OPT(
-    SERIES, "series", NULL, "N", NULL, TGI_JOB_ " preset copy", RULE_INT, 0, 4095, NULL, 2,
+    SERIES, "series", NULL, "N", NULL, TGI_JOB_ " preset copy info", RULE_INT, 0, 4095, NULL, 2,
     "which image of a file that holds several, from 0; info lists them (default: the first)")
 TGI_OPT(LEVEL, "level", NULL, "N", "0", TGI_SET_ " copy", RULE_INT, 0, 15, NULL, 1,
         "resolution level of a pyramid; 0 is full size")
 TGI_OPT(
-    KEY_Z, "z", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+    KEY_Z, "name-z", NULL, "REGEX", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
     "of many files: where a name says its place along Z, as the group of an extended regular "
-    "expression: 'z(\\d+)'")
-TGI_OPT(KEY_C, "c", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+    "expression: 'z(\\d+)'; --z 'z(\\d+)' is the same, and so with c and t")
+TGI_OPT(KEY_C, "name-c", NULL, "REGEX", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
         "the same for channels, which may have names: '_(DAPI|GFP)'")
-TGI_OPT(KEY_T, "t", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+TGI_OPT(KEY_T, "name-t", NULL, "REGEX", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
         "the same for time")
 TGI_OPT(
     NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,

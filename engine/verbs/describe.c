@@ -7,6 +7,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "engine/plan/stage.h"
+#include "engine/settings/opts_source.h"
 #include "engine/verbs/describe_film.h"
 #include "engine/verbs/describe_weights.h"
 #include "io/npy.h"
@@ -68,12 +69,15 @@ static void put_resolution(tgi_jw *w, const tgi_image_meta *m)
 /* What was said about the image. */
 static void put_words(tgi_jw *w, const tgi_image_meta *m)
 {
+    char also[240];
     if (m->title)
         tgi_jw_str(w, "name", m->title);
     if (m->acquired)
         tgi_jw_str(w, "acquired", m->acquired);
     if (m->about)
         tgi_jw_str(w, "description", m->about);
+    if (*tgi_ome_kept_words(m->ome, also, sizeof also))
+        tgi_jw_str(w, "ome_only", also);
     if (m->left_behind[0])
         tgi_jw_str(w, "not_carried", m->left_behind);
 }
@@ -182,11 +186,12 @@ static void put_image(tgi_jw *w, const tgi_image_info *i)
     put_meta(w, &i->meta);
 }
 
-static tg_status describe_image(const char *path, tgi_jw *w, tgi_err *err)
+static tg_status describe_image(const char *path, const tg_opts *o, tgi_jw *w, tgi_err *err)
 {
-    const tgi_open_opts opts = {.threads = 1,
-                                .truncated = 1}; /* its note says what is missing */
+    tgi_open_opts opts = {.threads = 1, .truncated = 1}; /* its note says what is missing */
     tgi_source *s = NULL;
+    if (o)
+        tgi_opts_source(o, &opts);
     TGI_TRY(tgi_source_open(path, &opts, &s, err));
     put_image(w, s->ops->info(s));
     tgi_describe_film(w, s);
@@ -530,15 +535,36 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
     return st;
 }
 
-tg_status tgi_describe(const char *path, char **json, tgi_err *err)
+/* A part of an image is chosen, and this is none. */
+static tg_status check_part(const char *path, const tg_opts *o, tgi_err *err)
+{
+    static const tgi_opt part[] = {TGI_OPT_CHANNELS, TGI_OPT_C,     TGI_OPT_Z,
+                                   TGI_OPT_T,        TGI_OPT_AXES,  TGI_OPT_SERIES,
+                                   TGI_OPT_KEY_Z,    TGI_OPT_KEY_C, TGI_OPT_KEY_T};
+    size_t n;
+    for (size_t i = 0; o && i < sizeof part / sizeof part[0]; i++)
+        if (tgi_opts_given(o, part[i]))
+            return tgi_fail(err, TG_E_ARG, "%s: --%s is for images", path,
+                            tgi_option_table(&n)[part[i]].name);
+    return TG_OK;
+}
+
+static int is_image(const char *path)
+{
+    return !has_suffix(path, ".onnx") && !tgi_names_weights(path) &&
+           (!has_suffix(path, ".npy") || tgi_source_is_set(path));
+}
+
+tg_status tgi_describe(const char *path, const tg_opts *o, char **json, tgi_err *err)
 {
     tgi_jw w = {0};
+    if (!is_image(path))
+        TGI_TRY(check_part(path, o, err));
     tgi_jw_begin(&w, NULL, '{');
-    tg_status st = has_suffix(path, ".onnx") ? describe_model(path, &w, err)
-                   : has_suffix(path, ".npy") && !tgi_source_is_set(path)
-                       ? describe_array(path, &w, err)
-                   : tgi_names_weights(path) ? tgi_describe_weights(path, &w, err)
-                                             : describe_image(path, &w, err);
+    tg_status st = is_image(path)              ? describe_image(path, o, &w, err)
+                   : has_suffix(path, ".onnx") ? describe_model(path, &w, err)
+                   : tgi_names_weights(path)   ? tgi_describe_weights(path, &w, err)
+                                               : describe_array(path, &w, err);
     tgi_jw_end(&w, '}');
     char *text = NULL;
     const tg_status taken = tgi_jw_take(&w, &text, err);

@@ -2,8 +2,9 @@
 #ifndef TGI_DESCRIBE_H
 #define TGI_DESCRIBE_H
 
-#include "engine/base/status.h"
+#include "engine/settings/opts.h"
 
-tg_status tgi_describe(const char *path, char **json, tgi_err *err);
+/* `o` says which part of an image (tgi_opts_source), or NULL. */
+tg_status tgi_describe(const char *path, const tg_opts *o, char **json, tgi_err *err);
 
 #endif

@@ -113,6 +113,12 @@ tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
         json);
 }
 
+tg_status tg_describe_part(tg_ctx *ctx, const char *path, const tg_opts *opts, char **json)
+{
+    (void)opts;
+    return tg_describe(ctx, path, json);
+}
+
 /* A run in stages; "stopped", "finished" and "stale" in the name are that. */
 tg_status tg_output_look(tg_ctx *ctx, const char *output, tg_output_status *out)
 {

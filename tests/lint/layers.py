@@ -25,7 +25,7 @@ FLOORS = ("base", "memory", "draw", "graph", "models", "plan", "device", "settin
 # header pattern -> files that may include it (tests and benchmarks may include any)
 FOREIGN = {
     r"tiff(io)?\.h": {"io/tiff_lib.h"},
-    r"libxml/.*": {"io/ome_xml.c"},
+    r"libxml/.*": {"io/ome_carry.c", "io/ome_xml.c"},
     r"j(peglib|error)\.h": {"io/jpeg_lib.h", "io/jpeg_lib.c"},
     r"lzma\.h": {"io/unpack_lzma.c"},
     r"webp/.*": {"io/unpack_webp.c"},

@@ -1,0 +1,541 @@
+/* ome_carry.c - see ome_carry.h.
+ *
+ * Elements are written again here, one event of the reader after the other, so nothing is ever held as a tree:
+ * local names, attributes without a prefix, other name spaces than OME's as xmlns where they begin. What is
+ * kept is bounded; where it would be more, nothing is kept, so that no reference points nowhere. */
+#include "io/ome_carry.h"
+
+#include "engine/base/mem.h"
+
+#include <libxml/xmlreader.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES ((size_t)8 << 20)
+#define MOST_DEPTH 32
+#define MOST_PLANES (1 << 20)
+#define MOST_CHANNELS 4096
+
+typedef struct text {
+    char *p;
+    size_t n, cap;
+} text;
+
+enum {
+    HEAD,
+    PERSON,
+    REFS,
+    TAIL,
+    NOTES,
+    ROIS,
+    PARTS,
+    ROI_REFS,
+    OTHERS,
+    N_TEXTS
+}; /* OTHERS: of another Image, left out */
+
+struct tgi_ome_carry {
+    text into[N_TEXTS];
+    text *now; /* the element that is taken goes there */
+    int depth; /* of elements within it; 0: none is taken */
+    bool open; /* its start tag has no > yet */
+    const xmlChar *space[MOST_DEPTH + 1];
+    bool shape; /* in a shape of a ROI */
+    int shape_depth;
+    size_t bytes;
+    bool too_much, no_memory;
+    tgi_ome_kept kept;
+    int64_t room;
+    int channel; /* number of the one that is read; -1: none */
+};
+
+tgi_ome_carry *tgi_ome_carry_new(void)
+{
+    tgi_ome_carry *c = tgi_calloc(TGI_TAG_IO, 1, sizeof *c);
+    if (c)
+        c->channel = -1;
+    return c;
+}
+
+/* ---- Text -------------------------------------------------------------------------------- */
+
+static void add_bytes(tgi_ome_carry *c, text *t, const char *s, size_t n)
+{
+    if (c->too_much || c->no_memory)
+        return;
+    if (c->bytes + n > MOST_BYTES) {
+        c->too_much = true;
+        return;
+    }
+    if (t->n + n + 1 > t->cap) {
+        const size_t cap = 2 * t->cap + n + 256;
+        char *q = tgi_realloc_n(TGI_TAG_IO, t->p, cap, 1);
+        if (!q) {
+            c->no_memory = true;
+            return;
+        }
+        t->p = q;
+        t->cap = cap;
+    }
+    memcpy(t->p + t->n, s, n);
+    t->n += n;
+    t->p[t->n] = 0;
+    c->bytes += n;
+}
+
+static void add(tgi_ome_carry *c, const char *s)
+{
+    add_bytes(c, c->now, s, strlen(s));
+}
+
+static void add_char(tgi_ome_carry *c, char ch)
+{
+    add_bytes(c, c->now, &ch, 1);
+}
+
+/* ASCII with character references; libxml2 hands out UTF-8 that XML allows. */
+static void add_escaped(tgi_ome_carry *c, const char *s)
+{
+    char ref[16];
+    const unsigned char *p = (const unsigned char *)s;
+    while (*p) {
+        uint32_t u = *p;
+        const int more = u >= 0xf0 ? 3 : u >= 0xe0 ? 2 : u >= 0xc0 ? 1 : 0;
+        u = more == 3 ? u & 7u : more == 2 ? u & 15u : more == 1 ? u & 31u : u;
+        for (int i = 0; i < more && p[1]; i++)
+            u = u << 6 | (*++p & 63u);
+        p++;
+        if (u >= 0x20 && u < 0x7f && !strchr("<>&\"'", (int)u)) {
+            add_char(c, (char)u);
+            continue;
+        }
+        snprintf(ref, sizeof ref, "&#%u;", (unsigned)u);
+        add(c, ref);
+    }
+}
+
+static void add_attribute(tgi_ome_carry *c, const char *name, const char *value)
+{
+    add_char(c, ' ');
+    add(c, name);
+    add(c, "=\"");
+    add_escaped(c, value);
+    add_char(c, '"');
+}
+
+/* ---- Shapes ------------------------------------------------------------------------------ */
+
+static const char *const shapes[] = {"Point",   "Line",     "Rectangle", "Ellipse",
+                                     "Polygon", "Polyline", "Label",     "Mask"};
+
+static bool is_among(const char *name, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, list[i]) == 0)
+            return true;
+    return false;
+}
+
+static const struct {
+    const char *name;
+    char kind;
+} numbers[] = {{"X", 'X'},      {"X1", 'X'},      {"X2", 'X'},    {"Y", 'Y'},
+               {"Y1", 'Y'},     {"Y2", 'Y'},      {"Width", 'W'}, {"RadiusX", 'W'},
+               {"Height", 'H'}, {"RadiusY", 'H'}, {"TheZ", 'z'},  {"TheC", 'k'},
+               {"TheT", 't'}};
+static const struct {
+    const char *name;
+    char kind;
+} of_transform[] = {{"A00", 'a'}, {"A10", 'b'}, {"A01", 'c'},
+                    {"A11", 'd'}, {"A02", 'e'}, {"A12", 'f'}};
+
+static void add_marked(tgi_ome_carry *c, char kind, double v)
+{
+    char s[48];
+    snprintf(s, sizeof s, "%c%c%.17g%c", TGI_ROI_MARK, kind, v, TGI_ROI_MARK);
+    add(c, s);
+}
+
+/* "x,y x,y ...": what is no number ends it. */
+static void add_points(tgi_ome_carry *c, const char *v)
+{
+    char *end;
+    add(c, " Points=\"");
+    for (bool first = true; *v; first = false) {
+        while (*v == ' ' || *v == '\n' || *v == '\t' || *v == '\r')
+            v++;
+        const double x = strtod(v, &end);
+        if (end == v || *end != ',' || !isfinite(x))
+            break;
+        v = end + 1;
+        const double y = strtod(v, &end);
+        if (end == v || !isfinite(y))
+            break;
+        v = end;
+        if (!first)
+            add_char(c, ' ');
+        add_marked(c, 'X', x);
+        add_char(c, ',');
+        add_marked(c, 'Y', y);
+    }
+    add_char(c, '"');
+}
+
+/* True when the attribute is a number that moves with the image. */
+static bool add_number(tgi_ome_carry *c, const char *element, const char *name,
+                       const char *value)
+{
+    char kind = 0, *end;
+    if (strcmp(element, "Transform") == 0)
+        for (size_t i = 0; i < sizeof of_transform / sizeof *of_transform; i++)
+            if (strcmp(name, of_transform[i].name) == 0)
+                kind = of_transform[i].kind;
+    if (c->depth == c->shape_depth)
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            if (strcmp(name, numbers[i].name) == 0)
+                kind = numbers[i].kind;
+    if (c->depth == c->shape_depth && strcmp(name, "Points") == 0) {
+        add_points(c, value);
+        return true;
+    }
+    const double v = strtod(value, &end);
+    if (!kind || end == value || *end || !isfinite(v))
+        return false;
+    add_char(c, ' ');
+    add(c, name);
+    add(c, "=\"");
+    add_marked(c, kind, v);
+    add_char(c, '"');
+    return true;
+}
+
+/* ---- Elements ---------------------------------------------------------------------------- */
+
+static bool is_ome(const xmlChar *space)
+{
+    return !space || strstr((const char *)space, "openmicroscopy.org/Schemas/") != NULL;
+}
+
+static void add_attributes(tgi_ome_carry *c, xmlTextReaderPtr r, const char *element,
+                           const char *const *but, size_t n_but)
+{
+    while (xmlTextReaderMoveToNextAttribute(r) == 1) {
+        const char *name = (const char *)xmlTextReaderConstName(r),
+                   *value = (const char *)xmlTextReaderConstValue(r);
+        if (!name || !value || strchr(name, ':') || strncmp(name, "xmlns", 5) == 0 ||
+            is_among(name, but, n_but))
+            continue;
+        if (c->now == &c->into[ROIS] && c->shape && add_number(c, element, name, value))
+            continue;
+        add_attribute(c, name, value);
+    }
+    xmlTextReaderMoveToElement(r);
+}
+
+static void close_tag(tgi_ome_carry *c)
+{
+    if (c->open)
+        add_char(c, '>');
+    c->open = false;
+}
+
+/* Write the element that begins, with its attributes. */
+static void begin_element(tgi_ome_carry *c, xmlTextReaderPtr r, const char *name)
+{
+    const xmlChar *space = xmlTextReaderConstNamespaceUri(r), *around = c->space[c->depth];
+    const bool empty = xmlTextReaderIsEmptyElement(r) == 1;
+    close_tag(c);
+    if (c->depth + 1 > MOST_DEPTH) {
+        c->too_much = true;
+        return;
+    }
+    c->space[++c->depth] = space;
+    const bool is_roi = c->now == &c->into[ROIS];
+    if (is_roi && c->depth == 1)
+        add_char(c, TGI_ROI_ROI);
+    if (is_roi && !c->shape && is_among(name, shapes, sizeof shapes / sizeof *shapes)) {
+        c->shape = true;
+        c->shape_depth = c->depth;
+        add_char(c, TGI_ROI_SHAPE);
+        if (strcmp(name, "Mask") == 0)
+            add_char(c, TGI_ROI_MASK);
+    }
+    if (is_roi && c->shape && strcmp(name, "Transform") == 0)
+        add_char(c, TGI_ROI_TRANSFORM);
+    add_char(c, '<');
+    add(c, name);
+    if (!is_ome(space) && (!around || !xmlStrEqual(space, around)))
+        add_attribute(c, "xmlns", (const char *)space);
+    else if (is_ome(space) && !is_ome(around))
+        add_attribute(c, "xmlns", "http://www.openmicroscopy.org/Schemas/OME/2016-06");
+    add_attributes(c, r, name, NULL, 0);
+    c->open = true;
+    if (empty)
+        tgi_ome_carry_end(c, name);
+}
+
+bool tgi_ome_carry_text(tgi_ome_carry *c, const char *s)
+{
+    if (!c->depth)
+        return false;
+    close_tag(c);
+    add_escaped(c, s);
+    return true;
+}
+
+static void end_channel(tgi_ome_carry *c)
+{
+    if (c->channel < 0 || !c->into[PARTS].p)
+        return;
+    c->kept.channel_parts[c->channel] = c->into[PARTS].p;
+    c->into[PARTS] = (text){0};
+}
+
+bool tgi_ome_carry_end(tgi_ome_carry *c, const char *name)
+{
+    if (!c->depth && strcmp(name, "Channel") == 0) {
+        end_channel(c);
+        c->channel = -1;
+    }
+    if (!c->depth)
+        return false;
+    if (c->open) {
+        add(c, "/>");
+        c->open = false;
+    } else {
+        add(c, "</");
+        add(c, name);
+        add_char(c, '>');
+    }
+    if (c->shape && c->depth == c->shape_depth) {
+        add_char(c, TGI_ROI_SHAPE_END);
+        c->shape = false;
+    }
+    if (c->now == &c->into[ROIS] && c->depth == 1)
+        add_char(c, TGI_ROI_ROI_END);
+    if (--c->depth == 0 && c->now == &c->into[OTHERS]) {
+        c->bytes -= c->now->n;
+        c->now->n = 0;
+    }
+    return true;
+}
+
+/* ---- What goes where --------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int into;
+} of_image[] = {{"ExperimenterRef", PERSON},  {"ExperimenterGroupRef", REFS},
+                {"InstrumentRef", REFS},      {"ObjectiveSettings", REFS},
+                {"ImagingEnvironment", REFS}, {"StageLabel", REFS},
+                {"ROIRef", ROI_REFS},         {"AnnotationRef", TAIL}};
+static const char *const of_ome[] = {"Experimenter", "ExperimenterGroup", "Instrument"};
+static const char *const notes[] = {
+    "XMLAnnotation",    "FileAnnotation",    "ListAnnotation",    "LongAnnotation",
+    "DoubleAnnotation", "CommentAnnotation", "BooleanAnnotation", "TimestampAnnotation",
+    "TagAnnotation",    "TermAnnotation",    "MapAnnotation"};
+static const char *const of_channel[] = {"LightSourceSettings", "DetectorSettings",
+                                         "FilterSetRef", "LightPath", "AnnotationRef"};
+static const char *const our_own[] = {"ID", "Name", "Color", "SamplesPerPixel"};
+
+static bool take(tgi_ome_carry *c, int into, xmlTextReaderPtr r, const char *name)
+{
+    c->now = &c->into[into];
+    c->space[0] = NULL;
+    c->shape = false;
+    begin_element(c, r, name);
+    return true;
+}
+
+static void begin_channel(tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    tgi_ome_kept *k = &c->kept;
+    text said = {0};
+    end_channel(c);
+    if (k->n_channels >= MOST_CHANNELS)
+        return;
+    if ((k->n_channels & (k->n_channels - 1)) == 0) { /* room doubles at powers of two */
+        const size_t room = k->n_channels ? 2 * (size_t)k->n_channels : 1;
+        void *a = tgi_realloc_n(TGI_TAG_IO, k->channel_said, room, sizeof *k->channel_said);
+        if (a)
+            k->channel_said = a;
+        void *b = tgi_realloc_n(TGI_TAG_IO, k->channel_parts, room, sizeof *k->channel_parts);
+        if (b)
+            k->channel_parts = b;
+        c->no_memory |= !a || !b;
+        if (!a || !b)
+            return;
+    }
+    c->channel = k->n_channels++;
+    c->now = &said;
+    add_attributes(c, r, "Channel", our_own, sizeof our_own / sizeof *our_own);
+    k->channel_said[c->channel] = said.p;
+    k->channel_parts[c->channel] = NULL;
+    c->now = NULL;
+    if (xmlTextReaderIsEmptyElement(r) == 1)
+        c->channel = -1;
+}
+
+static bool value_of(xmlTextReaderPtr r, const char *name, char *buf, size_t cap)
+{
+    xmlChar *v = xmlTextReaderGetAttribute(r, (const xmlChar *)name);
+    buf[0] = 0;
+    if (!v)
+        return false;
+    strncat(buf, (const char *)v, cap - 1);
+    xmlFree(v);
+    return true;
+}
+
+static bool index_of(xmlTextReaderPtr r, const char *name, int32_t *out)
+{
+    char s[32], *end;
+    if (!value_of(r, name, s, sizeof s))
+        return false;
+    const long long v = strtoll(s, &end, 10);
+    *out = (int32_t)v;
+    return end != s && v >= 0 && v <= INT32_MAX;
+}
+
+static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    static const struct {
+        const char *name, *unit;
+    } of[TGI_PLANE_VALUES] = {{"DeltaT", "DeltaTUnit"},
+                              {"ExposureTime", "ExposureTimeUnit"},
+                              {"PositionX", "PositionXUnit"},
+                              {"PositionY", "PositionYUnit"},
+                              {"PositionZ", "PositionZUnit"}};
+    tgi_plane_note n = {0};
+    char s[64], *end;
+    if (!index_of(r, "TheZ", &n.z) || !index_of(r, "TheC", &n.c) || !index_of(r, "TheT", &n.t))
+        return;
+    for (int i = 0; i < TGI_PLANE_VALUES; i++) {
+        if (!value_of(r, of[i].name, s, sizeof s))
+            continue;
+        n.value[i] = strtod(s, &end);
+        if (end == s || !isfinite(n.value[i]))
+            continue;
+        n.unit[i] = 0; /* the schema's default, which writers leave out */
+        if (value_of(r, of[i].unit, s, sizeof s) &&
+            !(n.unit[i] = (uint8_t)tgi_plane_unit_of(i, s)))
+            continue; /* a unit that nobody knows */
+        n.has |= (uint8_t)(1u << i);
+    }
+    if (!n.has)
+        return;
+    if (c->kept.n_planes >= MOST_PLANES) {
+        c->too_much = true;
+        return;
+    }
+    if (c->kept.n_planes == c->room) {
+        const int64_t room = c->room ? 2 * c->room : 64;
+        void *q = tgi_realloc_n(TGI_TAG_IO, c->kept.plane, (size_t)room, sizeof *c->kept.plane);
+        c->no_memory |= !q;
+        if (!q)
+            return;
+        c->kept.plane = q;
+        c->room = room;
+    }
+    c->kept.plane[c->kept.n_planes++] = n;
+}
+
+static bool is_imagej(xmlTextReaderPtr r)
+{
+    char s[32];
+    return value_of(r, "Namespace", s, sizeof s) && strcmp(s, "imagej.net") == 0;
+}
+
+/* Does the Image that is read name this region as its own? */
+static bool is_referenced(const tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    char id[128], ref[160];
+    if (!value_of(r, "ID", id, sizeof id) || !c->into[ROI_REFS].p)
+        return false;
+    snprintf(ref, sizeof ref, "<ROIRef ID=\"%s\"", id);
+    return strstr(c->into[ROI_REFS].p, ref) != NULL;
+}
+
+bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
+                         const tgi_ome_where *at)
+{
+    xmlTextReaderPtr r = reader;
+    if (c->depth) {
+        begin_element(c, r, name);
+        return true;
+    }
+    if (at->before && is_among(name, of_ome, sizeof of_ome / sizeof *of_ome))
+        return take(c, HEAD, r, name);
+    if (at->wanted && at->pixels) {
+        if (strcmp(name, "Channel") == 0)
+            begin_channel(c, r);
+        else if (strcmp(name, "Plane") == 0)
+            take_plane(c, r);
+        else if (c->channel >= 0 &&
+                 is_among(name, of_channel, sizeof of_channel / sizeof *of_channel))
+            return take(c, PARTS, r, name);
+        return false;
+    }
+    if (at->wanted)
+        for (size_t i = 0; i < sizeof of_image / sizeof *of_image; i++)
+            if (strcmp(name, of_image[i].name) == 0)
+                return take(c, of_image[i].into, r, name);
+    if (is_among(name, notes, sizeof notes / sizeof *notes) &&
+        (strcmp(name, "MapAnnotation") != 0 || !is_imagej(r)))
+        return take(c, NOTES, r, name);
+    if (strcmp(name, "ROI") == 0)
+        return take(c, at->alone || is_referenced(c, r) ? ROIS : OTHERS, r, name);
+    return false;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const tgi_plane_note *x = a, *y = b;
+    const int32_t d[3] = {x->t - y->t, x->c - y->c, x->z - y->z};
+    for (int i = 0; i < 3; i++)
+        if (d[i])
+            return d[i] < 0 ? -1 : 1;
+    return 0;
+}
+
+tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dropped,
+                             tgi_err *err)
+{
+    tgi_ome_carry *c = *carry;
+    *out = NULL;
+    *dropped = c->too_much;
+    end_channel(c);
+    tg_status st = c->no_memory ? tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML") : TG_OK;
+    tgi_ome_kept *k = st == TG_OK && !c->too_much ? tgi_malloc(TGI_TAG_IO, sizeof *k) : NULL;
+    if (st == TG_OK && !c->too_much && !k)
+        st = tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
+    if (k) {
+        char **const to[] = {&c->kept.head,       &c->kept.person_ref,  &c->kept.image_refs,
+                             &c->kept.image_tail, &c->kept.annotations, &c->kept.rois};
+        for (int i = 0; i < PARTS; i++) {
+            *to[i] = c->into[i].p;
+            c->into[i] = (text){0};
+        }
+        *k = c->kept;
+        c->kept = (tgi_ome_kept){0};
+        if (k->n_planes)
+            qsort(k->plane, (size_t)k->n_planes, sizeof *k->plane, by_place);
+        *out = k;
+    }
+    tgi_ome_carry_free(carry);
+    return st;
+}
+
+void tgi_ome_carry_free(tgi_ome_carry **carry)
+{
+    tgi_ome_carry *c = *carry;
+    if (!c)
+        return;
+    for (int i = 0; i < N_TEXTS; i++)
+        tgi_free(c->into[i].p);
+    tgi_ome_kept_clear(&c->kept);
+    tgi_free(c);
+    *carry = NULL;
+}
