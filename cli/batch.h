@@ -7,6 +7,7 @@
  *     batch_run.c      all of them, so many at once
  *     batch_log.c      what became of each: a line of the log, a line on stderr, an event
  *     cmd_batch.c      in that order; or --plan
+ *     run_each.c       tegula run of many images: the same list and log, all in one process
  *
  * A job is what the command line says with the cells of its row in place of its options. A process of its own, since
  * one that crashes, or that the kernel kills, must cost the others nothing. Which outputs are complete, and which are
@@ -119,6 +120,10 @@ void cli_batch_child_listen(batch *b, batch_child *k);
 bool cli_batch_child_ended(batch *b, batch_child *k);
 
 tg_status cli_batch_run(batch *b);
+
+/* run_each.c: many images are asked for, and tegula run of them. */
+bool cli_each_asked(const cli *c);
+tg_status cli_run_each(cli *c);
 
 /* An option is given that only a batch has. */
 bool cli_batch_asked(const cli *c);

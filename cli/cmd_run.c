@@ -1,4 +1,5 @@
 /* cmd_run.c - tegula run: plan, say so in a line, run or resume, and close with one line. */
+#include "batch.h"
 #include "cli.h"
 #include "text.h"
 
@@ -181,6 +182,8 @@ tg_status cli_cmd_run(cli *c)
     tg_job *job = NULL;
     tg_run_result r = {.size = sizeof r};
     tg_status st = TG_OK;
+    if (cli_each_asked(c))
+        return cli_run_each(c);
     if (is_piped(c) && c->json) {
         c->json = false; /* nor does this error go there */
         st = cli_fail(c, TG_E_ARG, "--json writes to standard output, and so does -o -");

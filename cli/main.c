@@ -3,6 +3,7 @@
  * The first SIGINT, SIGTERM or SIGHUP asks the library to stop (tg_cancel): it finishes what is
  * in flight, leaves a valid journal and the exit code is 128 + signal. The second one kills, as
  * if there were no handler; the journal survives that too, only later work is lost. */
+#include "batch.h"
 #include "cli.h"
 #include "text.h"
 
@@ -167,12 +168,18 @@ static tg_status check_needs(cli *c)
     const tg_status order = check_order(c);
     if (order != TG_OK)
         return order;
+    if (v->run == cli_cmd_run && c->n_files && cli_each_asked(c))
+        return tg_opts_get(c->opts, "input")
+                   ? cli_fail(c, TG_E_ARG, "\"%s\": the input was given by --input already",
+                              first_file)
+                   : tg_opts_set(c->opts, "input", first_file);
     if (c->n_files > v->max_files && v->max_files == 1 && are_pictures(c))
         return cli_fail(
             c, TG_E_ARG,
             "%s takes one file, and these are %d: the output is named by -o, and of "
-            "many pictures a pattern in quotes, as '*%s', that the shell leaves it as it is",
-            v->name, c->n_files, strrchr(c->files[0], '.'));
+            "many pictures a pattern in quotes, as '*%s', that the shell leaves it as it is%s",
+            v->name, c->n_files, strrchr(c->files[0], '.'),
+            v->run == cli_cmd_run ? "; or -o DIR/ for an output of each" : "");
     if (c->n_files > v->max_files)
         return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,
                         v->max_files, v->max_files == 1 ? "" : "s", c->files[v->max_files]);

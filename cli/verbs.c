@@ -11,7 +11,7 @@ const cli_verb cli_verbs[] = {
     {"plan", "-m MODEL INPUT [-o OUT] [options]",
      "Say what a run would need and how it would be cut; touches no pixel.", 1, 1, "model",
      cli_cmd_plan},
-    {"run", "-m MODEL INPUT -o OUT [options]",
+    {"run", "-m MODEL INPUT -o OUT [options] | -m MODEL INPUT... -o DIR/ [options]",
      "Run a network over an image or a film inside the memory budget. The same command "
      "continues "
      "after a stop or a crash; with .npy in and out, and out of or into a pipe, it starts "

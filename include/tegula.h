@@ -191,6 +191,14 @@ typedef struct tg_ctx_opts {
  * @return TG_E_NOMEM, TG_E_ARG (opts->size is not one we know).
  */
 TG_API tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out);
+/**
+ * Keep the model of a job that is closed for the next job of this context, if that names the same file, unchanged: many
+ * images through one network load it once. It is freed with the context, by a job with another model, or by 0.
+ *
+ * @thread as all of a context: one at a time.
+ * @source engine/job/job_open.c.
+ */
+TG_API void tg_ctx_keep_model(tg_ctx *ctx, int keep);
 /** Close a context and set the pointer to NULL; NULL is allowed. Close its jobs and options
  * first. */
 TG_API void tg_ctx_close(tg_ctx **ctx);

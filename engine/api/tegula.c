@@ -38,6 +38,12 @@ struct tg_ctx {
     double last_report;
     tg_refusal refusal; /* of `err`, when it is one of memory */
     int refused;
+    int keeps; /* tg_ctx_keep_model */
+    struct {
+        char *key;
+        void *thing;
+        void (*release)(void *thing);
+    } kept;
 };
 
 /* ---- Context ----------------------------------------------------------------------------- */
@@ -92,6 +98,54 @@ static tg_status answer(tg_ctx *ctx, tgi_verb verb, const tg_opts *opts, const t
     return st;
 }
 
+static void drop_kept(tg_ctx *ctx)
+{
+    if (ctx->kept.thing)
+        ctx->kept.release(ctx->kept.thing);
+    tgi_free(ctx->kept.key);
+    memset(&ctx->kept, 0, sizeof ctx->kept);
+}
+
+void tgi_ctx_keep(tg_ctx *ctx, const char *key, void *thing, void (*release)(void *thing))
+{
+    char *copy = ctx && ctx->keeps ? tgi_strdup(TGI_TAG_MISC, key) : NULL;
+    if (!copy) {
+        release(thing);
+        return;
+    }
+    drop_kept(ctx);
+    ctx->kept.key = copy;
+    ctx->kept.thing = thing;
+    ctx->kept.release = release;
+}
+
+void *tgi_ctx_kept(tg_ctx *ctx, const char *key)
+{
+    void *thing = NULL;
+    if (!ctx || !ctx->kept.thing)
+        return NULL;
+    if (strcmp(ctx->kept.key, key) == 0) {
+        thing = ctx->kept.thing;
+        ctx->kept.thing = NULL;
+    }
+    drop_kept(ctx);
+    return thing;
+}
+
+int tgi_ctx_keeps(const tg_ctx *ctx)
+{
+    return ctx && ctx->keeps;
+}
+
+void tg_ctx_keep_model(tg_ctx *ctx, int keep)
+{
+    if (!ctx)
+        return;
+    ctx->keeps = keep;
+    if (!keep)
+        drop_kept(ctx);
+}
+
 tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out)
 {
     tg_ctx_opts own = {0};
@@ -109,6 +163,7 @@ void tg_ctx_close(tg_ctx **ctx)
 {
     if (!ctx || !*ctx)
         return;
+    drop_kept(*ctx);
     tgi_free(*ctx);
     *ctx = NULL;
 }

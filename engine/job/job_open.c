@@ -30,6 +30,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- Settings ---------------------------------------------------------------------------- */
 
@@ -553,8 +554,46 @@ static void warn_of_scale(tg_job *job)
         job->set.input, job->set.normalize_text, n->a * 65535 + n->b);
 }
 
+/* Names a network as it is now; "": it is to be loaded in any case. */
+static void model_key(const tg_job *job, char *buf, size_t cap)
+{
+    struct stat st;
+    buf[0] = 0;
+    if (!tgi_ctx_keeps(job->ctx) || job->set.n_ties || job->set.appended || !job->set.model ||
+        stat(job->set.model, &st) != 0)
+        return;
+    const int n = snprintf(buf, cap, "%llu:%llu %lld %lld.%09ld labels=%d %s",
+                           (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+                           (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+                           st.st_mtim.tv_nsec, (int)job->set.labels, job->set.model);
+    if (n >= (int)cap)
+        buf[0] = 0;
+}
+
+static void release_graph(void *thing)
+{
+    tgi_graph *g = thing;
+    tgi_graph_free(&g);
+}
+
+/* The next job of this context may want it. */
+static void leave_graph(tg_job *job)
+{
+    if (job->graph && job->model_key)
+        tgi_ctx_keep(job->ctx, job->model_key, job->graph, release_graph);
+    else
+        tgi_graph_free(&job->graph);
+    job->graph = NULL;
+    tgi_free(job->model_key);
+}
+
 static tg_status load_graph(tg_job *job, tgi_err *err)
 {
+    char key[4096];
+    model_key(job, key, sizeof key);
+    job->model_key = key[0] ? tgi_strdup(TGI_TAG_MISC, key) : NULL;
+    if (job->model_key && (job->graph = tgi_ctx_kept(job->ctx, key)) != NULL)
+        return TG_OK;
     TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
                                 job->set.tie, job->set.n_ties, &job->graph, err));
     return tgi_job_state_append(job, err);
@@ -701,7 +740,7 @@ void tgi_job_close(tg_job **jobp)
     if (job->source)
         tgi_source_close(&job->source);
     tgi_bad_tiles_free(&job->bad);
-    tgi_graph_free(&job->graph);
+    leave_graph(job);
     tgi_opts_free(&job->opts);
     tgi_free(job->settings);
     tgi_free(job->given);

@@ -235,11 +235,16 @@ TGI_OPT(MASK_DIR, "mask-dir", "mask_dir", "DIR", NULL, "inpaint", RULE_TEXT, 0, 
 TGI_OPT(JOBS, "jobs", NULL, "N", "1", "inpaint", RULE_INT, 1, 64, NULL, 0,
         "with --batch or --video-dir: so many films at once, which share the budget and the "
         "threads")
-TGI_OPT(BATCH_LOG, "batch-log", "batch_log", "FILE", NULL, "inpaint", RULE_TEXT, 0, 0, NULL, 0,
+TGI_OPT(EACH, "each", NULL, NULL, NULL, "run", RULE_SWITCH, 0, 0, NULL, 0,
+        "each file, or each image in a folder, is an image of its own, of any size, with an "
+        "output of its name in -o DIR/; "
+        "several files are so without it. A command that is given again does what is missing")
+TGI_OPT(BATCH_LOG, "batch-log", "batch_log", "FILE", NULL, "inpaint run", RULE_TEXT, 0, 0, NULL,
+        0,
         "with --batch or --video-dir: append a line for each job to this CSV (default: "
         "JOBS.log.csv beside the table, OUTDIR/batch.log.csv)")
 TGI_OPT(
-    SKIP_DONE, "skip-done", "skip_done", NULL, NULL, "inpaint", RULE_SWITCH, 0, 0, NULL, 0,
+    SKIP_DONE, "skip-done", "skip_done", NULL, NULL, "inpaint run", RULE_SWITCH, 0, 0, NULL, 0,
     "an output that is finished, and made of this input with these settings, is left as it "
     "is, even with -y, and the exit code is 0 (default: 73); jobs of --batch and --video-dir "
     "have it")

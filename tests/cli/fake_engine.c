@@ -113,6 +113,12 @@ tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
         json);
 }
 
+void tg_ctx_keep_model(tg_ctx *ctx, int keep)
+{
+    (void)ctx;
+    (void)keep;
+}
+
 tg_status tg_describe_part(tg_ctx *ctx, const char *path, const tg_opts *opts, char **json)
 {
     (void)opts;

@@ -1,0 +1,275 @@
+/* run_each.c - tegula run of many images, each with an output of its own: several files, or --each and a folder.
+ *
+ * One process, one network after the other image: the model stays loaded (tg_ctx_keep_model). What became of each is
+ * said and logged as a batch of films does (batch_log.c): one log, failures at the end, exit code 65. What an
+ * earlier run finished is found by its receipt (--skip-done), what one began goes on by its journal. */
+#include "batch.h"
+#include "text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool cli_each_asked(const cli *c)
+{
+    const char *out = tg_opts_get(c->opts, "output");
+    const size_t n = out ? strlen(out) : 0;
+    struct stat st;
+    const bool folder =
+        n && (out[n - 1] == '/' || (stat(out, &st) == 0 && S_ISDIR(st.st_mode)));
+    return cli_flag(c, "each") || (c->n_files > 1 && folder);
+}
+
+/* ---- The list ---------------------------------------------------------------------------- */
+
+/* Where the ending of a picture's name begins; 0: it has none that is read. */
+static size_t stem_of(const char *name)
+{
+    static const char *const endings[] = {".ome.tif", ".ome.tiff", ".tif", ".tiff", ".png",
+                                          ".jpg",     ".jpeg",     ".svs", ".lsm"};
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const size_t m = strlen(endings[i]);
+        if (n > m && strcasecmp(name + n - m, endings[i]) == 0)
+            return n - m;
+    }
+    return 0;
+}
+
+static tg_status add_image(batch *b, const char *path)
+{
+    char out[BATCH_PATH];
+    const char *to = tg_opts_get(b->c->opts, "output"), *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const size_t stem = stem_of(name), n = strlen(to);
+    batch_job *j = cli_batch_add(b);
+    if (!j)
+        return cli_batch_no_memory(b);
+    const bool ome = stem && strncasecmp(name + stem, ".ome.", 5) == 0;
+    if (snprintf(out, sizeof out, "%s%s%.*s%s", to, n && to[n - 1] == '/' ? "" : "/",
+                 (int)(stem ? stem : strlen(name)), name,
+                 ome ? ".ome.tif" : ".tif") >= (int)sizeof out)
+        return cli_fail(b->c, TG_E_ARG, "%s: the name of the output is too long", path);
+    j->input = cli_batch_text(b, path);
+    j->output = cli_batch_text(b, out);
+    return j->input && j->output ? TG_OK : cli_batch_no_memory(b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Pictures in a folder, by name; hidden ones are left out. */
+static tg_status add_folder(batch *b, const char *folder)
+{
+    enum { MOST = BATCH_JOBS };
+    char path[BATCH_PATH];
+    const char **name = NULL;
+    int n = 0, room = 0;
+    tg_status st = TG_OK;
+    DIR *d = opendir(folder);
+    if (!d)
+        return cli_fail(b->c, TG_E_NOT_FOUND, "%s: %s", folder, strerror(errno));
+    for (const struct dirent *e; st == TG_OK && (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.' || !stem_of(e->d_name))
+            continue;
+        if (n == room) {
+            room = room ? 2 * room : 64;
+            const char **grown = cli_batch_take(b, (size_t)room * sizeof *grown);
+            if (grown && n)
+                memcpy(grown, name, (size_t)n * sizeof *grown);
+            if (!grown)
+                st = cli_batch_no_memory(b);
+            name = grown ? grown : name;
+        }
+        if (st == TG_OK &&
+            snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path)
+            st = cli_fail(b->c, TG_E_ARG, "%s: the name is too long", e->d_name);
+        if (st == TG_OK && !(name[n++] = cli_batch_text(b, path)))
+            st = cli_batch_no_memory(b);
+    }
+    closedir(d);
+    if (st == TG_OK && !n)
+        st = cli_fail(b->c, TG_E_NOT_FOUND, "%s: holds no picture (.tif, .png, .jpg)", folder);
+    if (n)
+        qsort(name, (size_t)n, sizeof *name, by_name);
+    for (int i = 0; st == TG_OK && i < n; i++)
+        st = add_image(b, name[i]);
+    return st;
+}
+
+static int by_output(const void *a, const void *b)
+{
+    const batch_job *const *x = a, *const *y = b;
+    return strcmp((*x)->output, (*y)->output);
+}
+
+/* Two images of one name would write one output. */
+static tg_status check_names(batch *b)
+{
+    const batch_job **all = cli_batch_take(b, (size_t)b->n * sizeof *all);
+    if (!all)
+        return cli_batch_no_memory(b);
+    for (int i = 0; i < b->n; i++)
+        all[i] = &b->job[i];
+    qsort(all, (size_t)b->n, sizeof *all, by_output);
+    for (int i = 1; i < b->n; i++)
+        if (strcmp(all[i - 1]->output, all[i]->output) == 0)
+            return cli_fail(b->c, TG_E_ARG,
+                            "%s and %s would both be written as %s: give them other names, or "
+                            "run them apart",
+                            all[i - 1]->input, all[i]->input, all[i]->output);
+    return TG_OK;
+}
+
+static tg_status list_images(batch *b)
+{
+    const cli *c = b->c;
+    const char *one = tg_opts_get(c->opts, "input");
+    struct stat st;
+    tg_status status = TG_OK;
+    for (int i = 0; status == TG_OK && i < (c->n_files ? c->n_files : 1); i++) {
+        const char *file = c->n_files ? c->files[i] : one;
+        if (!file)
+            return cli_fail(b->c, TG_E_ARG, "--each: name images, or a folder of them");
+        status = stat(file, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(b, file)
+                                                             : add_image(b, file);
+    }
+    return status == TG_OK ? check_names(b) : status;
+}
+
+/* ---- Each -------------------------------------------------------------------------------- */
+
+static tg_status set(cli *c, const char *name, const char *value)
+{
+    return tg_opts_set(c->opts, name, value);
+}
+
+static tg_status run_job(cli *c, batch_job *j)
+{
+    tg_job *job = NULL;
+    tg_run_result r = {.size = sizeof r};
+    tg_plan_info plan = {.size = sizeof plan};
+    tg_status st = set(c, "input", j->input);
+    if (st == TG_OK)
+        st = set(c, "output", j->output);
+    if (st == TG_OK)
+        st = tg_job_open(c->ctx, c->opts, &job);
+    if (st == TG_OK)
+        st = tg_job_plan(job, &plan);
+    if (st == TG_OK)
+        st = tg_job_run(job, &r);
+    j->seconds = r.seconds;
+    j->peak_bytes = r.measured_peak_bytes;
+    j->state = st == TG_E_CANCELLED     ? BATCH_STOPPED
+               : st != TG_OK            ? BATCH_FAILED
+               : r.predicted_peak_bytes ? BATCH_DONE
+                                        : BATCH_COMPLETE;
+    tg_job_close(&job);
+    return st;
+}
+
+static tg_status run_one(batch *b, batch_job *j)
+{
+    cli *c = b->c;
+    cli_batch_says_begin(b, j);
+    j->state = BATCH_RUNS;
+    const tg_status st = run_job(c, j);
+    j->code = cli_exit_code(st);
+    if (st != TG_OK) {
+        const char *detail = tg_ctx_detail(c->ctx);
+        j->message = cli_batch_text(b, detail[0] ? detail : tg_status_sentence(st));
+    }
+    cli_progress_clear(c);
+    b->ended[j->state]++;
+    cli_batch_says_end(b, j);
+    return st == TG_E_CANCELLED ? st : TG_OK;
+}
+
+static tg_status make_folder(cli *c, const char *to)
+{
+    char path[BATCH_PATH];
+    if (snprintf(path, sizeof path, "%s", to) >= (int)sizeof path)
+        return cli_fail(c, TG_E_ARG, "-o %.80s...: the name is too long", to);
+    for (char *p = path + 1;; p++) {
+        const char was = *p;
+        if (was && was != '/')
+            continue;
+        *p = 0;
+        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+            return cli_fail(c, TG_E_EXISTS, "%s: %s", path, strerror(errno));
+        *p = was;
+        if (!was)
+            return TG_OK;
+    }
+}
+
+static tg_status name_log(batch *b)
+{
+    char path[BATCH_PATH];
+    const char *to = tg_opts_get(b->c->opts, "output");
+    if (tg_opts_get(b->c->opts, "batch-log"))
+        return TG_OK;
+    snprintf(path, sizeof path, "%s/batch.log.csv", to);
+    return set(b->c, "batch-log", path);
+}
+
+static tg_status check_options(cli *c)
+{
+    static const char *const one[] = {"log", "trace", "plot", "save"};
+    const char *out = tg_opts_get(c->opts, "output");
+    struct stat st;
+    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
+        if (tg_opts_get(c->opts, one[i]) && *tg_opts_get(c->opts, one[i]))
+            return cli_fail(c, TG_E_ARG, "--%s names one file, and these are many images",
+                            one[i]);
+    if (tg_opts_get(c->opts, "input-tensor"))
+        return cli_fail(c, TG_E_ARG, "--input-tensor is of one run, and these are many images");
+    if (stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
+        return cli_fail(c, TG_E_ARG, "-o %s: of many images -o names a folder, DIR/", out);
+    return TG_OK;
+}
+
+static tg_status work(batch *b)
+{
+    cli *c = b->c;
+    tg_status st = check_options(c);
+    if (st == TG_OK)
+        st = list_images(b);
+    if (st == TG_OK)
+        st = make_folder(c, tg_opts_get(c->opts, "output"));
+    if (st == TG_OK)
+        st = name_log(b);
+    if (st == TG_OK)
+        st = cli_batch_log_open(b);
+    if (st == TG_OK)
+        st = set(c, "skip-done", "true");
+    c->opened = st == TG_OK;
+    for (int i = 0; st == TG_OK && i < b->n; i++) {
+        if (tg_cancel_signal() || run_one(b, &b->job[i]) == TG_E_CANCELLED)
+            break;
+    }
+    return st == TG_OK ? cli_batch_summary(b) : st;
+}
+
+tg_status cli_run_each(cli *c)
+{
+    batch b = {.c = c, .list = "the images", .log = -1, .at_once = 1, .t0 = cli_now()};
+    const tg_pool_opts how = {
+        .size = sizeof how, .name = "batch", .margin_bytes = TG_POOL_NONE};
+    tg_raw raw = {.size = sizeof raw};
+    tg_raw_host(&raw);
+    tg_status st = tg_pool_open(c->ctx, &raw, &how, &b.pool);
+    tg_ctx_keep_model(c->ctx, 1);
+    if (st == TG_OK)
+        st = work(&b);
+    tg_ctx_keep_model(c->ctx, 0);
+    if (b.log >= 0)
+        close(b.log);
+    tg_pool_close(&b.pool, NULL);
+    return st;
+}

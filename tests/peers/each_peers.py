@@ -1,0 +1,121 @@
+"""tegula run of many images into a folder: each output is what a run of that image alone writes, a broken image costs the
+others nothing, and the same command does only what is missing.
+
+    each_peers.py TEGULA MODEL
+"""
+import csv
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tiff_peers import drawn, expect, tifffile  # noqa: E402
+
+SIZES = {"a.tif": (40, 56), "b.ome.tif": (64, 33), "c.tif": (70, 90), "d.tif": (40, 56)}
+
+
+def ask(words):
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def data(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+def made(folder):
+    os.mkdir(folder)
+    for i, (name, size) in enumerate(SIZES.items()):
+        tifffile.imwrite(os.path.join(folder, name), drawn(size, "uint16", i), ome=".ome." in name, metadata={"axes": "YX"} if ".ome." in name else None)
+    with open(os.path.join(folder, "broken.tif"), "wb") as f:
+        f.write(data(os.path.join(folder, "c.tif"))[:300])
+
+
+def all_but_the_broken(tegula, model, files, out):
+    r = ask([tegula, "run", "-m", model, files, "--each", "-o", out + "/", "-q"])
+    expect(r.returncode == 65, "exit %d: %s" % (r.returncode, r.stderr))
+    expect("broken.tif" in r.stderr and r.stderr.count("(exit code 65)") == 1, "told: " + r.stderr)
+    log = rows(os.path.join(out, "batch.log.csv"))
+    expect([k["state"] for k in log] == ["done", "done", "failed", "done", "done"], "log: %s" % log)
+    for name in SIZES:
+        alone = os.path.join(out, "alone.ome.tif" if ".ome." in name else "alone.tif")
+        a = ask([tegula, "run", "-m", model, os.path.join(files, name), "-o", alone, "-q", "-y"])
+        expect(a.returncode == 0, a.stderr)
+        expect(data(alone) == data(os.path.join(out, name)), name + ": other bytes than alone")
+
+
+def only_what_is_missing(tegula, model, files, out):
+    was = {n: os.stat(os.path.join(out, n)).st_mtime_ns for n in SIZES}
+    os.remove(os.path.join(out, "b.ome.tif"))
+    os.remove(os.path.join(out, "b.ome.tif.run.json"))
+    tifffile.imwrite(os.path.join(files, "broken.tif"), drawn((30, 31), "uint16", 9), metadata=None)
+    paths = [os.path.join(files, n) for n in (*SIZES, "broken.tif")]
+    r = ask([tegula, "run", "-m", model, *paths, "-o", out + "/"])
+    expect(r.returncode == 0 and "2 done, 3 were complete" in r.stdout, "again: %d: %s%s" % (r.returncode, r.stdout, r.stderr))
+    for n in SIZES:
+        same = os.stat(os.path.join(out, n)).st_mtime_ns == was[n]
+        expect(same == (n != "b.ome.tif"), "again: " + n)
+
+
+def stopped(tegula, model, files, out):
+    """A signal in the middle: what is done stays, the same command does the rest, with the same bytes."""
+    large = os.path.join(files, "large.tif")
+    tifffile.imwrite(large, drawn((900, 1300), "uint16", 3), metadata=None)
+    paths = [os.path.join(files, "a.tif"), large, os.path.join(files, "d.tif")]
+    words = [tegula, "run", "-m", model, *paths, "-o", out + "/", "-q", "--threads", "1"]
+    p = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    for _ in range(2000):
+        if os.path.exists(os.path.join(out, "large.tif.partial")) or p.poll() is not None:
+            break
+        time.sleep(0.005)
+    p.send_signal(signal.SIGTERM)
+    p.communicate()
+    expect(p.returncode in (0, 143), "stopped: exit %d" % p.returncode)
+    if p.returncode == 143:
+        expect(not os.path.exists(os.path.join(out, "d.tif")), "stopped: the next was begun")
+    r = ask(words)
+    expect(r.returncode == 0, "goes on: " + r.stderr)
+    for path in paths:
+        name = os.path.basename(path)
+        alone = os.path.join(out, "alone.tif")
+        ask([tegula, "run", "-m", model, path, "-o", alone, "-q", "-y"])
+        expect(data(alone) == data(os.path.join(out, name)), "goes on: %s has other bytes" % name)
+
+
+def refused(tegula, model, files, out):
+    other = os.path.join(files, "other")
+    os.mkdir(other)
+    tifffile.imwrite(os.path.join(other, "a.tif"), drawn((20, 20), "uint16", 3), metadata=None)
+    for words, says in ((["-o", out + "/", os.path.join(files, "a.tif"), os.path.join(other, "a.tif")], "both be written"),
+                        (["-o", os.path.join(files, "a.tif"), files, "--each"], "names a folder"),
+                        (["-o", os.path.join(out, "x.tif"), os.path.join(files, "a.tif"), os.path.join(files, "d.tif")], "-o DIR/"),
+                        (["-o", out + "/", "--each", files, "--log", os.path.join(out, "l.csv")], "one file")):
+        r = ask([tegula, "run", "-m", model, *words])
+        expect(r.returncode == 64 and says in r.stderr, "%s: exit %d: %s" % (words, r.returncode, r.stderr))
+    r = ask([tegula, "run", "-m", model, os.path.join(files, "a.tif"), os.path.join(files, "none.tif"), "-o", files + "/", "-q"])
+    expect(r.returncode == 65, "an output over its input: exit %d" % r.returncode)
+    expect(tifffile.imread(os.path.join(files, "a.tif")).shape == SIZES["a.tif"], "the input is there still")
+
+
+def main():
+    tegula, model = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        files, out = os.path.join(folder, "in"), os.path.join(folder, "out")
+        made(files)
+        all_but_the_broken(tegula, model, files, out)
+        only_what_is_missing(tegula, model, files, out)
+        stopped(tegula, model, files, os.path.join(folder, "stopped"))
+        refused(tegula, model, files, out)
+    print("many images: each as alone, and again only what is missing")
+
+
+if __name__ == "__main__":
+    main()
