@@ -196,6 +196,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     TGI_TRY(choose_region(c, err));
     list_axes(c);
     choose_meta(c);
+    TGI_TRY(tgi_copy_add_post(c, err));
     TGI_TRY(check_meaning(c, err));
     warn_of_bits(c);
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
@@ -249,6 +250,12 @@ tg_status tgi_copy_stopped(void *user, tgi_err *err)
 tg_status tgi_copy_check_tick(void *user, double fraction, tgi_err *err)
 {
     say(user, "check", fraction);
+    return tgi_copy_stopped(user, err);
+}
+
+tg_status tgi_copy_post_tick(void *user, const char *phase, double fraction, tgi_err *err)
+{
+    say(user, phase, fraction);
     return tgi_copy_stopped(user, err);
 }
 
@@ -364,15 +371,21 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
                            tgi_commit_bytes(l, tgi_copy_window_of(l), tgi_copy_encoders_of(c)) +
                                tgi_journal_bytes(l) + tgi_pyramid_bytes(l) +
                                tgi_picture_make_bytes(c->writer, l, &c->meta));
-    const uint64_t all = tgi_sat_add(need, held);
+    TGI_TRY(tgi_copy_choose_post(c, tgi_sat_add(need, held), budget, err));
+    const uint64_t all = tgi_sat_add(tgi_sat_add(need, held), c->post_bytes);
     if (peak)
         *peak = all;
     if (all <= budget)
         return TG_OK;
     c->refused = 1;
-    const tg_status st = tgi_fail(err, TG_E_BUDGET, "the copy needs %s, the budget is %s",
-                                  tgi_size_above(all, text[0], sizeof text[0]),
-                                  tgi_size_below(budget, text[1], sizeof text[1]));
+    const tg_status st =
+        tgi_fail(err, TG_E_BUDGET, "the copy needs %s, the budget is %s%s",
+                 tgi_size_above(all, text[0], sizeof text[0]),
+                 tgi_size_below(budget, text[1], sizeof text[1]),
+                 tgi_copy_post_needs_scratch(c)
+                     ? ": --scratch DIR, a folder on a disk, holds what --post has to know of "
+                       "the whole image"
+                     : "");
     return tgi_err_tried(err, st, "the copy", all);
 }
 

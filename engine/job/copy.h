@@ -9,6 +9,7 @@ typedef struct tgi_copy_part {
     const tgi_image_meta *meta;  /* what to say of it, instead of what the input says */
     struct tgi_journal *journal; /* of the output, open; what a stopped run left is discarded.
                                    It is sealed, and its holder gives the name */
+    int volume;                  /* --post: images are volumes */
 } tgi_copy_part;
 
 /* `part` NULL: a job of its own. */

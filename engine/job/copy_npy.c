@@ -82,6 +82,8 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
     if (st == TG_OK)
         st = tgi_copy_watch_input(c, err);
     if (st == TG_OK)
+        st = tgi_copy_begin_post(c, err);
+    if (st == TG_OK)
         st = npy_planes(c, &out, err);
     st = tgi_copy_input_held(c, st, err);
     if (st == TG_OK)

@@ -40,6 +40,9 @@ typedef struct tgi_copying {
     size_t budget;              /* what --ram allows */
     size_t source_bytes;        /* of the library, that the source took when it was opened */
     int spare;                  /* it was opened to hold as little as it can */
+    int post;                   /* the source is one of --post (post.h): */
+    size_t post_bytes;          /* what it keeps in RAM */
+    const char *post_folder;    /* and where the rest; NULL: there is none */
     int refused;                /* check_budget did not let it begin */
     int64_t step;               /* rows read at once */
     atomic_int surplus;         /* the input has more data than pixels */
@@ -76,6 +79,18 @@ int tgi_copy_encoders_of(const tgi_copying *c);
  * that is free: a copy takes little. `l` NULL: the output is an array. */
 tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64_t *peak,
                                 tgi_err *err);
+
+/* copy_post.c: what it is when there is no --post is nothing. */
+/* Behind the choice of what is copied: put the source of --post in front. */
+tg_status tgi_copy_add_post(tgi_copying *c, tgi_err *err);
+/* How much of its tables is in RAM where all else takes `others` of the budget. */
+tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget, tgi_err *err);
+/* 1: it would take less with --scratch. */
+int tgi_copy_post_needs_scratch(const tgi_copying *c);
+/* Before the first row. */
+tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err);
+/* While it reads the image for its tables. */
+tg_status tgi_copy_post_tick(void *user, const char *phase, double fraction, tgi_err *err);
 
 /* copy_npy.c */
 tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err);

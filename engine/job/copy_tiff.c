@@ -157,6 +157,8 @@ static tg_status fingerprint(const tgi_copying *c, const tgi_sink_layout *l, cha
     tgi_fingerprint_chosen(&t, c->opts);
     tgi_lines_add(&t, "pyramid", "%d", (int)tgi_opts_pyramid(c->opts));
     tgi_lines_add(&t, "dtype", "%s", tgi_dtype_name(c->dtype));
+    if (c->post)
+        tgi_lines_add(&t, "post", "%s", tgi_opts_str(c->opts, TGI_OPT_POST));
     tgi_lines_add(&t, "codec", "%s", tgi_tile_codec_text(l, codec, sizeof codec));
     if (c->writer)
         tgi_lines_add(&t, "format", "%s", c->writer->name);
@@ -259,6 +261,8 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
                            tgi_err *err)
 {
     tg_status st = tgi_copy_watch_input(c, err);
+    if (st == TG_OK)
+        st = tgi_copy_begin_post(c, err);
     if (st == TG_OK)
         st = write_tiles(c, l, j, err);
     st = tgi_copy_input_held(c, st, err);

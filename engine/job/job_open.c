@@ -124,8 +124,7 @@ static tg_status read_model(const tg_opts *o, tgi_settings *s, tgi_err *err)
     return tgi_descriptor_load(s->model, o, &s->descriptor, err);
 }
 
-/* What --scratch says; auto: where the machine's temporary files go. NULL: none. */
-static const char *scratch_folder(const tg_opts *o, const tgi_machine *m)
+const char *tgi_scratch_folder(const tg_opts *o, const tgi_machine *m)
 {
     const char *folder = tgi_opts_str(o, TGI_OPT_SCRATCH);
     int in_memory = 0;
@@ -144,7 +143,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
     if (tgi_opts_str(o, TGI_OPT_INPUT) || (tgi_opts_n_tensors(o) == 0 && !sources))
         TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
-    TGI_TRY(copy_text(scratch_folder(o, m), &s->scratch, err));
+    TGI_TRY(copy_text(tgi_scratch_folder(o, m), &s->scratch, err));
     TGI_TRY(tgi_picture_choose(o, &s->writer, err));
     s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, m->processors);
     tgi_opts_tile(o, &s->tile);
