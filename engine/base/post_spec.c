@@ -151,6 +151,12 @@ tg_status tgi_post_parse(const char *text, tgi_post_spec *out, tgi_err *err)
 {
     tgi_post_spec s = {0};
     char word[128];
+    if (strlen(text) >= TGI_POST_TEXT)
+        return tgi_fail(err, TG_E_ARG, "\"%.60s...\" is too long for a list of steps", text);
+    if (strcmp(text, "none") == 0) {
+        *out = s;
+        return TG_OK;
+    }
     for (const char *at = text;; at++) {
         const size_t n = strcspn(at, ",");
         if (n >= sizeof word || s.n == TGI_POST_STEPS)

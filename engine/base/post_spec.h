@@ -2,7 +2,8 @@
  *
  * Steps in the order in which they are done. Values become a mask (0 and 1) once, by threshold or otsu;
  * steps on values stand before that one, steps on masks behind it, and label is the last. A list
- * without threshold or otsu begins with a mask: whole numbers, where everything but 0 is an object. */
+ * without threshold or otsu begins with a mask: whole numbers, where everything but 0 is an object.
+ * "none" is a list of no steps. */
 #ifndef TGI_POST_SPEC_H
 #define TGI_POST_SPEC_H
 
@@ -28,6 +29,7 @@ typedef struct tgi_post_step {
 } tgi_post_step;
 
 #define TGI_POST_STEPS 8
+#define TGI_POST_TEXT 128 /* a list, its 0 included */
 
 typedef struct tgi_post_spec {
     int n;

@@ -74,7 +74,7 @@ static void list_axes(tgi_copying *c)
 static void choose_meta(tgi_copying *c)
 {
     tgi_image_meta *m = &c->meta;
-    *m = c->part ? *c->part->meta : c->info->meta;
+    *m = c->part && c->part->meta ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
         m->n_channels = m->n_luts = m->n_ranges = 0;
         m->n_labels = 0;
@@ -131,37 +131,60 @@ static tg_status check_meaning(const tgi_copying *c, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status open_copy(tgi_copying *c, tgi_err *err)
+/* ---- Open -------------------------------------------------------------------------------- */
+
+/* A source that is not there yet. */
+typedef struct expected {
+    tgi_source base;
+    tgi_image_info info;
+    size_t bytes;
+} expected;
+
+static const tgi_image_info *expected_info(const tgi_source *s)
 {
-    c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
-    if (!c->machine)
+    return &((const expected *)s)->info;
+}
+
+static tg_status expected_read(tgi_source *s, int thread, int64_t plane, int s0, int s1,
+                               int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
+                               size_t row_pitch, size_t sample_pitch, tgi_err *err)
+{
+    (void)s, (void)thread, (void)plane, (void)s0, (void)s1, (void)y0, (void)y1, (void)x0,
+        (void)x1, (void)dst, (void)row_pitch, (void)sample_pitch;
+    return tgi_fail(err, TG_E_INTERNAL, "the input is not there");
+}
+
+static void expected_close(tgi_source **s)
+{
+    tgi_free(*s);
+    *s = NULL;
+}
+
+static size_t expected_bytes(const tgi_source *s)
+{
+    return ((const expected *)s)->bytes;
+}
+
+static const tgi_source_ops expected_ops = {.format = "expected",
+                                            .info = expected_info,
+                                            .read = expected_read,
+                                            .close = expected_close,
+                                            .codec_bytes = expected_bytes};
+
+static tg_status open_expected(tgi_copying *c, tgi_err *err)
+{
+    expected *e = tgi_calloc(TGI_TAG_IO, 1, sizeof *e);
+    if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
-    tgi_machine_here(c->machine);
-    c->budget = tgi_machine_budget(c->machine, c->opts, NULL);
-    tgi_open_opts o = {
-        .series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-        .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
-        .threads = 1,
-        .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
-        .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z), tgi_opts_str(c->opts, TGI_OPT_KEY_C),
-                tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-        .cut = {tgi_opts_str(c->opts, TGI_OPT_FRAMES), tgi_opts_str(c->opts, TGI_OPT_START),
-                tgi_opts_str(c->opts, TGI_OPT_END)},
-        .raw = tgi_opts_str(c->opts, TGI_OPT_RAW),
-        .decode_budget = tgi_decode_budget(c->budget),
-        .budget = c->budget,
-        .spare = c->spare,
-        .cancelled = tgi_cancel_signal,
-        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
-        .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
-        .surplus = &c->surplus};
-    tg_dtype asked = TG_DTYPE_NONE;
-    c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
-    c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
-    tgi_leave_out(c->input, c->output, &c->but);
-    int among = 0;
-    o.but = c->but;
-    o.but_found = &among;
+    e->base.ops = &expected_ops;
+    e->info = *c->part->info;
+    e->bytes = c->part->reader_bytes;
+    c->source = &e->base;
+    return TG_OK;
+}
+
+static tg_status check_output(const tgi_copying *c, tgi_err *err)
+{
     if (!c->input || !c->output)
         return tgi_fail(err, TG_E_ARG,
                         "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
@@ -172,6 +195,31 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     if (c->output[strlen(c->output) - 1] == '/')
         return tgi_fail(err, TG_E_ARG, "%s: copy writes one file: -o %sOUT.tif", c->output,
                         c->output);
+    return TG_OK;
+}
+
+static tg_status open_input(tgi_copying *c, tgi_err *err)
+{
+    int among = 0;
+    tgi_open_opts o = {
+        .series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
+        .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
+        .threads = 1,
+        .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
+        .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z), tgi_opts_str(c->opts, TGI_OPT_KEY_C),
+                tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
+        .cut = {tgi_opts_str(c->opts, TGI_OPT_FRAMES), tgi_opts_str(c->opts, TGI_OPT_START),
+                tgi_opts_str(c->opts, TGI_OPT_END)},
+        .raw = tgi_opts_str(c->opts, TGI_OPT_RAW),
+        .but = c->but,
+        .but_found = &among,
+        .decode_budget = tgi_decode_budget(c->budget),
+        .budget = c->budget,
+        .spare = c->spare,
+        .cancelled = tgi_cancel_signal,
+        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
+        .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
+        .surplus = &c->surplus};
     if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) > 0) {
         TGI_TRY(tgi_bad_tiles_new(c->output, &c->bad, err));
         o.on_bad = tgi_bad_tiles_note;
@@ -182,14 +230,47 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     if (!among) /* it lies elsewhere */
         c->but = NULL;
     c->source_bytes = tgi_mem_held() - before;
-    TGI_TRY(pass_gate(c, err));
-    c->info = c->source->ops->info(c->source);
+    return pass_gate(c, err);
+}
+
+/* What the file says and the copy does not carry. */
+static void tell_of_input(const tgi_copying *c)
+{
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     if (c->info->meta.left_behind[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN,
                     "%s: its OME-XML also has %s: a copy does not carry these", c->input,
                     c->info->meta.left_behind);
+}
+
+static tg_status open_rows(tgi_copying *c, tgi_err *err)
+{
+    const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
+    c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
+    c->row_bytes = (size_t)(c->step * c->info->samples) * row +
+                   (size_t)(tgi_range_len(c->x) * c->info->samples) * 8;
+    c->in_rows = tgi_calloc(TGI_TAG_IO, (size_t)(c->step * c->info->samples), row);
+    c->out_rows = tgi_calloc(TGI_TAG_IO, (size_t)(tgi_range_len(c->x) * c->info->samples), 8);
+    return c->in_rows && c->out_rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows");
+}
+
+static tg_status open_copy(tgi_copying *c, tgi_err *err)
+{
+    tg_dtype asked = TG_DTYPE_NONE;
+    c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
+    if (!c->machine)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
+    tgi_machine_here(c->machine);
+    c->budget = c->part && c->part->budget ? c->part->budget
+                                           : tgi_machine_budget(c->machine, c->opts, NULL);
+    c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
+    c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
+    tgi_leave_out(c->input, c->output, &c->but);
+    TGI_TRY(check_output(c, err));
+    TGI_TRY(c->part && c->part->info ? open_expected(c, err) : open_input(c, err));
+    c->info = c->source->ops->info(c->source);
+    tell_of_input(c);
     c->dtype =
         tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
     TGI_TRY(tgi_picture_choose(c->opts, &c->writer, err));
@@ -199,13 +280,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     TGI_TRY(tgi_copy_add_post(c, err));
     TGI_TRY(check_meaning(c, err));
     warn_of_bits(c);
-    const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
-    c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
-    c->row_bytes = (size_t)(c->step * c->info->samples) * row +
-                   (size_t)(tgi_range_len(c->x) * c->info->samples) * 8;
-    c->in_rows = tgi_calloc(TGI_TAG_IO, (size_t)(c->step * c->info->samples), row);
-    c->out_rows = tgi_calloc(TGI_TAG_IO, (size_t)(tgi_range_len(c->x) * c->info->samples), 8);
-    return c->in_rows && c->out_rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows");
+    return open_rows(c, err);
 }
 
 static void close_copy(tgi_copying *c)
@@ -360,8 +435,12 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
     const size_t counted = c->row_bytes + (c->source_bytes < codec ? c->source_bytes : codec);
     uint64_t program = 0, more;
     const uint64_t held =
-        tgi_machine_process(c->machine, now > counted ? now - counted : 0, &program, &more);
-    const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
+        c->part && c->part->held
+            ? c->part->held
+            : tgi_machine_process(c->machine, now > counted ? now - counted : 0, &program,
+                                  &more);
+    const uint64_t budget = c->part && c->part->budget ? c->part->budget
+                            : tgi_opts_given(c->opts, TGI_OPT_RAM)
                                 ? tgi_machine_budget(c->machine, c->opts, NULL)
                                 : tgi_sat_add(tgi_mem_available(NULL), held);
     size_t need = tgi_sat_add(codec, TGI_ALLOWANCE_BYTES + c->row_bytes);
@@ -424,6 +503,27 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
     close_copy(&c);
     if (st != TG_OK && err)
         *err = e;
+    return st;
+}
+
+tg_status tgi_copy_count(const tg_opts *o, const tgi_copy_part *part, tgi_copy_figures *out,
+                         tgi_err *err)
+{
+    tgi_copying c = {.opts = o, .part = part};
+    tgi_sink_layout *l = NULL;
+    tg_status st = open_copy(&c, err);
+    if (st == TG_OK)
+        st = tgi_copy_make_layout(&c, &l, err);
+    if (st == TG_OK)
+        st = tgi_picture_check(c.writer, c.output, l, &c.meta, err);
+    if (st == TG_OK)
+        st = tgi_copy_check_budget(&c, l, &out->peak, err);
+    if (st == TG_OK) {
+        out->output = c.writer ? 2 * l->file_bytes : l->file_bytes;
+        out->scratch = c.post_folder ? tgi_copy_post_scratch(&c) : 0;
+    }
+    tgi_sink_layout_free(&l);
+    close_copy(&c);
     return st;
 }
 

@@ -1,6 +1,7 @@
 /* copy_post.c - a copy of what --post makes of an image: its source stands in front of the image's. */
 #include "engine/job/copy_priv.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_settings.h"
@@ -55,7 +56,7 @@ tg_status tgi_copy_add_post(tgi_copying *c, tgi_err *err)
     tgi_post_opts o = {
         .tick = tgi_copy_post_tick, .user = c, .volume = c->part && c->part->volume};
     tgi_source *source = NULL;
-    if (!tgi_opts_post(c->opts, &o.spec))
+    if (!tgi_opts_post(c->opts, &o.spec) || !o.spec.n)
         return TG_OK;
     TGI_TRY(choose_dtype(c, &o.spec, &o.dtype, err));
     TGI_TRY(check_pyramid(c, &o.spec, err));
@@ -86,6 +87,17 @@ static tg_status look_at_scratch(tgi_copying *c, tgi_err *err)
     return TG_OK;
 }
 
+/* Of blocks in RAM: all the room that there is; of a part of a job what the job took before, or a
+ * few times the least. */
+static size_t enough(const tgi_copying *c, uint64_t others, size_t least, size_t room)
+{
+    const uint64_t planned = c->part ? c->part->planned : 0;
+    const uint64_t before = planned > others ? planned - others : 0;
+    const uint64_t few = tgi_sat_mul(4, least);
+    const uint64_t want = before > few ? before : few;
+    return planned && want < room ? (size_t)want : room;
+}
+
 tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget, tgi_err *err)
 {
     const uint64_t room = budget > others ? budget - others : 0;
@@ -95,7 +107,7 @@ tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget,
     TGI_TRY(look_at_scratch(c, err));
     c->post_bytes = most;
     if (most > room && c->post_folder)
-        c->post_bytes = least > room ? least : (size_t)room;
+        c->post_bytes = least > room ? least : enough(c, others, least, (size_t)room);
     if (c->post_bytes >= most)
         c->post_folder = NULL;
     return TG_OK;
@@ -104,6 +116,11 @@ tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget,
 int tgi_copy_post_needs_scratch(const tgi_copying *c)
 {
     return c->post && !c->post_folder && c->post_bytes > tgi_post_least(c->source);
+}
+
+uint64_t tgi_copy_post_scratch(const tgi_copying *c)
+{
+    return c->post ? tgi_post_most(c->source) : 0;
 }
 
 tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err)

@@ -87,6 +87,8 @@ tg_status tgi_copy_add_post(tgi_copying *c, tgi_err *err);
 tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget, tgi_err *err);
 /* 1: it would take less with --scratch. */
 int tgi_copy_post_needs_scratch(const tgi_copying *c);
+/* Bytes of its scratch files. */
+uint64_t tgi_copy_post_scratch(const tgi_copying *c);
 /* Before the first row. */
 tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err);
 /* While it reads the image for its tables. */

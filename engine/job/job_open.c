@@ -15,6 +15,7 @@
 #include "engine/job/job_gate.h"
 #include "engine/job/job_inpaint.h"
 #include "engine/job/job_picture.h"
+#include "engine/job/job_post.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/job_standard.h"
 #include "engine/job/job_state.h"
@@ -311,6 +312,8 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     const tgi_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
               arrays = tgi_names_arrays(job->set.output) || tgi_memory_has_sinks(job->opts);
+    if (arrays)
+        TGI_TRY(tgi_job_post_check(job, err));
     if (arrays && tgi_job_hands_on(job))
         return tgi_fail(err, TG_E_ARG,
                         "--state and --constant are of frames in their order: write an image "
@@ -531,6 +534,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_opts_copy(job->opts, o, err));
     TGI_TRY(tgi_machine_of(job->opts, &job->machine, err));
     tgi_machine_text(&job->machine, job->machine_text, sizeof job->machine_text);
+    TGI_TRY(tgi_job_post_open(job, err));
     TGI_TRY(read_settings(job->opts, &job->machine, &job->set, err));
     warn_of_precision(job);
     if (*tgi_opts_lowered(o))
@@ -596,6 +600,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
                      tgi_dtype_name(job->info->dtype), lo, hi);
     }
     warn_of_form(job);
+    TGI_TRY(tgi_job_post_check(job, err));
     return bind_image(job, err);
 }
 
@@ -665,6 +670,7 @@ void tgi_job_close(tg_job **jobp)
         tgi_source_close(&job->source);
     tgi_bad_tiles_free(&job->bad);
     tgi_graph_free(&job->graph);
+    tgi_job_post_free(job);
     tgi_opts_free(&job->opts);
     tgi_free(job->settings);
     tgi_free(job->given);
