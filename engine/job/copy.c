@@ -451,7 +451,8 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
                                tgi_journal_bytes(l) + tgi_pyramid_bytes(l) +
                                tgi_picture_make_bytes(c->writer, l, &c->meta));
     TGI_TRY(tgi_copy_choose_post(c, tgi_sat_add(need, held), budget, err));
-    const uint64_t all = tgi_sat_add(tgi_sat_add(need, held), c->post_bytes);
+    const uint64_t all =
+        tgi_sat_add(tgi_sat_add(need, held), tgi_sat_add(c->post_bytes, c->table_bytes));
     if (peak)
         *peak = all;
     if (all <= budget)

@@ -73,6 +73,7 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
     tgi_desc d = {c->dtype, 0, {0}};
     tgi_npy_out out = {.part = TGI_PART_CLOSED};
     TGI_TRY(tgi_copy_check_budget(c, NULL, NULL, err));
+    TGI_TRY(tgi_copy_check_objects(c, 1, err));
     for (int a = 0; a < c->n_axes; a++)
         if (c->shape[a] != 1 ||
             strchr("YX", c->axes[a])) /* a row of pixels is an image still */
@@ -85,6 +86,8 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
         st = tgi_copy_begin_post(c, err);
     if (st == TG_OK)
         st = npy_planes(c, &out, err);
+    if (st == TG_OK)
+        st = tgi_copy_write_objects(c, 0, err);
     st = tgi_copy_input_held(c, st, err);
     if (st == TG_OK)
         st = tgi_copy_list_bad(c, err);

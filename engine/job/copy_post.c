@@ -6,9 +6,14 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_settings.h"
 #include "engine/out/scratch.h"
+#include "engine/post/objects.h"
 #include "engine/post/post.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#define LEAST_SUMS ((size_t)1 << 20)
+#define MOST_SUMS ((size_t)64 << 20)
 
 /* Numbers of objects have a type of their own; others are converted from 0 and 1, or from floats. */
 static tg_status choose_dtype(const tgi_copying *c, const tgi_post_spec *s, tg_dtype *out,
@@ -51,12 +56,25 @@ static void stand_in_front(tgi_copying *c, tgi_source *source)
     c->meta.icc_bytes = 0;
 }
 
+tg_status tgi_objects_need_label(const tgi_post_spec *s, const tg_opts *o, tgi_err *err)
+{
+    return tgi_opts_str(o, TGI_OPT_OBJECTS) && !tgi_post_has(s, TGI_POST_LABEL)
+               ? tgi_fail(err, TG_E_ARG,
+                          "--objects lists what label numbers: --post threshold:X,label")
+               : TG_OK;
+}
+
 tg_status tgi_copy_add_post(tgi_copying *c, tgi_err *err)
 {
-    tgi_post_opts o = {
-        .tick = tgi_copy_post_tick, .user = c, .volume = c->part && c->part->volume};
+    tgi_post_opts o = {.tick = tgi_copy_post_tick,
+                       .user = c,
+                       .volume = c->part && c->part->volume,
+                       .objects = tgi_opts_str(c->opts, TGI_OPT_OBJECTS) != NULL,
+                       .image = c->part ? c->part->image : NULL};
     tgi_source *source = NULL;
-    if (!tgi_opts_post(c->opts, &o.spec) || !o.spec.n)
+    (void)tgi_opts_post(c->opts, &o.spec);
+    TGI_TRY(tgi_objects_need_label(&o.spec, c->opts, err));
+    if (!o.spec.n)
         return TG_OK;
     TGI_TRY(choose_dtype(c, &o.spec, &o.dtype, err));
     TGI_TRY(check_pyramid(c, &o.spec, err));
@@ -98,16 +116,30 @@ static size_t enough(const tgi_copying *c, uint64_t others, size_t least, size_t
     return planned && want < room ? (size_t)want : room;
 }
 
+/* Sums of --objects, and what lies beside them. */
+static size_t table_bytes(const tgi_copying *c, uint64_t room)
+{
+    const uint64_t sums = room / 8;
+    if (!tgi_opts_str(c->opts, TGI_OPT_OBJECTS))
+        return 0;
+    return tgi_objects_rest(c->source) + (size_t)(sums < LEAST_SUMS  ? LEAST_SUMS
+                                                  : sums > MOST_SUMS ? MOST_SUMS
+                                                                     : sums);
+}
+
 tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget, tgi_err *err)
 {
-    const uint64_t room = budget > others ? budget - others : 0;
     if (!c->post)
         return TG_OK;
+    const size_t table = table_bytes(c, budget > others ? budget - others : 0);
+    const uint64_t beside = tgi_sat_add(others, table);
+    const uint64_t room = budget > beside ? budget - beside : 0;
     const size_t most = tgi_post_most(c->source), least = tgi_post_least(c->source);
     TGI_TRY(look_at_scratch(c, err));
+    c->table_bytes = table;
     c->post_bytes = most;
     if (most > room && c->post_folder)
-        c->post_bytes = least > room ? least : enough(c, others, least, (size_t)room);
+        c->post_bytes = least > room ? least : enough(c, beside, least, (size_t)room);
     if (c->post_bytes >= most)
         c->post_folder = NULL;
     return TG_OK;
@@ -126,4 +158,29 @@ uint64_t tgi_copy_post_scratch(const tgi_copying *c)
 tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err)
 {
     return c->post ? tgi_post_settle(c->source, c->post_bytes, c->post_folder, err) : TG_OK;
+}
+
+tg_status tgi_copy_check_objects(const tgi_copying *c, int afresh, tgi_err *err)
+{
+    const char *path = tgi_opts_str(c->opts, TGI_OPT_OBJECTS);
+    return path && afresh && !tgi_opts_flag(c->opts, TGI_OPT_YES) && access(path, F_OK) == 0
+               ? tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path)
+               : TG_OK;
+}
+
+/* A run that goes on may find what it wrote itself. */
+tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err)
+{
+    const tgi_image_meta *m = c->part && c->part->meta ? c->part->meta : &c->meta;
+    const int other = c->part && c->part->image;
+    const tgi_objects_opts o = {
+        .post = c->source,
+        .path = tgi_opts_str(c->opts, TGI_OPT_OBJECTS),
+        .replace = goes_on || tgi_opts_flag(c->opts, TGI_OPT_YES),
+        .bytes = c->table_bytes ? c->table_bytes - tgi_objects_rest(c->source) : 0,
+        .physical = m->physical,
+        .unit = m->unit[2],
+        .channel = other ? c->part->channel : m->channel_name,
+        .channels = other ? c->part->n_channels : m->n_channels};
+    return o.path && c->post ? tgi_objects_write(&o, err) : TG_OK;
 }

@@ -40,9 +40,11 @@ typedef struct tgi_copying {
     size_t budget;              /* what --ram allows */
     size_t source_bytes;        /* of the library, that the source took when it was opened */
     int spare;                  /* it was opened to hold as little as it can */
+    int went_on;                /* with tiles of an interrupted copy */
     int post;                   /* the source is one of --post (post.h): */
     size_t post_bytes;          /* what it keeps in RAM */
     const char *post_folder;    /* and where the rest; NULL: there is none */
+    size_t table_bytes;         /* of these, for the sums of --objects */
     int refused;                /* check_budget did not let it begin */
     int64_t step;               /* rows read at once */
     atomic_int surplus;         /* the input has more data than pixels */
@@ -91,6 +93,9 @@ int tgi_copy_post_needs_scratch(const tgi_copying *c);
 uint64_t tgi_copy_post_scratch(const tgi_copying *c);
 /* Before the first row. */
 tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err);
+/* --objects: what of it stands in the way, and when all tiles are there, the table. */
+tg_status tgi_copy_check_objects(const tgi_copying *c, int afresh, tgi_err *err);
+tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err);
 /* While it reads the image for its tables. */
 tg_status tgi_copy_post_tick(void *user, const char *phase, double fraction, tgi_err *err);
 

@@ -193,6 +193,7 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
     tg_status st = TG_E_CHANGED;
     int afresh =
         (c->part && !c->part->fingerprint) || tgi_journal_state(j) == TGI_JOURNAL_FRESH;
+    TGI_TRY(tgi_copy_check_objects(c, afresh, err));
     TGI_TRY(fingerprint(c, l, &text, err));
     if (!afresh)
         st = take_over(c, l, j, text, &why);
@@ -206,6 +207,7 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
                     c->output);
         afresh = 1;
     }
+    c->went_on = !afresh;
     if (afresh)
         c->input_sum[0] = 0;
     c->unsure &= !afresh;
@@ -271,6 +273,8 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
         st = tgi_copy_begin_post(c, err);
     if (st == TG_OK)
         st = write_tiles(c, l, j, err);
+    if (st == TG_OK)
+        st = tgi_copy_write_objects(c, c->went_on, err);
     st = tgi_copy_input_held(c, st, err);
     leave(c, j, st);
     if (st == TG_OK)

@@ -39,8 +39,8 @@ typedef struct tgi_descriptor {
     int fp32_only;      /* half precision would not do */
     int64_t window;     /* frames that it takes at once; 0: not said */
     char state[512];    /* as --state; "" not said */
-    char post[TGI_POST_TEXT];     /* as --post; "" not said */
-    int window_mirror;  /* 1: mirrored beyond the first and the last one */
+    char post[TGI_POST_TEXT]; /* as --post; "" not said */
+    int window_mirror;        /* 1: mirrored beyond the first and the last one */
 } tgi_descriptor;
 
 /* A side file (--log, --plot): how it may be opened, and whether this job created it. */

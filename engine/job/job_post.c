@@ -15,6 +15,7 @@
 #include "engine/job/run.h"
 #include "engine/out/fingerprint_text.h"
 #include "engine/out/journal.h"
+#include "engine/post/post.h"
 #include "io/file_ops.h"
 #include "io/text_file.h"
 
@@ -86,6 +87,7 @@ static tg_status open_post(tg_job *job, const char *text, int labels, tgi_err *e
         return tgi_fail(err, TG_E_NOMEM, "no memory for --post");
     job->post = p;
     TGI_TRY(tgi_post_parse(text, &p->spec, err));
+    TGI_TRY(tgi_objects_need_label(&p->spec, job->opts, err));
     snprintf(p->text, sizeof p->text, "%s", text);
     TGI_TRY(tgi_opts_new(&p->opts, err));
     TGI_TRY(tgi_opts_copy(p->opts, job->opts, err));
@@ -102,7 +104,9 @@ tg_status tgi_job_post_open(tg_job *job, tgi_err *err)
     char text[TGI_POST_TEXT];
     int labels = 0;
     TGI_TRY(find_list(job, text, sizeof text, &labels, err));
-    return text[0] && strcmp(text, "none") != 0 ? open_post(job, text, labels, err) : TG_OK;
+    if (!text[0] || strcmp(text, "none") == 0)
+        return tgi_objects_need_label(&(tgi_post_spec){0}, job->opts, err);
+    return open_post(job, text, labels, err);
 }
 
 void tgi_job_post_free(tg_job *job)
@@ -132,7 +136,7 @@ static tg_status hand_on(const tgi_job_post *p, tg_opts *o, tgi_err *err)
 {
     static const tgi_opt of_output[] = {TGI_OPT_COMPRESS, TGI_OPT_PYRAMID, TGI_OPT_FORMAT,
                                         TGI_OPT_DTYPE,    TGI_OPT_SCRATCH, TGI_OPT_THREADS,
-                                        TGI_OPT_YES};
+                                        TGI_OPT_OBJECTS,  TGI_OPT_YES};
     for (size_t i = 0; i < sizeof of_output / sizeof of_output[0]; i++)
         if (tgi_opts_given(p->opts, of_output[i]))
             TGI_TRY(tgi_opts_set(o, tgi_option_table(NULL)[of_output[i]].name,
@@ -192,6 +196,103 @@ static tgi_copy_part part_of(const tg_job *job)
                            .planned = job->plan.bytes.total};
 }
 
+/* ---- What --objects measures ------------------------------------------------------------- */
+
+/* The image that goes into the network, where its pixels are those that come out. */
+typedef struct measured {
+    const tg_job *job;
+    tgi_post_image image;
+    int64_t *item, *z; /* of each plane of the values */
+    char *row;
+} measured;
+
+static int is_same_size(const tg_job *job)
+{
+    const tgi_mapping *m = &job->map;
+    return memcmp(m->extent, m->out_extent, sizeof m->extent) == 0;
+}
+
+static tg_status measured_row(void *user, int64_t plane, int64_t y, int channel, double *dst,
+                              tgi_err *err)
+{
+    const measured *i = user;
+    const tgi_mapping *m = &i->job->map;
+    int sample;
+    int64_t from = tgi_mapping_plane(m, i->item[plane], i->z[plane], &sample);
+    if (m->from_samples)
+        sample += channel;
+    else
+        from += channel * m->channel_stride;
+    TGI_TRY(tgi_source_read(i->job->source, 0, from, sample, sample + 1, m->origin[1] + y,
+                            m->origin[1] + y + 1, m->origin[2], m->origin[2] + m->extent[2],
+                            i->row, 0, 0, err));
+    tgi_post_to_double(i->job->info->dtype, i->row, m->extent[2], dst);
+    return TG_OK;
+}
+
+static void close_measured(measured *i)
+{
+    tgi_free(i->item);
+    tgi_free(i->z);
+    tgi_free(i->row);
+}
+
+static tg_status open_measured(const tg_job *job, measured *i, tgi_err *err)
+{
+    const tgi_mapping *m = &job->map;
+    const int64_t n = job->plan.layout->n_planes;
+    const tg_dtype type = job->info->dtype;
+    i->job = job;
+    i->image = (tgi_post_image){.row = measured_row,
+                                .user = i,
+                                .channels = (int)m->channels,
+                                .whole = !tgi_dtype_is_float(type) && tgi_dtype_size(type) < 8};
+    i->item = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->item);
+    i->z = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->z);
+    i->row = tgi_malloc(TGI_TAG_IO, (size_t)m->extent[2] * tgi_dtype_size(type));
+    if (!i->item || !i->z || !i->row)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a table of objects");
+    for (int64_t k = 0; k < m->n_items; k++)
+        for (int64_t z = 0; z < m->out_extent[0]; z++)
+            for (int64_t c = 0; c < (m->out_samples ? 1 : m->out_channels); c++) {
+                const int64_t plane = tgi_mapping_out_plane(m, k, z, c);
+                if (plane >= 0 && plane < n) {
+                    i->item[plane] = k;
+                    i->z[plane] = z;
+                }
+            }
+    return TG_OK;
+}
+
+/* Bytes that it takes. */
+static size_t measured_bytes(const tg_job *job)
+{
+    return 2 * (size_t)job->plan.layout->n_planes * sizeof(int64_t) +
+           (size_t)job->map.extent[2] * tgi_dtype_size(job->info->dtype);
+}
+
+/* A part that measures it; without --objects one that does not. */
+static tg_status measure(const tg_job *job, measured *i, tgi_copy_part *part, tgi_err *err)
+{
+    if (!tgi_opts_str(job->post->opts, TGI_OPT_OBJECTS))
+        return TG_OK;
+    if (!is_same_size(job))
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "--objects measures the input, and the network's output has another size "
+            "(%lldx%lld of %lldx%lld): leave it out, and make the table with tegula "
+            "copy",
+            (long long)job->map.out_extent[1], (long long)job->map.out_extent[2],
+            (long long)job->map.extent[1], (long long)job->map.extent[2]);
+    TGI_TRY(open_measured(job, i, err));
+    part->image = &i->image;
+    if (job->info->meta.n_channels == job->map.channels) {
+        part->channel = job->info->meta.channel_name;
+        part->n_channels = job->info->meta.n_channels;
+    }
+    return TG_OK;
+}
+
 tg_status tgi_job_post_count(tg_job *job, tgi_err *err)
 {
     tgi_job_post *p = job->post;
@@ -202,10 +303,16 @@ tg_status tgi_job_post_count(tg_job *job, tgi_err *err)
     values_info(job, &info);
     part.info = &info;
     part.reader_bytes = reader_bytes(job);
-    part.held = tgi_job_process_bytes(job);
-    TGI_TRY(copy_options(job, &o, err));
-    const tg_status st = tgi_copy_count(o, &part, &figures, err);
+    part.held = tgi_job_process_bytes(job) + job->source->ops->codec_bytes(job->source) +
+                measured_bytes(job);
+    measured input = {0};
+    tg_status st = measure(job, &input, &part, err);
+    if (st == TG_OK)
+        st = copy_options(job, &o, err);
+    if (st == TG_OK)
+        st = tgi_copy_count(o, &part, &figures, err);
     tgi_opts_free(&o);
+    close_measured(&input);
     TGI_TRY(st);
     p->peak = (size_t)figures.peak;
     p->disk = figures.output;
@@ -375,7 +482,10 @@ static tg_status make_objects(tg_job *job, tgi_journal *j, int made, tgi_err *er
         part.info = &info;
         part.reader_bytes = reader_bytes(job);
     }
-    tg_status st = fingerprint(job, &text, err);
+    measured input = {0};
+    tg_status st = measure(job, &input, &part, err);
+    if (st == TG_OK)
+        st = fingerprint(job, &text, err);
     part.fingerprint = text;
     part.meta = &info.meta;
     if (st == TG_OK)
@@ -389,6 +499,7 @@ static tg_status make_objects(tg_job *job, tgi_journal *j, int made, tgi_err *er
     if (st == TG_OK)
         st = tgi_journal_name(j, err);
     tgi_opts_free(&o);
+    close_measured(&input);
     tgi_free(text);
     return st;
 }
@@ -417,6 +528,16 @@ static tg_status go(tg_job *job, tgi_journal *j, tg_run_result *res, tgi_err *er
     return st;
 }
 
+/* Before the network works for nothing. */
+static tg_status check_table(const tg_job *job, const tgi_journal *j, tgi_err *err)
+{
+    const char *path = tgi_opts_str(job->post->opts, TGI_OPT_OBJECTS);
+    return path && tgi_journal_state(j) == TGI_JOURNAL_FRESH && !job->set.overwrite &&
+                   access(path, F_OK) == 0
+               ? tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path)
+               : TG_OK;
+}
+
 tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     tg_run_result res = {.size = sizeof res};
@@ -427,10 +548,9 @@ tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
     if (!p->output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
     TGI_TRY(tgi_journal_open(p->output, job->set.overwrite, NULL, &j, err));
-    tg_status st = TG_OK;
-    if (tgi_journal_state(j) == TGI_JOURNAL_FINISHED)
-        st = tgi_journal_clear_finished(j, err);
-    else
+    const int finished = tgi_journal_state(j) == TGI_JOURNAL_FINISHED;
+    tg_status st = finished ? tgi_journal_clear_finished(j, err) : check_table(job, j, err);
+    if (st == TG_OK && !finished)
         st = go(job, j, &res, err);
     tgi_journal_close(&j);
     res.output = p->output;

@@ -12,8 +12,8 @@
 typedef struct tgi_job_post {
     tgi_post_spec spec;
     char text[TGI_POST_TEXT]; /* the list, of the command or of the descriptor */
-    char *output;   /* OUT; the job's own output is OUT.values.tif. NULL: a plan names none */
-    tg_opts *opts;  /* as they were given */
+    char *output;  /* OUT; the job's own output is OUT.values.tif. NULL: a plan names none */
+    tg_opts *opts; /* as they were given */
     /* Of the plan: */
     size_t peak;            /* of the copy */
     uint64_t disk, scratch; /* bytes of OUT, and of the scratch files */

@@ -60,30 +60,26 @@ static post *post_of(tgi_source *s)
 
 /* ---- Places ------------------------------------------------------------------------------ */
 
-/* A row of the image: in a group. */
-typedef struct place {
-    int64_t group, part, z, y;
-} place;
-
-static int64_t plane_of(const post *p, const place *at)
+static int64_t plane_of(const post *p, const tgi_post_place *at)
 {
     return (at->group * p->depth + at->z) * p->after + at->part / p->info.samples;
 }
 
-static int sample_of(const post *p, const place *at)
+static int sample_of(const post *p, const tgi_post_place *at)
 {
     return (int)(at->part % p->info.samples);
 }
 
-static place place_of(const post *p, int64_t plane, int sample, int64_t y)
+static tgi_post_place place_of(const post *p, int64_t plane, int sample, int64_t y)
 {
     const int64_t z = plane / p->after;
-    return (place){z / p->depth, plane % p->after * p->info.samples + sample, z % p->depth, y};
+    return (tgi_post_place){z / p->depth, plane % p->after * p->info.samples + sample,
+                            z % p->depth, y};
 }
 
 /* ---- Rows of the inner source ------------------------------------------------------------ */
 
-static void to_double(tg_dtype type, const void *src, int64_t n, double *dst)
+void tgi_post_to_double(tg_dtype type, const void *src, int64_t n, double *dst)
 {
 #define EACH(T)                                                                                \
     for (int64_t i = 0; i < n; i++)                                                            \
@@ -158,7 +154,8 @@ static void sigmoid(double *v, int64_t n)
 }
 
 /* The row of channel c of the pixels at hand. */
-static tg_status channel_row(post *p, const place *at, int64_t c, double *dst, tgi_err *err)
+static tg_status channel_row(post *p, const tgi_post_place *at, int64_t c, double *dst,
+                             tgi_err *err)
 {
     const char *row;
     int64_t plane = plane_of(p, at);
@@ -169,18 +166,18 @@ static tg_status channel_row(post *p, const place *at, int64_t c, double *dst, t
         sample = sample_of(p, at);
     }
     TGI_TRY(inner_row(p, plane, sample, at->y, &row, err));
-    to_double(p->from, row, p->info.width, dst);
+    tgi_post_to_double(p->from, row, p->info.width, dst);
     return TG_OK;
 }
 
-static int64_t channel_of(const post *p, const place *at)
+static int64_t channel_of(const post *p, const tgi_post_place *at)
 {
     return p->channel_stride ? plane_of(p, at) / p->channel_stride % p->channels
                              : sample_of(p, at);
 }
 
 /* Softmax in two passes over the channels: the largest, then the sum. */
-static tg_status softmax(post *p, const place *at, tgi_err *err)
+static tg_status softmax(post *p, const tgi_post_place *at, tgi_err *err)
 {
     const int64_t w = p->info.width, own = channel_of(p, at);
     double *most = p->other, *sum = p->other + w, *own_exp = p->other + 2 * w;
@@ -209,13 +206,13 @@ static int is_on_values(tgi_post_kind k)
 }
 
 /* p->values is the row of the last step on values. */
-static tg_status value_row(post *p, const place *at, tgi_err *err)
+static tg_status value_row(post *p, const tgi_post_place *at, tgi_err *err)
 {
     const char *row;
     if (p->n && p->step[0].is.kind == TGI_POST_SOFTMAX)
         return softmax(p, at, err);
     TGI_TRY(inner_row(p, plane_of(p, at), sample_of(p, at), at->y, &row, err));
-    to_double(p->from, row, p->info.width, p->values);
+    tgi_post_to_double(p->from, row, p->info.width, p->values);
     if (p->n && p->step[0].is.kind == TGI_POST_SIGMOID)
         sigmoid(p->values, p->info.width);
     return TG_OK;
@@ -228,7 +225,7 @@ static tg_status tick(post *p, const char *phase, double fraction, tgi_err *err)
 
 /* ---- Otsu -------------------------------------------------------------------------------- */
 
-static tg_status otsu_pass(post *p, tgi_otsu *o, place at, int second, tgi_err *err)
+static tg_status otsu_pass(post *p, tgi_otsu *o, tgi_post_place at, int second, tgi_err *err)
 {
     for (at.z = 0; at.z < p->depth; at.z++)
         for (at.y = 0; at.y < p->info.height; at.y++) {
@@ -249,10 +246,10 @@ static tg_status find_thresholds(post *p, step *s, int64_t group, tgi_err *err)
     for (int64_t part = 0; part < p->parts; part++) {
         tgi_otsu o;
         tgi_otsu_begin(&o, type, p->otsu);
-        TGI_TRY(otsu_pass(p, &o, (place){group, part, 0, 0}, 0, err));
+        TGI_TRY(otsu_pass(p, &o, (tgi_post_place){group, part, 0, 0}, 0, err));
         if (!tgi_otsu_one_pass(type)) {
             tgi_otsu_bins(&o);
-            TGI_TRY(otsu_pass(p, &o, (place){group, part, 0, 0}, 1, err));
+            TGI_TRY(otsu_pass(p, &o, (tgi_post_place){group, part, 0, 0}, 1, err));
         }
         s->thresholds[part] = tgi_otsu_threshold(&o);
     }
@@ -262,10 +259,10 @@ static tg_status find_thresholds(post *p, step *s, int64_t group, tgi_err *err)
 
 /* ---- Masks ------------------------------------------------------------------------------- */
 
-static tg_status mask_row(post *p, int k, const place *at, uint8_t *dst, tgi_err *err);
+static tg_status mask_row(post *p, int k, const tgi_post_place *at, uint8_t *dst, tgi_err *err);
 
 /* Whole numbers are a mask as they are. */
-static tg_status mask_of_input(post *p, const place *at, uint8_t *dst, tgi_err *err)
+static tg_status mask_of_input(post *p, const tgi_post_place *at, uint8_t *dst, tgi_err *err)
 {
     const char *row;
     const int64_t w = p->info.width;
@@ -275,13 +272,14 @@ static tg_status mask_of_input(post *p, const place *at, uint8_t *dst, tgi_err *
             dst[i] = row[i] != 0;
         return TG_OK;
     }
-    to_double(p->from, row, w, p->values);
+    tgi_post_to_double(p->from, row, w, p->values);
     for (int64_t i = 0; i < w; i++)
         dst[i] = p->values[i] != 0;
     return TG_OK;
 }
 
-static tg_status threshold_row(post *p, step *s, const place *at, uint8_t *dst, tgi_err *err)
+static tg_status threshold_row(post *p, step *s, const tgi_post_place *at, uint8_t *dst,
+                               tgi_err *err)
 {
     double above = s->is.value;
     if (s->is.kind == TGI_POST_OTSU) {
@@ -305,7 +303,7 @@ static tg_status pass_row(void *user, int64_t part, int64_t z, int64_t y, uint8_
                           tgi_err *err)
 {
     const pass *a = user;
-    return mask_row(a->p, a->k, &(place){a->group, part, z, y}, dst, err);
+    return mask_row(a->p, a->k, &(tgi_post_place){a->group, part, z, y}, dst, err);
 }
 
 static tg_status pass_tick(void *user, double fraction, tgi_err *err)
@@ -343,7 +341,8 @@ static tg_status find_components(post *p, int k, int64_t group, tgi_err *err)
 }
 
 /* p->numbers is what the step gives for the row; `mask` gets the mask that it looks at. */
-static tg_status components_row(post *p, int k, const place *at, uint8_t *mask, tgi_err *err)
+static tg_status components_row(post *p, int k, const tgi_post_place *at, uint8_t *mask,
+                                tgi_err *err)
 {
     step *s = &p->step[k];
     if (s->known != at->group)
@@ -353,7 +352,7 @@ static tg_status components_row(post *p, int k, const place *at, uint8_t *mask, 
 }
 
 /* The mask behind step k. */
-static tg_status mask_row(post *p, int k, const place *at, uint8_t *dst, tgi_err *err)
+static tg_status mask_row(post *p, int k, const tgi_post_place *at, uint8_t *dst, tgi_err *err)
 {
     if (k < 0)
         return mask_of_input(p, at, dst, err);
@@ -370,8 +369,8 @@ static tg_status mask_row(post *p, int k, const place *at, uint8_t *dst, tgi_err
 /* ---- The source -------------------------------------------------------------------------- */
 
 /* Columns x of the last step's row, in the type of what comes out. */
-static tg_status out_row(post *p, const place *at, tgi_range x, char *dst, size_t stride,
-                         tgi_err *err)
+static tg_status out_row(post *p, const tgi_post_place *at, tgi_range x, char *dst,
+                         size_t stride, tgi_err *err)
 {
     const tgi_post_kind last = p->step[p->n - 1].is.kind;
     const int64_t n = tgi_range_len(x);
@@ -417,7 +416,7 @@ static tg_status post_read(tgi_source *base, int thread, int64_t plane, int s0, 
                         (long long)plane);
     for (int s = s0; s < s1; s++)
         for (int64_t y = y0; y < y1; y++) {
-            const place at = place_of(p, plane, s, y);
+            const tgi_post_place at = place_of(p, plane, s, y);
             char *to = (char *)dst + (size_t)(y - y0) * row_pitch +
                        (size_t)(s - s0) * (together ? size : sample_pitch);
             TGI_TRY(out_row(p, &at, (tgi_range){x0, x1}, to,
@@ -483,6 +482,63 @@ static const tgi_source_ops post_ops = {.format = "post",
                                         .file = tgi_inner_file,
                                         .held = tgi_inner_held,
                                         .inner = post_inner};
+
+/* ---- Tables of objects ------------------------------------------------------------------- */
+
+tgi_post_shape tgi_post_shape_of(const tgi_source *s)
+{
+    const post *p = (const post *)s;
+    const tgi_post_image *image = p->how.image;
+    tgi_post_shape t = {.groups = p->info.n_planes / (p->depth * p->after),
+                        .parts = p->parts,
+                        .depth = p->depth,
+                        .height = p->info.height,
+                        .width = p->info.width,
+                        .samples = p->info.samples,
+                        .volume = p->how.volume,
+                        .channels = image ? image->channels : (int)tgi_max(1, p->channels),
+                        .whole =
+                            image ? image->whole
+                                  : !tgi_dtype_is_float(p->from) && tgi_dtype_size(p->from) < 8,
+                        .n_axes = p->info.n_axes};
+    memcpy(t.axes, p->info.axes, sizeof t.axes);
+    memcpy(t.shape, p->info.shape, sizeof t.shape);
+    return t;
+}
+
+int64_t tgi_post_plane(const tgi_source *s, const tgi_post_place *at)
+{
+    return plane_of((const post *)s, at);
+}
+
+tg_status tgi_post_numbers(tgi_source *s, const tgi_post_place *at, const uint32_t **row,
+                           tgi_err *err)
+{
+    post *p = post_of(s);
+    TGI_TRY(components_row(p, p->n - 1, at, p->mask, err));
+    *row = p->numbers;
+    return TG_OK;
+}
+
+tg_status tgi_post_intensity(tgi_source *s, const tgi_post_place *at, int channel, double *dst,
+                             tgi_err *err)
+{
+    post *p = post_of(s);
+    const tgi_post_image *image = p->how.image;
+    const char *row;
+    if (image)
+        return image->row(image->user, plane_of(p, at), at->y, channel, dst, err);
+    if (p->channels > 1)
+        return channel_row(p, at, channel, dst, err);
+    TGI_TRY(inner_row(p, plane_of(p, at), sample_of(p, at), at->y, &row, err));
+    tgi_post_to_double(p->from, row, p->info.width, dst);
+    return TG_OK;
+}
+
+tg_status tgi_post_tick(tgi_source *s, const char *phase, double fraction, tgi_err *err)
+{
+    return tick(post_of(s), phase, fraction, err);
+}
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
@@ -663,7 +719,9 @@ static tg_status check_mask(const post *p, tgi_err *err)
 static int allocate_pieces(post *p)
 {
     const size_t row = row_bytes(p);
-    p->n_pieces = p->step[0].is.kind == TGI_POST_SOFTMAX ? p->channels : 1;
+    const int several = p->step[0].is.kind == TGI_POST_SOFTMAX ||
+                        (p->how.objects && !p->how.image && p->channels > 1);
+    p->n_pieces = several ? p->channels : 1;
     p->piece_rows =
         tgi_clamp((int64_t)(PIECE_BYTES / (row ? row : 1)) / p->n_pieces, 1, p->info.height);
     p->pieces = tgi_calloc(TGI_TAG_IO, (size_t)p->n_pieces, sizeof *p->pieces);

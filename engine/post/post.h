@@ -25,11 +25,23 @@ typedef struct tgi_post_view {
     int64_t shape[TGI_IMAGE_MAX_AXES];
 } tgi_post_view;
 
+/* Another image of the same size, whose intensities are measured: a row of one of its channels, behind the plane of
+ * what the objects are made of. */
+typedef struct tgi_post_image {
+    tg_status (*row)(void *user, int64_t plane, int64_t y, int channel, double *dst,
+                     tgi_err *err);
+    void *user;
+    int channels, whole; /* whole: numbers that a double holds, none is a fraction */
+} tgi_post_image;
+
 typedef struct tgi_post_opts {
     tgi_post_spec spec;
     tgi_post_view view;
     int volume;     /* 1: images are volumes where the list does not say otherwise */
     tg_dtype dtype; /* of numbers of objects: uint8, uint16, uint32; NONE: uint32 */
+    int objects;    /* 1: intensities are asked for, too (objects.h) */
+    /* Pixels that intensities are of; NULL: the inner source's. */
+    const struct tgi_post_image *image;
     /* Between rows of a pass; `phase` is static. */
     tg_status (*tick)(void *user, const char *phase, double fraction, tgi_err *err);
     void *user;
@@ -46,5 +58,31 @@ size_t tgi_post_most(const tgi_source *s);
 /* So many bytes may be in RAM, tgi_post_least or more; `folder`: for the rest, or NULL where all is
  * (borrowed). Allocates them. Before the first row is read. */
 tg_status tgi_post_settle(tgi_source *s, size_t bytes, const char *folder, tgi_err *err);
+
+/* ---- For tables of objects --------------------------------------------------------------- */
+
+/* Images by groups, and parts of a group; a part is one image of depth planes. */
+typedef struct tgi_post_shape {
+    int64_t groups, parts, depth, height, width;
+    int samples, volume;
+    int channels, whole; /* of intensities */
+    int n_axes;          /* of all planes */
+    char axes[TGI_IMAGE_MAX_AXES + 1];
+    int64_t shape[TGI_IMAGE_MAX_AXES];
+} tgi_post_shape;
+tgi_post_shape tgi_post_shape_of(const tgi_source *s);
+
+typedef struct tgi_post_place {
+    int64_t group, part, z, y;
+} tgi_post_place;
+int64_t tgi_post_plane(const tgi_source *s, const tgi_post_place *at);
+/* A row of numbers, of a list that ends with label; a view until the next call. */
+tg_status tgi_post_numbers(tgi_source *s, const tgi_post_place *at, const uint32_t **row,
+                           tgi_err *err);
+tg_status tgi_post_intensity(tgi_source *s, const tgi_post_place *at, int channel, double *dst,
+                             tgi_err *err);
+/* n pixels of any type. */
+void tgi_post_to_double(tg_dtype type, const void *src, int64_t n, double *dst);
+tg_status tgi_post_tick(tgi_source *s, const char *phase, double fraction, tgi_err *err);
 
 #endif

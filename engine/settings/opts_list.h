@@ -277,6 +277,10 @@ TGI_OPT(
     "label:4, label:8 or in volumes label:6, label:26); \"sigmoid,threshold:0.5,label\" "
     "(default: the descriptor's, else none)")
 TGI_OPT(
+    OBJECTS, "objects", NULL, "FILE.csv", NULL, "plan run copy", RULE_TEXT, 0, 0, NULL, 2,
+    "with --post ...,label: write a table of the objects, a line each: number, pixels, centre, "
+    "box around it, mean of each channel of the input")
+TGI_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy preset",
     RULE_COMPRESS, 0, 0, NULL, 1,
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
