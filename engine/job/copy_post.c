@@ -182,5 +182,7 @@ tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err)
         .unit = m->unit[2],
         .channel = other ? c->part->channel : m->channel_name,
         .channels = other ? c->part->n_channels : m->n_channels};
-    return o.path && c->post ? tgi_objects_write(&o, err) : TG_OK;
+    const int made =
+        c->part && c->part->info; /* all is there, and was written before it was sealed */
+    return o.path && c->post && !made ? tgi_objects_write(&o, err) : TG_OK;
 }

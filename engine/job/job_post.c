@@ -504,26 +504,39 @@ static tg_status make_objects(tg_job *job, tgi_journal *j, int made, tgi_err *er
     return st;
 }
 
-static tg_status go(tg_job *job, tgi_journal *j, tg_run_result *res, tgi_err *err)
+/* All was made by a run that was stopped before OUT got its name. *done: so it is; else a tile of it is damaged, and all is
+ * made again. */
+static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tgi_err *err)
 {
-    const int values = access(job->set.output, F_OK) == 0;
-    if (tgi_journal_is_sealed(j) && !values) {
-        tgi_err e = {0};
-        TGI_TRY(tgi_job_plan_to_run(job, err));
-        const tg_status st = make_objects(job, j, 1, &e);
-        if (st != TG_E_INTERNAL) { /* which is a tile that is damaged: it is computed again */
-            if (st != TG_OK)
-                *err = e;
-            return st;
-        }
+    tgi_err e = {0};
+    *done = 0;
+    if (!tgi_journal_is_sealed(*j) || access(job->set.output, F_OK) == 0)
+        return TG_OK;
+    TGI_TRY(tgi_job_plan_to_run(job, err));
+    const tg_status st = make_objects(job, *j, 1, &e);
+    *done = st == TG_OK;
+    if (st == TG_E_INTERNAL) { /* what is missing would have to be read */
+        tgi_journal_close(j);
+        return tgi_journal_open(job->post->output, job->set.overwrite, NULL, j, err);
     }
+    if (st != TG_OK)
+        *err = e;
+    return st;
+}
+
+static tg_status go(tg_job *job, tgi_journal **j, tg_run_result *res, tgi_err *err)
+{
+    int done;
+    TGI_TRY(settle_made(job, j, &done, err));
+    if (done)
+        return TG_OK;
     const tg_status st = tgi_job_run(job, res, err);
     if (st != TG_OK && !(st == TG_E_FORMAT && res->bad_regions > 0))
         return st;
-    tgi_err filled = *err;
+    const tgi_err filled = *err;
     *err = (tgi_err){0};
     TGI_TRY(tgi_job_plan_to_run(job, err));
-    TGI_TRY(make_objects(job, j, 0, err));
+    TGI_TRY(make_objects(job, *j, 0, err));
     *err = filled;
     return st;
 }
@@ -551,7 +564,7 @@ tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
     const int finished = tgi_journal_state(j) == TGI_JOURNAL_FINISHED;
     tg_status st = finished ? tgi_journal_clear_finished(j, err) : check_table(job, j, err);
     if (st == TG_OK && !finished)
-        st = go(job, j, &res, err);
+        st = go(job, &j, &res, err);
     tgi_journal_close(&j);
     res.output = p->output;
     if (out && (st == TG_OK || res.bad_regions > 0))
