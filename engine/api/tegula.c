@@ -328,6 +328,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
 
 static tg_status verify(tg_job *job, void *out, tgi_err *err)
 {
+    tgi_job_post_leave(job);
     return tgi_job_verify(job, out, err);
 }
 
@@ -348,6 +349,7 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
 static tg_status preview(tg_job *job, void *out, tgi_err *err)
 {
     (void)out;
+    tgi_job_post_leave(job);
     return tgi_job_preview(job, err);
 }
 

@@ -459,7 +459,8 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
         return TG_OK;
     c->refused = 1;
     const tg_status st =
-        tgi_fail(err, TG_E_BUDGET, "the copy needs %s, the budget is %s%s",
+        tgi_fail(err, TG_E_BUDGET, "%s needs %s, the budget is %s%s",
+                 c->part ? "the output behind the network" : "the copy",
                  tgi_size_above(all, text[0], sizeof text[0]),
                  tgi_size_below(budget, text[1], sizeof text[1]),
                  tgi_copy_post_needs_scratch(c)

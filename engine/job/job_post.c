@@ -120,6 +120,17 @@ void tgi_job_post_free(tg_job *job)
     job->post = NULL;
 }
 
+void tgi_job_post_leave(tg_job *job)
+{
+    if (!job->post)
+        return;
+    tgi_free(job->set.output);
+    job->set.output = job->post->output;
+    job->post->output = NULL;
+    tgi_job_post_free(job);
+    tgi_job_drop_plan(job);
+}
+
 tg_status tgi_job_post_check(const tg_job *job, tgi_err *err)
 {
     if (job->post && !job->ends->image_out)

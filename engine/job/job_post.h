@@ -22,6 +22,8 @@ typedef struct tgi_job_post {
 /* Before the settings are read: take what the job's options and its descriptor say. */
 tg_status tgi_job_post_open(tg_job *job, tgi_err *err);
 void tgi_job_post_free(tg_job *job);
+/* For what makes no objects (verify, preview): the job's output is the one that was named. */
+void tgi_job_post_leave(tg_job *job);
 /* When the input is known. */
 tg_status tgi_job_post_check(const tg_job *job, tgi_err *err);
 /* The options as the user gave them. */

@@ -24,7 +24,6 @@
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
-#include "engine/job/job_post.h"
 #include "engine/job/job_state.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/pass.h"
@@ -45,12 +44,6 @@
 static tgi_pass *pass_of(tgi_preview *v)
 {
     return v->at_once ? &v->all.pass : &v->pass;
-}
-
-/* With --post the job's own output is what the network gives. */
-static const char *output_of(const tg_job *job)
-{
-    return job->post ? job->post->output : job->set.output;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */
@@ -474,7 +467,7 @@ static tg_status draw(tgi_preview *v, tgi_err *err)
     for (int i = 0; i < v->n_places; i++)
         TGI_TRY(one_crop(v, i, err));
     TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));
-    return tgi_png_write(output_of(job), p->pixels, p->height, p->width, p->samples,
+    return tgi_png_write(job->set.output, p->pixels, p->height, p->width, p->samples,
                          (size_t)p->width * (size_t)p->samples, err);
 }
 
@@ -508,13 +501,14 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (!job->ends->image_out)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "preview shows an image; give an image, not arrays");
-    if (!output_of(job))
+    if (!job->set.output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.png) is missing");
-    const size_t n = strlen(output_of(job));
-    if (n < 4 || strcmp(output_of(job) + n - 4, ".png") != 0)
-        return tgi_fail(err, TG_E_ARG, "%s: a preview is a PNG: -o OUT.png", output_of(job));
-    if (!job->set.overwrite && access(output_of(job), F_OK) == 0)
-        return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", output_of(job));
+    const size_t n = strlen(job->set.output);
+    if (n < 4 || strcmp(job->set.output + n - 4, ".png") != 0)
+        return tgi_fail(err, TG_E_ARG, "%s: a preview is a PNG: -o OUT.png", job->set.output);
+    if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
+        return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
+                        job->set.output);
     if (tgi_inpaint_is(job->source))
         return tgi_inpaint_preview(job, err);
     if (tgi_job_hands_on(job))

@@ -5,8 +5,10 @@ The same command then ends with the same bytes, the same table and nothing besid
 
 All: every operation, not each fourth. Big: a mask and a checkerboard of 16,384 x 16,384 pixels in 64 MiB, with --scratch; the peak is measured, and the numbers
 are known without another program: those of a checkerboard are counted, those of a mask of boxes drawn."""
+import json
 import os
 import re
+import shutil
 import struct
 import time
 
@@ -89,6 +91,27 @@ def other_steps(job):
     job.clean()
 
 
+def described(lab, image, job):
+    """The list in a descriptor is that of the command line, which wins; and nothing of it is a preview's."""
+    for end in (".onnx", ".json"):
+        shutil.copy(lab.denoiser[:-5] + end, lab.path("says" + end))
+    with open(lab.path("says.json")) as f:
+        says = json.load(f)
+    model, out = lab.path("says.onnx"), lab.path("says.tif")
+    for list_, code in ((job.args[job.args.index("--post") + 1], 0), ("label,otsu", 65)):
+        with open(lab.path("says.json"), "w") as f:
+            json.dump(dict(says, post=list_), f)
+        r = lab.run(["run", "-m", model, image, "-o", out, "--threads", "1", "-q", "-y"])
+        check(r.code == code and (code == 0 or "label is the last step" in r.err), "a descriptor with %s: %s" % (list_, r))
+        if code == 0:
+            check(read(out) == job.bytes, "a descriptor with %s: other bytes" % list_)
+            for more in (["run", "--post", "none", "-o", lab.path("plain.tif")], ["preview", "-o", lab.path("look.png")], ["verify"]):
+                r = lab.run(more[:1] + ["-m", model, image, "-q"] + more[1:])
+                check(r.code == 0, "%s: %s" % (more[0], r))
+            check(len(read(lab.path("plain.tif"))) != len(job.bytes), "--post none gave objects")
+            check(not [n for n in os.listdir(lab.dir) if ".values." in n], "values are left")
+
+
 def test(lab, rest):
     if rest == ["big"]:
         return big(lab)
@@ -110,6 +133,7 @@ def test(lab, rest):
     for job in (small, run):
         killed_twice(job)
     other_steps(run)
+    described(lab, image, run)
     print("moments: %s" % n)
 
 
