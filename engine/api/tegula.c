@@ -5,6 +5,7 @@
 #include "engine/job/copy.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_post.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/run.h"
@@ -370,7 +371,7 @@ tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
 
 static tg_status run(tg_job *job, void *out, tgi_err *err)
 {
-    return tgi_job_run(job, out, err);
+    return tgi_job_run_all(job, out, err);
 }
 
 tg_status tg_job_run(tg_job *job, tg_run_result *out)
@@ -390,6 +391,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
 
 static tg_status verify(tg_job *job, void *out, tgi_err *err)
 {
+    tgi_job_post_leave(job);
     return tgi_job_verify(job, out, err);
 }
 
@@ -410,6 +412,7 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
 static tg_status preview(tg_job *job, void *out, tgi_err *err)
 {
     (void)out;
+    tgi_job_post_leave(job);
     return tgi_job_preview(job, err);
 }
 

@@ -44,6 +44,8 @@ static tg_status choose_region(tgi_copying *c, tgi_err *err)
     int picked = 0;
     TGI_TRY(tgi_picked_planes(&c->source, NULL, &c->planes, c->n_planes, &picked, err));
     c->info = c->source->ops->info(c->source);
+    if (picked && c->info->note[0])
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     if (picked) {
         c->planes = (tgi_planes_spec){0};
         TGI_TRY(tgi_planes_resolve(&c->planes, c->info->n_planes, &c->n_planes, err));
@@ -90,7 +92,7 @@ static void list_axes(tgi_copying *c)
 static void choose_meta(tgi_copying *c)
 {
     tgi_image_meta *m = &c->meta;
-    *m = c->part ? *c->part->meta : c->info->meta;
+    *m = c->part && c->part->meta ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
         m->n_channels = m->n_luts = m->n_ranges = 0;
         m->n_labels = 0;
@@ -158,30 +160,60 @@ static tg_status check_meaning(const tgi_copying *c, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status open_copy(tgi_copying *c, tgi_err *err)
+/* ---- Open -------------------------------------------------------------------------------- */
+
+/* A source that is not there yet. */
+typedef struct expected {
+    tgi_source base;
+    tgi_image_info info;
+    size_t bytes;
+} expected;
+
+static const tgi_image_info *expected_info(const tgi_source *s)
 {
-    c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
-    if (!c->machine)
+    return &((const expected *)s)->info;
+}
+
+static tg_status expected_read(tgi_source *s, int thread, int64_t plane, int s0, int s1,
+                               int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
+                               size_t row_pitch, size_t sample_pitch, tgi_err *err)
+{
+    (void)s, (void)thread, (void)plane, (void)s0, (void)s1, (void)y0, (void)y1, (void)x0,
+        (void)x1, (void)dst, (void)row_pitch, (void)sample_pitch;
+    return tgi_fail(err, TG_E_INTERNAL, "the input is not there");
+}
+
+static void expected_close(tgi_source **s)
+{
+    tgi_free(*s);
+    *s = NULL;
+}
+
+static size_t expected_bytes(const tgi_source *s)
+{
+    return ((const expected *)s)->bytes;
+}
+
+static const tgi_source_ops expected_ops = {.format = "expected",
+                                            .info = expected_info,
+                                            .read = expected_read,
+                                            .close = expected_close,
+                                            .codec_bytes = expected_bytes};
+
+static tg_status open_expected(tgi_copying *c, tgi_err *err)
+{
+    expected *e = tgi_calloc(TGI_TAG_IO, 1, sizeof *e);
+    if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
-    tgi_machine_here(c->machine);
-    c->budget = tgi_machine_budget(c->machine, c->opts, NULL);
-    tgi_open_opts o = {.threads = 1,
-                       .decode_budget = tgi_decode_budget(c->budget),
-                       .budget = c->budget,
-                       .spare = c->spare,
-                       .cancelled = tgi_cancel_signal,
-                       .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
-                       .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
-                       .surplus = &c->surplus};
-    tgi_opts_source(c->opts, &o);
-    tgi_opts_source_slices(c->opts, &o);
-    tg_dtype asked = TG_DTYPE_NONE;
-    c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
-    c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
-    tgi_leave_out(c->input, c->output, &c->but);
-    int among = 0;
-    o.but = c->but;
-    o.but_found = &among;
+    e->base.ops = &expected_ops;
+    e->info = *c->part->info;
+    e->bytes = c->part->reader_bytes;
+    c->source = &e->base;
+    return TG_OK;
+}
+
+static tg_status check_output(const tgi_copying *c, tgi_err *err)
+{
     if (!c->input || !c->output)
         return tgi_fail(err, TG_E_ARG,
                         "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
@@ -192,6 +224,25 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     if (c->output[strlen(c->output) - 1] == '/')
         return tgi_fail(err, TG_E_ARG, "%s: copy writes one file: -o %sOUT.tif", c->output,
                         c->output);
+    return TG_OK;
+}
+
+static tg_status open_input(tgi_copying *c, tgi_err *err)
+{
+    int among = 0;
+    tgi_open_opts o = {
+        .threads = 1,
+        .but = c->but,
+        .but_found = &among,
+        .decode_budget = tgi_decode_budget(c->budget),
+        .budget = c->budget,
+        .spare = c->spare,
+        .cancelled = tgi_cancel_signal,
+        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
+        .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
+        .surplus = &c->surplus};
+    tgi_opts_source(c->opts, &o);
+    tgi_opts_source_slices(c->opts, &o);
     if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) > 0) {
         TGI_TRY(tgi_bad_tiles_new(c->output, &c->bad, err));
         o.on_bad = tgi_bad_tiles_note;
@@ -202,22 +253,22 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     if (!among) /* it lies elsewhere */
         c->but = NULL;
     c->source_bytes = tgi_mem_held() - before;
-    TGI_TRY(pass_gate(c, err));
-    c->info = c->source->ops->info(c->source);
+    return pass_gate(c, err);
+}
+
+/* What the file says and the copy does not carry. */
+static void tell_of_input(const tgi_copying *c)
+{
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     if (c->info->meta.left_behind[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN,
                     "%s: its OME-XML also has %s: a copy does not carry these", c->input,
                     c->info->meta.left_behind);
-    c->dtype =
-        tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
-    TGI_TRY(tgi_picture_choose(c->opts, &c->writer, err));
-    TGI_TRY(choose_region(c, err));
-    list_axes(c);
-    choose_meta(c);
-    TGI_TRY(check_meaning(c, err));
-    warn_of_bits(c);
+}
+
+static tg_status open_rows(tgi_copying *c, tgi_err *err)
+{
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
     c->row_bytes = (size_t)(c->step * c->info->samples) * row +
@@ -225,6 +276,34 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     c->in_rows = tgi_calloc(TGI_TAG_IO, (size_t)(c->step * c->info->samples), row);
     c->out_rows = tgi_calloc(TGI_TAG_IO, (size_t)(tgi_range_len(c->x) * c->info->samples), 8);
     return c->in_rows && c->out_rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows");
+}
+
+static tg_status open_copy(tgi_copying *c, tgi_err *err)
+{
+    tg_dtype asked = TG_DTYPE_NONE;
+    c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
+    if (!c->machine)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
+    tgi_machine_here(c->machine);
+    c->budget = c->part && c->part->budget ? c->part->budget
+                                           : tgi_machine_budget(c->machine, c->opts, NULL);
+    c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
+    c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
+    tgi_leave_out(c->input, c->output, &c->but);
+    TGI_TRY(check_output(c, err));
+    TGI_TRY(c->part && c->part->info ? open_expected(c, err) : open_input(c, err));
+    c->info = c->source->ops->info(c->source);
+    tell_of_input(c);
+    c->dtype =
+        tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
+    TGI_TRY(tgi_picture_choose(c->opts, &c->writer, err));
+    TGI_TRY(choose_region(c, err));
+    list_axes(c);
+    choose_meta(c);
+    TGI_TRY(tgi_copy_add_post(c, err));
+    TGI_TRY(check_meaning(c, err));
+    warn_of_bits(c);
+    return open_rows(c, err);
 }
 
 static void close_copy(tgi_copying *c)
@@ -269,6 +348,12 @@ tg_status tgi_copy_stopped(void *user, tgi_err *err)
 tg_status tgi_copy_check_tick(void *user, double fraction, tgi_err *err)
 {
     say(user, "check", fraction);
+    return tgi_copy_stopped(user, err);
+}
+
+tg_status tgi_copy_post_tick(void *user, const char *phase, double fraction, tgi_err *err)
+{
+    say(user, phase, fraction);
     return tgi_copy_stopped(user, err);
 }
 
@@ -373,8 +458,12 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
     const size_t counted = c->row_bytes + (c->source_bytes < codec ? c->source_bytes : codec);
     uint64_t program = 0, more;
     const uint64_t held =
-        tgi_machine_process(c->machine, now > counted ? now - counted : 0, &program, &more);
-    const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
+        c->part && c->part->held
+            ? c->part->held
+            : tgi_machine_process(c->machine, now > counted ? now - counted : 0, &program,
+                                  &more);
+    const uint64_t budget = c->part && c->part->budget ? c->part->budget
+                            : tgi_opts_given(c->opts, TGI_OPT_RAM)
                                 ? tgi_machine_budget(c->machine, c->opts, NULL)
                                 : tgi_sat_add(tgi_mem_available(NULL), held);
     size_t need = tgi_sat_add(codec, TGI_ALLOWANCE_BYTES + c->row_bytes);
@@ -384,15 +473,23 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
                            tgi_commit_bytes(l, tgi_copy_window_of(l), tgi_copy_encoders_of(c)) +
                                tgi_journal_bytes(l) + tgi_pyramid_bytes(l) +
                                tgi_picture_make_bytes(c->writer, l, &c->meta));
-    const uint64_t all = tgi_sat_add(need, held);
+    TGI_TRY(tgi_copy_choose_post(c, tgi_sat_add(need, held), budget, err));
+    const uint64_t all =
+        tgi_sat_add(tgi_sat_add(need, held), tgi_sat_add(c->post_bytes, c->table_bytes));
     if (peak)
         *peak = all;
     if (all <= budget)
         return TG_OK;
     c->refused = 1;
-    const tg_status st = tgi_fail(err, TG_E_BUDGET, "the copy needs %s, the budget is %s",
-                                  tgi_size_above(all, text[0], sizeof text[0]),
-                                  tgi_size_below(budget, text[1], sizeof text[1]));
+    const tg_status st =
+        tgi_fail(err, TG_E_BUDGET, "%s needs %s, the budget is %s%s",
+                 c->part ? "the output behind the network" : "the copy",
+                 tgi_size_above(all, text[0], sizeof text[0]),
+                 tgi_size_below(budget, text[1], sizeof text[1]),
+                 tgi_copy_post_needs_scratch(c)
+                     ? ": --scratch DIR, a folder on a disk, holds what --post has to know of "
+                       "the whole image"
+                     : "");
     return tgi_err_tried(err, st, "the copy", all);
 }
 
@@ -431,6 +528,27 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
     close_copy(&c);
     if (st != TG_OK && err)
         *err = e;
+    return st;
+}
+
+tg_status tgi_copy_count(const tg_opts *o, const tgi_copy_part *part, tgi_copy_figures *out,
+                         tgi_err *err)
+{
+    tgi_copying c = {.opts = o, .part = part};
+    tgi_sink_layout *l = NULL;
+    tg_status st = open_copy(&c, err);
+    if (st == TG_OK)
+        st = tgi_copy_make_layout(&c, &l, err);
+    if (st == TG_OK)
+        st = tgi_picture_check(c.writer, c.output, l, &c.meta, err);
+    if (st == TG_OK)
+        st = tgi_copy_check_budget(&c, l, &out->peak, err);
+    if (st == TG_OK) {
+        out->output = c.writer ? 2 * l->file_bytes : l->file_bytes;
+        out->scratch = c.post_folder ? tgi_copy_post_scratch(&c) : 0;
+    }
+    tgi_sink_layout_free(&l);
+    close_copy(&c);
     return st;
 }
 

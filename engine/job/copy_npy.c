@@ -74,6 +74,7 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
     tgi_npy_out out = {.part = TGI_PART_CLOSED};
     TGI_TRY(tgi_copy_check_budget(c, NULL, NULL, err));
     tgi_copy_tell_lost(c, NULL);
+    TGI_TRY(tgi_copy_check_objects(c, 1, err));
     for (int a = 0; a < c->n_axes; a++)
         if (c->shape[a] != 1 ||
             strchr("YX", c->axes[a])) /* a row of pixels is an image still */
@@ -83,7 +84,11 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
     if (st == TG_OK)
         st = tgi_copy_watch_input(c, err);
     if (st == TG_OK)
+        st = tgi_copy_begin_post(c, err);
+    if (st == TG_OK)
         st = npy_planes(c, &out, err);
+    if (st == TG_OK)
+        st = tgi_copy_write_objects(c, 0, err);
     st = tgi_copy_input_held(c, st, err);
     if (st == TG_OK)
         st = tgi_copy_list_bad(c, err);

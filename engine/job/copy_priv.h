@@ -40,6 +40,11 @@ typedef struct tgi_copying {
     size_t budget;              /* what --ram allows */
     size_t source_bytes;        /* of the library, that the source took when it was opened */
     int spare;                  /* it was opened to hold as little as it can */
+    int went_on;                /* with tiles of an interrupted copy */
+    int post;                   /* the source is one of --post (post.h): */
+    size_t post_bytes;          /* what it keeps in RAM */
+    const char *post_folder;    /* and where the rest; NULL: there is none */
+    size_t table_bytes;         /* of these, for the sums of --objects */
     int refused;                /* check_budget did not let it begin */
     int64_t step;               /* rows read at once */
     atomic_int surplus;         /* the input has more data than pixels */
@@ -79,6 +84,23 @@ tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64
 
 /* What of the metadata the output has no place for; `l` NULL: it is an array. */
 void tgi_copy_tell_lost(const tgi_copying *c, const tgi_sink_layout *l);
+
+/* copy_post.c: what it is when there is no --post is nothing. */
+/* Behind the choice of what is copied: put the source of --post in front. */
+tg_status tgi_copy_add_post(tgi_copying *c, tgi_err *err);
+/* How much of its tables is in RAM where all else takes `others` of the budget. */
+tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget, tgi_err *err);
+/* 1: it would take less with --scratch. */
+int tgi_copy_post_needs_scratch(const tgi_copying *c);
+/* Bytes of its scratch files. */
+uint64_t tgi_copy_post_scratch(const tgi_copying *c);
+/* Before the first row. */
+tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err);
+/* --objects: what of it stands in the way, and when all tiles are there, the table. */
+tg_status tgi_copy_check_objects(const tgi_copying *c, int afresh, tgi_err *err);
+tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err);
+/* While it reads the image for its tables. */
+tg_status tgi_copy_post_tick(void *user, const char *phase, double fraction, tgi_err *err);
 
 /* copy_npy.c */
 tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err);

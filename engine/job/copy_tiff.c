@@ -145,6 +145,10 @@ static tg_status fingerprint(const tgi_copying *c, const tgi_sink_layout *l, cha
 {
     char codec[64];
     tgi_lines t = {0};
+    if (c->part && c->part->fingerprint) {
+        *out = tgi_strdup(TGI_TAG_IO, c->part->fingerprint);
+        return *out ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a fingerprint");
+    }
     tgi_fingerprint_program(&t, c->part ? PART : "copy " TG_VERSION_STRING);
     const tg_status st = tgi_fingerprint_input(&t, c->source, err);
     if (st != TG_OK) {
@@ -157,6 +161,8 @@ static tg_status fingerprint(const tgi_copying *c, const tgi_sink_layout *l, cha
     tgi_fingerprint_chosen(&t, c->opts);
     tgi_lines_add(&t, "pyramid", "%d", (int)tgi_opts_pyramid(c->opts));
     tgi_lines_add(&t, "dtype", "%s", tgi_dtype_name(c->dtype));
+    if (c->post)
+        tgi_lines_add(&t, "post", "%s", tgi_opts_str(c->opts, TGI_OPT_POST));
     tgi_lines_add(&t, "codec", "%s", tgi_tile_codec_text(l, codec, sizeof codec));
     if (c->writer)
         tgi_lines_add(&t, "format", "%s", c->writer->name);
@@ -170,7 +176,8 @@ static tg_status take_over(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
     size_t n;
     const void *stored = tgi_journal_job(j, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, text, err));
-    TGI_TRY(tgi_same_input(c->ctx, j, c->source, text, c->input_sum, &c->unsure, err));
+    if (!c->part)
+        TGI_TRY(tgi_same_input(c->ctx, j, c->source, text, c->input_sum, &c->unsure, err));
     if (c->unsure)
         tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_UNSURE_INPUT, c->input);
     TGI_TRY(tgi_may_go_on(j, c->bad, c->output, err));
@@ -184,7 +191,9 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
     char *text = NULL;
     tgi_err why = {0};
     tg_status st = TG_E_CHANGED;
-    int afresh = c->part || tgi_journal_state(j) == TGI_JOURNAL_FRESH;
+    int afresh =
+        (c->part && !c->part->fingerprint) || tgi_journal_state(j) == TGI_JOURNAL_FRESH;
+    TGI_TRY(tgi_copy_check_objects(c, afresh, err));
     TGI_TRY(fingerprint(c, l, &text, err));
     if (!afresh)
         st = take_over(c, l, j, text, &why);
@@ -198,6 +207,7 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
                     c->output);
         afresh = 1;
     }
+    c->went_on = !afresh;
     if (afresh)
         c->input_sum[0] = 0;
     c->unsure &= !afresh;
@@ -260,7 +270,11 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
 {
     tg_status st = tgi_copy_watch_input(c, err);
     if (st == TG_OK)
+        st = tgi_copy_begin_post(c, err);
+    if (st == TG_OK)
         st = write_tiles(c, l, j, err);
+    if (st == TG_OK)
+        st = tgi_copy_write_objects(c, c->went_on, err);
     st = tgi_copy_input_held(c, st, err);
     leave(c, j, st);
     if (st == TG_OK)

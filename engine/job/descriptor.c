@@ -22,6 +22,7 @@ static const tgi_key keys[] = {
     {"window", TGI_KEY_NUMBER, 0, 1, TGI_FRAME_WINDOW_MOST},
     {"window_edge", TGI_KEY_TEXT, 0, 0, 0},
     {"state", TGI_KEY_TEXT, 0, 0, 0},
+    {"post", TGI_KEY_TEXT, 0, 0, 0},
     {"about", TGI_KEY_OBJECT, 0, 0, 0},
 };
 
@@ -30,6 +31,19 @@ static void copy_str(const tgi_json *doc, const char *key, char *buf, size_t cap
     const char *s;
     if (tgi_json_str(tgi_json_get(doc, key), &s))
         snprintf(buf, cap, "%s", s);
+}
+
+static tg_status read_post(const tgi_json *doc, const char *path, tgi_descriptor *d,
+                           tgi_err *err)
+{
+    tgi_post_spec spec;
+    tgi_err why = {0};
+    const char *text = NULL;
+    copy_str(doc, "post", d->post, sizeof d->post);
+    if (!tgi_json_str(tgi_json_get(doc, "post"), &text) ||
+        tgi_post_parse(text, &spec, &why) == TG_OK)
+        return TG_OK;
+    return tgi_fail(err, TG_E_FORMAT, "%s: \"post\": %s", path, why.text);
 }
 
 static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_descriptor *d,
@@ -44,7 +58,7 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_desc
     if (st != TG_OK)
         return tgi_fail(err, st,
                         "%s; a descriptor has name, version, license, normalize, output, "
-                        "precision, window, window_edge, state, and about for all else",
+                        "precision, window, window_edge, state, post, and about for all else",
                         why.text);
     d->present = 1;
     copy_str(doc, "name", d->name, sizeof d->name);
@@ -79,6 +93,7 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_desc
     d->window_mirror = strcmp(edge, "mirror") == 0;
     if (tgi_json_get(doc, "window") && !tgi_json_int(tgi_json_get(doc, "window"), &d->window))
         return tgi_fail(err, TG_E_FORMAT, "%s: \"window\" is a whole number of frames", path);
+    TGI_TRY(read_post(doc, path, d, err));
     d->fp32_only = strcmp(precision, "fp32") == 0;
     d->labels = strcmp(output, "argmax") == 0;
     d->denormalize = strcmp(output, "denormalize") == 0;

@@ -39,7 +39,8 @@ typedef struct tgi_descriptor {
     int fp32_only;      /* half precision would not do */
     int64_t window;     /* frames that it takes at once; 0: not said */
     char state[512];    /* as --state; "" not said */
-    int window_mirror;  /* 1: mirrored beyond the first and the last one */
+    char post[TGI_POST_TEXT]; /* as --post; "" not said */
+    int window_mirror;        /* 1: mirrored beyond the first and the last one */
 } tgi_descriptor;
 
 /* A side file (--log, --plot): how it may be opened, and whether this job created it. */
@@ -105,6 +106,7 @@ typedef struct tgi_bytes {
     size_t numbers;     /* that came of reductions */
     size_t tilings;     /* tables of a plan in stages, made after `process` was counted */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
+    size_t post;        /* --post: what it takes beyond what the network takes before it */
     size_t pinned;      /* jobs on a device: pinned buffers of pixels, both ways */
     size_t total;
     uint64_t kept_disk; /* values that pass from stage to stage, in a scratch file */
@@ -226,6 +228,7 @@ struct tg_job {
     const tgi_image_info *info;
     const char *but;           /* the output, where tgi_leave_out says so */
     tgi_bad_tiles *bad;        /* --on-bad-tile fill; else NULL */
+    struct tgi_job_post *post; /* job_post.h; NULL: without --post */
     struct tgi_job_film *film; /* job_film.h; NULL: the output is none */
     int film_told;             /* what it will not have was said */
     tgi_mapping map;

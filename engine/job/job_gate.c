@@ -6,6 +6,7 @@
 #include "engine/inpaint/inpaint.h"
 #include "engine/inpaint/pp_weights.h"
 #include "engine/job/job.h"
+#include "engine/job/job_post.h"
 #include "engine/out/gate.h"
 
 #include <stdio.h>
@@ -87,6 +88,8 @@ tg_status tgi_job_gate(const tg_job *job, tgi_err *err)
     tgi_gate g = {0};
     const char *out = job->set.output;
     tg_status st = tgi_gate_options_write(&g, job->opts, err);
+    if (st == TG_OK && job->post) /* its own output */
+        st = job->post->output ? tgi_gate_writes_output(&g, job->post->output, err) : TG_OK;
     if (st == TG_OK && out && tgi_names_folder(out))
         st = writes_in_folder(&g, job, err);
     if (st == TG_OK)

@@ -15,6 +15,7 @@
 #include "engine/job/job_gate.h"
 #include "engine/job/job_inpaint.h"
 #include "engine/job/job_picture.h"
+#include "engine/job/job_post.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/job_standard.h"
 #include "engine/job/job_state.h"
@@ -127,8 +128,7 @@ static tg_status read_model(const tg_opts *o, tgi_settings *s, tgi_err *err)
     return tgi_descriptor_load(s->model, o, &s->descriptor, err);
 }
 
-/* What --scratch says; auto: where the machine's temporary files go. NULL: none. */
-static const char *scratch_folder(const tg_opts *o, const tgi_machine *m)
+const char *tgi_scratch_folder(const tg_opts *o, const tgi_machine *m)
 {
     const char *folder = tgi_opts_str(o, TGI_OPT_SCRATCH);
     int in_memory = 0;
@@ -147,7 +147,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
     if (tgi_opts_str(o, TGI_OPT_INPUT) || (tgi_opts_n_tensors(o) == 0 && !sources))
         TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
-    TGI_TRY(copy_text(scratch_folder(o, m), &s->scratch, err));
+    TGI_TRY(copy_text(tgi_scratch_folder(o, m), &s->scratch, err));
     TGI_TRY(tgi_picture_choose(o, &s->writer, err));
     s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, m->processors);
     tgi_opts_tile(o, &s->tile);
@@ -320,6 +320,8 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     const tgi_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
               arrays = tgi_names_arrays(job->set.output) || tgi_memory_has_sinks(job->opts);
+    if (arrays)
+        TGI_TRY(tgi_job_post_check(job, err));
     if (arrays && tgi_job_hands_on(job))
         return tgi_fail(err, TG_E_ARG,
                         "--state and --constant are of frames in their order: write an image "
@@ -450,6 +452,8 @@ static tg_status pick_planes(tg_job *job, int *again, tgi_err *err)
     TGI_TRY(tgi_picked_planes(&job->source, job->picked.letters, &m->planes, m->n_items, again,
                               err));
     job->info = job->source->ops->info(job->source);
+    if (*again && job->info->note[0])
+        tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
     if (*again) {
         job->picked.planes = m->planes;
         job->picked.count = m->n_items;
@@ -607,6 +611,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_opts_copy(job->opts, o, err));
     TGI_TRY(tgi_machine_of(job->opts, &job->machine, err));
     tgi_machine_text(&job->machine, job->machine_text, sizeof job->machine_text);
+    TGI_TRY(tgi_job_post_open(job, err));
     TGI_TRY(read_settings(job->opts, &job->machine, &job->set, err));
     warn_of_precision(job);
     if (*tgi_opts_lowered(o))
@@ -672,6 +677,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
                      tgi_dtype_name(job->info->dtype), lo, hi);
     }
     warn_of_form(job);
+    TGI_TRY(tgi_job_post_check(job, err));
     return bind_image(job, err);
 }
 
@@ -741,6 +747,7 @@ void tgi_job_close(tg_job **jobp)
         tgi_source_close(&job->source);
     tgi_bad_tiles_free(&job->bad);
     leave_graph(job);
+    tgi_job_post_free(job);
     tgi_opts_free(&job->opts);
     tgi_free(job->settings);
     tgi_free(job->given);

@@ -29,6 +29,8 @@ static inline uint64_t tgi_decode_needs(uint64_t bytes)
 {
     return bytes < UINT64_MAX / 4 ? 4 * bytes : UINT64_MAX;
 }
+/* What --scratch says; auto: where the machine's temporary files go. NULL: none. A view. */
+const char *tgi_scratch_folder(const tg_opts *o, const tgi_machine *m);
 /* After a reader's opening: where nobody tries what would be enough, the sentence names it. */
 tg_status tgi_decode_refused(tg_status st, tgi_err *err);
 /* What the process holds now that is this job's, the program's or the libraries'. */

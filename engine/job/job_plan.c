@@ -18,6 +18,7 @@
 #include "engine/job/job_device.h"
 #include "engine/job/job_inpaint.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_post.h"
 #include "engine/job/page_tables.h"
 #include "engine/job/plan_device.h"
 #include "engine/job/plan_report.h"
@@ -457,8 +458,12 @@ static tg_status conclude(tg_job *job, tgi_err *err)
     tgi_plan_part *p = &job->plan;
     if (p->bytes.total > p->budget)
         return refuse(job, err);
+    if (job->post)
+        TGI_TRY(tgi_job_post_count(job, err));
     p->n_lines = 0;
     job->ends->write_lines(job);
+    if (job->post)
+        tgi_job_post_lines(job);
     p->valid = 1;
     return TG_OK;
 }

@@ -10,12 +10,13 @@
 #include "engine/job/for_images.h"
 #include "engine/job/job.h"
 #include "engine/job/job_inpaint.h"
+#include "engine/job/job_post.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define VALUE 128    /* holds what is worked out */
-#define MOST_OPEN 12 /* options that the engine may find a value for: those of worked_out */
+#define MOST_OPEN 13 /* options that the engine may find a value for: those of worked_out */
 
 struct tgi_job_settings_list {
     tg_setting at[TGI_OPT_COUNT];
@@ -74,15 +75,18 @@ static const char *worked_out(const tg_job *job, tgi_opt id, char *buf)
         snprintf(buf, VALUE, "%s", s->normalize_text);
         return s->descriptor.normalize[0] ? by_descriptor : NULL;
     case TGI_OPT_DTYPE:
-        if (job->plan.layout)
+        if (job->plan.layout && !job->post)
             snprintf(buf, VALUE, "%s", tgi_dtype_name(s->dtype));
-        return !job->plan.layout           ? NULL
-               : s->descriptor.denormalize ? by_descriptor
-               : s->dtype == TG_DTYPE_F32  ? NULL
-                                           : by_engine;
+        return !job->plan.layout || job->post ? NULL
+               : s->descriptor.denormalize    ? by_descriptor
+               : s->dtype == TG_DTYPE_F32     ? NULL
+                                              : by_engine;
     case TGI_OPT_METHOD:
         snprintf(buf, VALUE, "%s", tgi_job_method(job->opts));
         return tgi_job_draws(job->opts) ? by_engine : NULL;
+    case TGI_OPT_POST:
+        snprintf(buf, VALUE, "%s", s->descriptor.post);
+        return s->descriptor.post[0] ? by_descriptor : NULL;
     case TGI_OPT_LABELS:
         snprintf(buf, VALUE, "%s", s->labels ? "true" : "");
         return s->labels ? by_descriptor : NULL;
@@ -106,10 +110,11 @@ static int is_listed(const tg_job *job, tgi_opt id)
 static void add(const tg_job *job, struct tgi_job_settings_list *l, tgi_opt id)
 {
     const tg_option *row = &tgi_option_table(NULL)[id];
-    const char *value = tgi_opts_str(job->opts, id);
-    const char *origin = tgi_opts_origin(job->opts, id);
+    const tg_opts *asked = tgi_job_asked(job);
+    const char *value = tgi_opts_str(asked, id);
+    const char *origin = tgi_opts_origin(asked, id);
     const int open = !value || strcmp(value, "auto") == 0 ||
-                     (id == TGI_OPT_LABELS && !tgi_opts_flag(job->opts, id));
+                     (id == TGI_OPT_LABELS && !tgi_opts_flag(asked, id));
     char *text = l->text[l->n_text], none[VALUE] = "";
     const char *found = open ? worked_out(job, id, l->n_text < MOST_OPEN ? text : none) : NULL;
     if (open && l->n_text < MOST_OPEN && text[0]) {
@@ -121,7 +126,7 @@ static void add(const tg_job *job, struct tgi_job_settings_list *l, tgi_opt id)
     if (value)
         l->at[l->n++] =
             (tg_setting){row->name, value, origin,
-                         !found && (!tgi_opts_given(job->opts, id) ||
+                         !found && (!tgi_opts_given(asked, id) ||
                                     (row->fallback && strcmp(value, row->fallback) == 0))};
 }
 
@@ -164,13 +169,13 @@ static tg_status set_resolved(const tg_job *job, const tg_setting *s, tg_opts *o
     const tgi_opt id = tgi_opt_find(s->name);
     char budget[VALUE];
     budget_text(job, budget);
-    if (id == TGI_OPT_TILE && !tgi_opts_given(job->opts, id))
+    if (id == TGI_OPT_TILE && !tgi_opts_given(tgi_job_asked(job), id))
         return tgi_opts_set(o, s->name, "auto", err);
     if (tgi_for_images_idle(job, id))
         return tgi_opts_set(o, s->name, tgi_for_images_idle(job, id), err);
     if (id == TGI_OPT_RAM && strchr(s->value, '%'))
         return tgi_opts_set(o, s->name, budget, err);
-    if (id == TGI_OPT_DTYPE && job->plan.layout)
+    if (id == TGI_OPT_DTYPE && job->plan.layout && !job->post)
         return tgi_opts_set(o, s->name, tgi_dtype_name(job->set.dtype), err);
     return tgi_opts_set(o, s->name, s->value, err);
 }
@@ -184,7 +189,7 @@ tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err)
     if (st == TG_OK)
         st = tgi_opts_new(&o, err);
     if (st == TG_OK)
-        st = tgi_opts_copy(o, job->opts, err);
+        st = tgi_opts_copy(o, tgi_job_asked(job), err);
     for (size_t i = 0; st == TG_OK && i < n; i++)
         st = set_resolved(job, &s[i], o, err);
     if (st == TG_OK)

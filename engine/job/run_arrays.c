@@ -193,7 +193,7 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
         if (tgi_opts_str(job->opts, handed_on[i].id))
             st = tgi_opts_set(o, handed_on[i].name, tgi_opts_str(job->opts, handed_on[i].id),
                               err);
-    const tgi_copy_part part = {&meta, t->journal};
+    const tgi_copy_part part = {.meta = &meta, .journal = t->journal};
     if (st == TG_OK)
         st = tgi_copy(job->ctx, o, &part, err);
     tgi_opts_free(&o);

@@ -304,6 +304,8 @@ static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
     }
     if ((path = tgi_opts_str(o, TGI_OPT_PICTURE)))
         TGI_TRY(tgi_gate_writes_whole(g, path, "--picture", ".made", "\x89PNG", err));
+    if ((path = tgi_opts_str(o, TGI_OPT_OBJECTS)))
+        TGI_TRY(tgi_gate_writes(g, path, "--objects", TGI_GATE_FILE, err));
     if ((path = tgi_opts_str(o, TGI_OPT_LIVE)))
         TGI_TRY(tgi_gate_writes_whole(g, path, "--live", ".made", "\x89PNG", err));
     path = tgi_opts_str(o, TGI_OPT_STATS);

@@ -45,6 +45,7 @@ typedef enum rule {
     RULE_DEVICE,
     RULE_BOXES, /* a box, or some with ";" between; given again they are more */
     RULE_VRAM,  /* RULE_RAM, or a list of sizes */
+    RULE_POST,  /* steps (post_spec.h) */
     RULE_PRESET /* a name or a file, read when it is set */
 } rule;
 
@@ -238,6 +239,7 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         double number;
         tgi_interval_spec interval;
         tgi_device_spec device;
+        tgi_post_spec post;
     } u;
     switch (r->rule) {
     case RULE_TEXT:
@@ -306,6 +308,8 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         return tgi_device_parse(text, &u.device, err);
     case RULE_BOXES:
         return check_boxes(text, err);
+    case RULE_POST:
+        return tgi_post_parse(text, &u.post, err);
     }
     return tgi_fail(err, TG_E_INTERNAL, "option %s has no rule", table[id].name);
 }
@@ -620,6 +624,12 @@ void tgi_opts_compress(const tg_opts *o, tgi_compress_spec *out)
 {
     *out = (tgi_compress_spec){.kind = TGI_COMPRESS_NONE, .level = -1};
     (void)tgi_compress_parse(tgi_opts_str(o, TGI_OPT_COMPRESS), out, NULL);
+}
+
+bool tgi_opts_post(const tg_opts *o, tgi_post_spec *out)
+{
+    const char *t = tgi_opts_str(o, TGI_OPT_POST);
+    return t && tgi_post_parse(t, out, NULL) == TG_OK;
 }
 
 bool tgi_opts_at(const tg_opts *o, int64_t out[3])

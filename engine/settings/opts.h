@@ -12,6 +12,7 @@
 #define TGI_OPTS_H
 
 #include "engine/base/json.h"
+#include "engine/base/post_spec.h"
 #include "engine/base/spec.h"
 #include "engine/device/choice.h"
 
@@ -93,6 +94,7 @@ bool tgi_opts_normalize(const tg_opts *o, tgi_normalize_spec *out);
 bool tgi_opts_dtype(const tg_opts *o, tg_dtype *out);
 void tgi_opts_compress(const tg_opts *o, tgi_compress_spec *out);
 bool tgi_opts_interval(const tg_opts *o, tgi_opt id, tgi_interval_spec *out);
+bool tgi_opts_post(const tg_opts *o, tgi_post_spec *out);
 bool tgi_opts_at(const tg_opts *o, int64_t out[3]);
 
 /* Behind tg_option_table and tg_opts_free. */

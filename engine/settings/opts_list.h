@@ -288,6 +288,17 @@ TGI_OPT(
     "each pixel the number of the largest channel, from 0, as uint8 (above 256 channels "
     "uint16; in arrays int64)")
 TGI_OPT(
+    POST, "post", NULL, "LIST", NULL, "plan run copy preset", RULE_POST, 0, 0, NULL, 1,
+    "objects out of the values, step by step: sigmoid, softmax (over channels), threshold:X "
+    "(above X is 1, else 0) or otsu, fill-holes, min-size:N, label (numbers of connected "
+    "objects; "
+    "label:4, label:8 or in volumes label:6, label:26); \"sigmoid,threshold:0.5,label\" "
+    "(default: the descriptor's, else none)")
+TGI_OPT(
+    OBJECTS, "objects", NULL, "FILE.csv", NULL, "plan run copy", RULE_TEXT, 0, 0, NULL, 2,
+    "with --post ...,label: write a table of the objects, a line each: number, pixels, centre, "
+    "box around it, mean of each channel of the input")
+TGI_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy preset",
     RULE_COMPRESS, 0, 0, NULL, 1,
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
@@ -411,12 +422,14 @@ TGI_OPT(ALLOW_TRUNCATED, "allow-truncated", NULL, NULL, NULL, TGI_SET_ " copy" T
         "take the frames that are there of a film that is cut, with a warning (default: exit "
         "code 65 where there are fewer than its video stream declares)")
 TGI_OPT(
-    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preview preset" TGI_CUT_, RULE_TEXT, 0, 0,
-    NULL, 1,
-    "folder for temporary files of three kinds: an input whose large compressed blocks would "
+    SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preview copy preset" TGI_CUT_, RULE_TEXT,
+    0, 0, NULL, 1,
+    "folder for temporary files of four kinds: an input whose large compressed blocks would "
     "be "
     "decoded again and again is decoded once into it; values that a network in stages keeps "
-    "between them may lie in it instead of in memory; frames that inpaint keeps; auto is the "
+    "between them may lie in it instead of in memory; frames that inpaint keeps; tables of "
+    "what "
+    "touches (--post) that memory does not hold; auto is the "
     "folder for temporary files (TMPDIR), if that is on a disk (default: none)")
 TGI_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
         "centre of the crop; y,x is fine (default: the densest place)")

@@ -1,0 +1,323 @@
+/* objects.c - see objects.h. */
+#include "engine/post/objects.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/number.h"
+#include "engine/post/post.h"
+#include "io/part.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT ((size_t)64 << 10)
+#define LINE 4096
+
+/* What is summed of an object; behind it a sum for each channel. */
+typedef struct sums {
+    uint64_t area, z, y, x;
+    int64_t lo[3], hi[3];
+} sums;
+
+typedef union total {
+    int64_t whole;
+    double real;
+} total;
+
+typedef struct table {
+    const tgi_objects_opts *o;
+    tgi_post_shape shape;
+    int whole;     /* pixels are whole numbers that a double holds */
+    size_t stride; /* of an object */
+    uint64_t room; /* objects at once */
+    char *memory;
+    double **rows; /* of each channel */
+    double *row_memory;
+    tgi_part part;
+    uint64_t at; /* bytes in the file */
+    char *text;  /* what is not there yet */
+    size_t n;
+} table;
+
+/* ---- The file ---------------------------------------------------------------------------- */
+
+static tg_status flush(table *t, tgi_err *err)
+{
+    TGI_TRY(tgi_part_write(&t->part, t->at, t->text, t->n, err));
+    t->at += t->n;
+    t->n = 0;
+    return TG_OK;
+}
+
+static void put(table *t, const char *fmt, ...) TGI_PRINTF(2, 3);
+static void put(table *t, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(t->text + t->n, LINE, fmt, ap);
+    va_end(ap);
+    t->n += n > 0 ? (size_t)tgi_min(n, LINE - 1) : 0;
+}
+
+static void put_number(table *t, double v)
+{
+    char text[TGI_NUMBER_TEXT];
+    tgi_number_text(v, text);
+    put(t, ",%s", text);
+}
+
+/* A name as a part of a column's: letters and digits, '_' for all else. */
+static void put_name(table *t, const char *name)
+{
+    char text[64];
+    size_t n = 0;
+    for (; name[n] && n + 1 < sizeof text; n++)
+        text[n] = (char)(isalnum((unsigned char)name[n]) ? name[n] : '_');
+    text[n] = 0;
+    put(t, ",mean_%s", text);
+}
+
+static int is_own(const table *t, char axis)
+{
+    return strchr("YXS", axis) || (axis == 'Z' && t->shape.volume);
+}
+
+static int has_unit(const table *t)
+{
+    const double *p = t->o->physical;
+    return t->o->unit[0] && p[1] > 0 && p[2] > 0 && (!t->shape.volume || p[0] > 0);
+}
+
+static const char *unit_text(const table *t)
+{
+    const char *u = t->o->unit;
+    return strcmp(u, "\xc2\xb5m") == 0 || strcmp(u, "\xce\xbcm") == 0 ? "um" : u;
+}
+
+static tg_status put_head(table *t, tgi_err *err)
+{
+    const tgi_post_shape *s = &t->shape;
+    const int first = s->volume ? 0 : 1;
+    const char *const axis = "zyx";
+    put(t, "label");
+    for (int a = 0; a < s->n_axes; a++)
+        if (!is_own(t, s->axes[a]))
+            put(t, ",%c", tolower((unsigned char)s->axes[a]));
+    if (s->samples > 1)
+        put(t, ",sample");
+    put(t, ",area");
+    for (int k = first; k < 3; k++)
+        put(t, ",centroid_%c", axis[k]);
+    for (int k = first; k < 3; k++)
+        put(t, ",bbox_%c0", axis[k]);
+    for (int k = first; k < 3; k++)
+        put(t, ",bbox_%c1", axis[k]);
+    if (has_unit(t)) {
+        put(t, s->volume ? ",volume_%s3" : ",area_%s2", unit_text(t));
+        for (int k = first; k < 3; k++)
+            put(t, ",centroid_%c_%s", axis[k], unit_text(t));
+    }
+    for (int c = 0; c < s->channels; c++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", c);
+        put_name(t, c < t->o->channels && t->o->channel && t->o->channel[c] ? t->o->channel[c]
+                                                                            : number);
+        if (t->n + LINE > TEXT)
+            TGI_TRY(flush(t, err));
+    }
+    put(t, "\n");
+    return flush(t, err);
+}
+
+/* ---- Sums -------------------------------------------------------------------------------- */
+
+static sums *sums_of(const table *t, uint64_t i)
+{
+    return (sums *)(void *)(t->memory + i * t->stride);
+}
+
+static total *totals_of(const table *t, uint64_t i)
+{
+    return (total *)(void *)(t->memory + i * t->stride + sizeof(sums));
+}
+
+/* Columns [x0,x1) of a row belong to object i. */
+static void add_run(table *t, uint64_t i, int64_t z, int64_t y, int64_t x0, int64_t x1)
+{
+    sums *s = sums_of(t, i);
+    total *sum = totals_of(t, i);
+    const int64_t lo[3] = {z, y, x0}, hi[3] = {z + 1, y + 1, x1};
+    const uint64_t n = (uint64_t)(x1 - x0);
+    for (int k = 0; k < 3; k++) {
+        s->lo[k] = s->area && s->lo[k] < lo[k] ? s->lo[k] : lo[k];
+        s->hi[k] = s->hi[k] > hi[k] ? s->hi[k] : hi[k];
+    }
+    s->area += n;
+    s->z += (uint64_t)z * n;
+    s->y += (uint64_t)y * n;
+    s->x += (uint64_t)(x0 + x1 - 1) * n / 2;
+    for (int c = 0; c < t->shape.channels; c++)
+        for (int64_t x = x0; x < x1; x++)
+            if (t->whole)
+                sum[c].whole += (int64_t)t->rows[c][x];
+            else
+                sum[c].real += t->rows[c][x];
+}
+
+/* Objects from number `first` on, as many as there is room for; *most: the largest number. */
+static tg_status add_row(table *t, const tgi_post_place *at, uint64_t first, uint64_t *most,
+                         tgi_err *err)
+{
+    const uint32_t *number = NULL;
+    const int64_t w = t->shape.width;
+    int loaded = 0;
+    TGI_TRY(tgi_post_numbers(t->o->post, at, &number, err));
+    for (int64_t x = 0; x < w;) {
+        const uint32_t v = number[x];
+        int64_t end = x + 1;
+        while (end < w && number[end] == v)
+            end++;
+        *most = v > *most ? v : *most;
+        if (v >= first && v - first < t->room) {
+            for (int c = 0; c < t->shape.channels && !loaded; c++)
+                TGI_TRY(tgi_post_intensity(t->o->post, at, c, t->rows[c], err));
+            loaded = 1;
+            add_run(t, v - first, at->z, at->y, x, end);
+        }
+        x = end;
+    }
+    return TG_OK;
+}
+
+/* ---- Lines ------------------------------------------------------------------------------- */
+
+/* Where the image lies among the others. */
+static void put_place(table *t, const tgi_post_place *at)
+{
+    const tgi_post_shape *s = &t->shape;
+    int64_t index[TGI_IMAGE_MAX_AXES];
+    int64_t plane = tgi_post_plane(t->o->post, at);
+    for (int a = s->n_axes - 1; a >= 0; a--) {
+        if (strchr("YXS", s->axes[a]))
+            continue;
+        index[a] = plane % s->shape[a];
+        plane /= s->shape[a];
+    }
+    for (int a = 0; a < s->n_axes; a++)
+        if (!is_own(t, s->axes[a]))
+            put(t, ",%lld", (long long)index[a]);
+    if (s->samples > 1)
+        put(t, ",%lld", (long long)(at->part % s->samples));
+}
+
+static void put_object(table *t, const tgi_post_place *at, uint64_t number, uint64_t i)
+{
+    const sums *s = sums_of(t, i);
+    const total *sum = totals_of(t, i);
+    const double n = (double)s->area, *p = t->o->physical;
+    const double centre[3] = {(double)s->z / n, (double)s->y / n, (double)s->x / n};
+    const int first = t->shape.volume ? 0 : 1;
+    put(t, "%llu", (unsigned long long)number);
+    put_place(t, at);
+    put(t, ",%llu", (unsigned long long)s->area);
+    for (int k = first; k < 3; k++)
+        put_number(t, centre[k]);
+    for (int k = first; k < 3; k++)
+        put(t, ",%lld", (long long)s->lo[k]);
+    for (int k = first; k < 3; k++)
+        put(t, ",%lld", (long long)s->hi[k]);
+    if (has_unit(t)) {
+        put_number(t, n * p[1] * p[2] * (t->shape.volume ? p[0] : 1));
+        for (int k = first; k < 3; k++)
+            put_number(t, centre[k] * p[k]);
+    }
+    for (int c = 0; c < t->shape.channels; c++)
+        put_number(t, (t->whole ? (double)sum[c].whole : sum[c].real) / n);
+    put(t, "\n");
+}
+
+/* One image: all of its objects. */
+static tg_status put_image(table *t, tgi_post_place at, tgi_err *err)
+{
+    uint64_t most = 0, first = 1;
+    do {
+        memset(t->memory, 0, t->room * t->stride);
+        for (at.z = 0; at.z < t->shape.depth; at.z++)
+            for (at.y = 0; at.y < t->shape.height; at.y++) {
+                TGI_TRY(add_row(t, &at, first, &most, err));
+                TGI_TRY(tgi_post_tick(t->o->post, "objects",
+                                      (double)at.z / (double)t->shape.depth, err));
+            }
+        at.z = 0;
+        for (uint64_t k = 0; k < t->room && first + k <= most; k++) {
+            if (t->n + LINE > TEXT)
+                TGI_TRY(flush(t, err));
+            put_object(t, &at, first + k, k);
+        }
+        first += t->room;
+    } while (first <= most);
+    return TG_OK;
+}
+
+static tg_status put_all(table *t, tgi_err *err)
+{
+    TGI_TRY(put_head(t, err));
+    for (int64_t g = 0; g < t->shape.groups; g++)
+        for (int64_t part = 0; part < t->shape.parts; part++)
+            TGI_TRY(put_image(t, (tgi_post_place){g, part, 0, 0}, err));
+    return t->n ? flush(t, err) : TG_OK;
+}
+
+/* ---- Open -------------------------------------------------------------------------------- */
+
+size_t tgi_objects_rest(const tgi_source *post)
+{
+    const tgi_post_shape s = tgi_post_shape_of(post);
+    return TEXT + 4096 +
+           (size_t)s.channels * ((size_t)s.width * sizeof(double) + sizeof(double *));
+}
+
+static tg_status allocate(table *t, tgi_err *err)
+{
+    const size_t n = (size_t)t->shape.channels, w = (size_t)t->shape.width;
+    t->stride = sizeof(sums) + n * sizeof(total);
+    t->room = t->o->bytes / t->stride ? t->o->bytes / t->stride : 1;
+    t->memory = tgi_malloc(TGI_TAG_IO, t->room * t->stride);
+    t->text = tgi_malloc(TGI_TAG_IO, TEXT);
+    t->rows = tgi_calloc(TGI_TAG_IO, n, sizeof *t->rows);
+    t->row_memory = tgi_calloc(TGI_TAG_IO, n * w, sizeof(double));
+    if (!t->memory || !t->text || !t->rows || !t->row_memory)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a table of objects");
+    for (size_t c = 0; c < n; c++)
+        t->rows[c] = t->row_memory + c * w;
+    return TG_OK;
+}
+
+tg_status tgi_objects_write(const tgi_objects_opts *o, tgi_err *err)
+{
+    table t = {.o = o, .shape = tgi_post_shape_of(o->post), .part = TGI_PART_CLOSED};
+    const tgi_part_spec spec = {.path = o->path,
+                                .ending = ".partial",
+                                .bytes = TGI_PART_GROWS,
+                                .replace = o->replace,
+                                .head = "label,",
+                                .head_bytes = 6};
+    t.whole = t.shape.whole;
+    tg_status st = allocate(&t, err);
+    if (st == TG_OK)
+        st = tgi_part_create(&spec, &t.part, err);
+    if (st == TG_OK)
+        st = put_all(&t, err);
+    if (st == TG_OK)
+        st = tgi_part_sync(&t.part, err);
+    if (st == TG_OK)
+        st = tgi_part_name(&t.part, err);
+    tgi_part_drop(&t.part);
+    tgi_free(t.memory);
+    tgi_free(t.text);
+    tgi_free(t.rows);
+    tgi_free(t.row_memory);
+    return st;
+}
