@@ -107,6 +107,13 @@ static tg_status load_beside(const char *model, tgi_descriptor *d, tgi_err *err)
     return st;
 }
 
+/* ---- Descriptions of others -------------------------------------------------------------- */
+
+static int is_card(const char *path)
+{
+    return tgi_package_named(path);
+}
+
 tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tgi_descriptor *d,
                               tgi_err *err)
 {
@@ -115,8 +122,32 @@ tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tgi_descripto
     memset(d, 0, sizeof *d);
     if (!path)
         return load_beside(model, d, err);
+    if (is_card(path))
+        return TG_OK;
     TGI_TRY(tgi_opts_json(o, TGI_OPT_DESCRIPTOR, &doc, err));
     const tg_status st = read_descriptor(doc, path, d, err);
     tgi_json_free(&doc);
     return st;
+}
+
+tg_status tgi_descriptor_card(const char *model, const tg_opts *o, tgi_descriptor *d,
+                              tgi_card **card, tgi_err *err)
+{
+    const char *path = tgi_opts_str(o, TGI_OPT_DESCRIPTOR);
+    tgi_package *p = NULL;
+    *card = NULL;
+    if (!path && tgi_package_named(model))
+        path = model;
+    if (!path || !is_card(path))
+        return TG_OK;
+    TGI_TRY(tgi_package_open(path, &p, err));
+    const tg_status st = tgi_card_of_package(p, card, err);
+    tgi_package_close(&p);
+    TGI_TRY(st);
+    d->present = d->says_values = 1;
+    snprintf(d->name, sizeof d->name, "%s", (*card)->name);
+    snprintf(d->version, sizeof d->version, "%s", (*card)->version);
+    snprintf(d->license, sizeof d->license, "%s", (*card)->license);
+    d->type = tgi_card_out_type(*card);
+    return TG_OK;
 }

@@ -81,7 +81,12 @@ static tg_status pick_normalisation(const tg_opts *o, tgi_settings *s, tgi_err *
 {
     const tgi_descriptor *d = &s->descriptor;
     const char *text = tgi_opts_str(o, TGI_OPT_NORMALIZE);
-    s->normalize_given = text || d->normalize[0];
+    s->normalize_given = text || d->normalize[0] || s->card;
+    s->bare = text && s->card;
+    if (!text && s->card) {
+        tgi_card_normalize(s->card, &s->normalize, s->normalize_text, sizeof s->normalize_text);
+        return TG_OK;
+    }
     if (!text)
         text = d->normalize[0] ? d->normalize : "none";
     if (strlen(text) >= sizeof s->normalize_text)
@@ -99,7 +104,9 @@ static void pick_output(const tg_opts *o, tgi_settings *s, tg_dtype input)
     if (given)
         s->dtype = asked == TG_DTYPE_NONE ? input : asked;
     else
-        s->dtype = s->descriptor.denormalize ? input : TG_DTYPE_F32;
+        s->dtype = s->descriptor.denormalize ? input
+                   : s->descriptor.type      ? s->descriptor.type
+                                             : TG_DTYPE_F32;
     if (s->dtype == TG_DTYPE_BOOL)
         s->dtype = TG_DTYPE_U8;
     s->invert =
@@ -121,7 +128,8 @@ static tg_status read_model(const tg_opts *o, tgi_settings *s, tgi_err *err)
     if (tgi_job_inpaints(o))
         return tgi_job_inpaint_settings(o, s, err);
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
-    return tgi_descriptor_load(s->model, o, &s->descriptor, err);
+    TGI_TRY(tgi_descriptor_load(s->model, o, &s->descriptor, err));
+    return tgi_descriptor_card(s->model, o, &s->descriptor, &s->card, err);
 }
 
 /* What --scratch says; auto: where the machine's temporary files go. NULL: none. */
@@ -446,6 +454,8 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                             .planes = &planes,
                             .pad = job->set.pad,
                             .same_size = !job->set.raw_size,
+                            .stats_by_channel = job->set.normalize.by_channel,
+                            .stats_by_item = job->set.normalize.by_item,
                             .appended = job->set.appended};
     TGI_TRY(tgi_norm_scope_ask(job, &how, err));
     tgi_err e = {0};
@@ -519,8 +529,13 @@ static void warn_of_scale(tg_job *job)
 
 static tg_status load_graph(tg_job *job, tgi_err *err)
 {
-    TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
-                                job->set.tie, job->set.n_ties, &job->graph, err));
+    const unsigned flags =
+        (job->set.labels ? TGI_GRAPH_LABELS : 0) | (job->set.bare ? TGI_GRAPH_BARE : 0);
+    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, flags, job->set.tie,
+                                job->set.n_ties, &job->graph, err));
+    if (job->set.bare)
+        tgi_job_warn(job,
+                     "--normalize stands for what the description does before the network");
     return tgi_job_state_append(job, err);
 }
 
@@ -671,6 +686,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->given);
     tgi_free(job->lessons);
     tgi_job_learn_drop(job);
+    tgi_card_free(&job->set.card);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);
@@ -711,10 +727,23 @@ void tgi_job_warn(tg_job *job, const char *fmt, ...)
     tgi_ctx_log(job->ctx, TG_LOG_WARN, "%s", text);
 }
 
-void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out)
+void tgi_job_turn(const tg_job *job, const tgi_stats *sets, int64_t item, tgi_loader *loader,
+                  tgi_affine *out)
 {
-    *in = tgi_stats_affine(&job->set.normalize, s);
-    *out = (tgi_affine){1, 0};
-    if (job->set.invert && in->mul != 0)
-        *out = (tgi_affine){1 / in->mul, -in->add / in->mul};
+    const tgi_normalize_spec *norm = &job->set.normalize;
+    const tgi_mapping *m = &job->map;
+    tgi_affine in = {.mul = 1};
+    *out = in;
+    if (sets) {
+        sets += tgi_mapping_stats_of(m, item);
+        in = tgi_stats_affine(norm, sets, 0);
+    }
+    if (sets && job->set.invert && in.mul != 0)
+        *out = (tgi_affine){.mul = 1 / in.mul, .add = -in.add / in.mul};
+    if (!loader)
+        return;
+    tgi_loader_item(loader, item, in);
+    for (int64_t c = 0; sets && norm->kind == TGI_NORM_CHAIN && c < m->channels; c++)
+        tgi_loader_channel(loader, c,
+                           tgi_stats_affine(norm, sets + (m->stats_each > 1 ? c : 0), c));
 }

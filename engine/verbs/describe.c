@@ -5,6 +5,7 @@
 #include "engine/base/cancel.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
+#include "engine/graph/card.h"
 #include "engine/job/job.h"
 #include "engine/plan/stage.h"
 #include "engine/verbs/describe_film.h"
@@ -495,6 +496,28 @@ static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_s
     return only_ours(st);
 }
 
+/* Of a package: which format its description has, and the steps of processing that it asks for. */
+static void put_steps(tgi_jw *w, const char *path)
+{
+    tgi_package *p = NULL;
+    tgi_card *card = NULL;
+    if (!tgi_package_is(path) || tgi_package_open(path, &p, NULL) != TG_OK)
+        return;
+    if (tgi_card_of_package(p, &card, NULL) == TG_OK) {
+        tgi_jw_str(w, "description", card->format);
+        tgi_jw_begin(w, "preprocessing", '[');
+        for (int i = 0; i < card->in[0].n_step; i++)
+            tgi_jw_str(w, NULL, card->in[0].step[i].name);
+        tgi_jw_end(w, ']');
+        tgi_jw_begin(w, "postprocessing", '[');
+        for (int i = 0; i < card->out[0].n_step; i++)
+            tgi_jw_str(w, NULL, card->out[0].step[i].name);
+        tgi_jw_end(w, ']');
+    }
+    tgi_card_free(&card);
+    tgi_package_close(&p);
+}
+
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
 {
     tgi_graph *g = NULL;
@@ -503,6 +526,7 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
     tg_status st = tgi_graph_load_onnx(path, 0, &g, err);
     if (st == TG_OK) {
         tgi_jw_str(w, "kind", "model");
+        put_steps(w, path);
         tgi_jw_int(w, "opset", g->opset);
         tgi_jw_int(w, "parameters", g->n_params);
         put_operators(w, g);
@@ -534,11 +558,11 @@ tg_status tgi_describe(const char *path, char **json, tgi_err *err)
 {
     tgi_jw w = {0};
     tgi_jw_begin(&w, NULL, '{');
-    tg_status st = has_suffix(path, ".onnx") ? describe_model(path, &w, err)
-                   : has_suffix(path, ".npy") && !tgi_source_is_set(path)
-                       ? describe_array(path, &w, err)
-                   : tgi_names_weights(path) ? tgi_describe_weights(path, &w, err)
-                                             : describe_image(path, &w, err);
+    tg_status st =
+        has_suffix(path, ".onnx") || tgi_package_is(path)      ? describe_model(path, &w, err)
+        : has_suffix(path, ".npy") && !tgi_source_is_set(path) ? describe_array(path, &w, err)
+        : tgi_names_weights(path) ? tgi_describe_weights(path, &w, err)
+                                  : describe_image(path, &w, err);
     tgi_jw_end(&w, '}');
     char *text = NULL;
     const tg_status taken = tgi_jw_take(&w, &text, err);
