@@ -330,8 +330,9 @@ tg_status tgi_package_open(const char *path, tgi_package **out, tgi_err *err)
                                            : open_named(p, &e);
     if (st != TG_OK) {
         tgi_package_close(&p);
-        return archive ? tgi_fail(err, st, "%s: %s", path, e.text)
-                       : tgi_fail(err, st, "%s", e.text);
+        return strncmp(e.text, path, strlen(path)) == 0
+                   ? tgi_fail(err, st, "%s", e.text)
+                   : tgi_fail(err, st, "%s: %s", path, e.text);
     }
     *out = p;
     return TG_OK;

@@ -89,6 +89,10 @@ typedef struct tgi_normalize_spec {
     int by_channel; /* numbers of each channel for itself; else of all together */
     int by_item;    /* numbers of each plane or volume; else of all of them */
     tgi_norm_step step[TGI_NORM_STEPS];
+    /* What is done with the network's results by numbers of the image: CENTRE gives them its mean and deviation, SPAN
+     * scales them as it would the image. */
+    int has_back;
+    tgi_norm_step back;
 } tgi_normalize_spec;
 tg_status tgi_normalize_parse(const char *text, tgi_normalize_spec *out, tgi_err *err);
 /* True when a first pass over the image is needed. */

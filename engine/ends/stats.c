@@ -360,6 +360,15 @@ static tgi_affine chain(const tgi_normalize_spec *norm, const tgi_stats *s, int6
     return m;
 }
 
+tgi_affine tgi_stats_back(const tgi_normalize_spec *norm, const tgi_stats *s)
+{
+    const tgi_norm_step *t = &norm->back;
+    if (t->op == TGI_NORM_CENTRE)
+        return (tgi_affine){.mul = s->deviation + t->eps, .add = s->mean};
+    const double a = bound(t->a_from, t->a, t->n, s, 0), b = bound(t->b_from, t->b, t->n, s, 0);
+    return (tgi_affine){.mul = 1 / (b - a + t->eps), .add = -a / (b - a + t->eps)};
+}
+
 tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s, int64_t c)
 {
     double shift = 0, spread = 1;

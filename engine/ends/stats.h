@@ -50,5 +50,7 @@ tg_status tgi_stats_collect(const tgi_stats_args *a, tgi_stats *sets, tgi_err *e
 /* The map of channel c for one set; a flat image (no spread) gives mul = 1 after the shift. A chain of steps becomes one
  * such map, as steps are linear or clip. */
 tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s, int64_t c);
+/* norm->back as a map of the network's results. */
+tgi_affine tgi_stats_back(const tgi_normalize_spec *norm, const tgi_stats *s);
 
 #endif

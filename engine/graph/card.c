@@ -95,11 +95,28 @@ static void take_ranks(const tgi_step *s, tgi_normalize_spec *out)
               high = s->kind == TGI_STEP_RANGE || s->high_of;
     if ((!low || s->low == 0) && (!high || s->high == 100))
         return;
-    out->ranked = s->kind == TGI_STEP_CLIP ? 2 : 1;
+    out->ranked = s->kind == TGI_STEP_CLIP && !s->whole_set ? 2 : 1;
     if (low)
         out->a = s->low;
     if (high)
         out->b = s->high;
+}
+
+/* The last step behind output 0, where it takes numbers of the image. */
+static void take_back(const tgi_card *card, tgi_normalize_spec *out)
+{
+    const tgi_card_port *p = &card->out[0];
+    const tgi_step *s = p->n_step ? &p->step[p->n_step - 1] : NULL;
+    if (!s || !s->of_input)
+        return;
+    out->kind = TGI_NORM_CHAIN;
+    out->measures = out->has_back = 1;
+    out->by_item |= !s->whole_set;
+    out->back = norm_step(s);
+    if (s->kind == TGI_STEP_MATCH)
+        out->back.op = TGI_NORM_CENTRE;
+    else
+        take_ranks(s, out);
 }
 
 void tgi_card_normalize(const tgi_card *card, tgi_normalize_spec *out, char *text, size_t cap)
@@ -124,6 +141,18 @@ void tgi_card_normalize(const tgi_card *card, tgi_normalize_spec *out, char *tex
         out->by_item |= !s->whole_set;
         take_ranks(s, out);
     }
+    take_back(card, out);
+}
+
+int tgi_card_measures_all(const tgi_card *card)
+{
+    int found = 0;
+    for (int o = 0; o < card->n_out; o++)
+        for (int i = 0; i < card->out[o].n_step; i++) {
+            const tgi_step *s = &card->out[o].step[i];
+            found |= s->whole_set && (s->kind == TGI_STEP_ZSCORE || s->kind == TGI_STEP_MATCH);
+        }
+    return found;
 }
 
 tg_dtype tgi_card_out_type(const tgi_card *card)

@@ -86,6 +86,8 @@ tg_status tgi_card_check(const tgi_card *card, tgi_graph *g, tgi_err *err);
 
 /* The normalisation that the loader does, which views the card; *text names all steps of the input. */
 void tgi_card_normalize(const tgi_card *card, tgi_normalize_spec *out, char *text, size_t cap);
+/* 1: a step behind the network measures the results of all items together. */
+int tgi_card_measures_all(const tgi_card *card);
 /* What output 0 is written as; TG_DTYPE_NONE: float32. */
 tg_dtype tgi_card_out_type(const tgi_card *card);
 

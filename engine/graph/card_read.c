@@ -252,6 +252,44 @@ static tg_status read_tensors(tgi_card *card, const tgi_yaml *says, int format, 
     return TG_OK;
 }
 
+static int64_t channels_of(const tgi_card_port *p)
+{
+    const int c = tgi_card_axis_of(p, 'c');
+    return c < 0 ? 1 : p->axis[c].size;
+}
+
+/* A step that takes numbers of the image behind the network is the last one there, and takes them as the input's do. */
+static tg_status check_back(const tgi_card *card, tgi_err *err)
+{
+    for (int o = 0; o < card->n_out; o++)
+        for (int i = 0; i < card->out[o].n_step; i++) {
+            const tgi_step *s = &card->out[o].step[i];
+            if (!s->of_input)
+                continue;
+            const int each = s->by_channel && channels_of(&card->in[0]) != 1;
+            if (o > 0 || i + 1 < card->out[o].n_step || each)
+                return tgi_fail(err, TG_E_UNSUPPORTED,
+                                "output \"%s\": %s by numbers of the input %s",
+                                card->out[o].name, s->name,
+                                o      ? "behind another output than the first"
+                                : each ? "of each channel by itself"
+                                       : "that is not the last step");
+            for (int k = 0; k < card->in[0].n_loaded; k++) {
+                const tgi_step *t = &card->in[0].step[k];
+                const int ranks =
+                    s->kind == TGI_STEP_RANGE && t->kind != TGI_STEP_ZSCORE &&
+                    (t->kind != s->kind || t->low != s->low || t->high != s->high);
+                if (tgi_step_measures(t) &&
+                    (t->by_channel || t->whole_set != s->whole_set || ranks))
+                    return tgi_fail(err, TG_E_UNSUPPORTED,
+                                    "%s before the network and %s behind it take different "
+                                    "numbers of the input",
+                                    t->name, s->name);
+            }
+        }
+    return TG_OK;
+}
+
 /* ---- Weights ----------------------------------------------------------------------------- */
 
 /* How an ONNX file is made of what is there. */
@@ -349,6 +387,7 @@ static tg_status read_all(tgi_card *card, const tgi_package *p, tgi_err *err)
     copy_text(tgi_yaml_get(says, "license"), card->license, sizeof card->license);
     TGI_TRY(read_tensors(card, says, format, 0, err));
     TGI_TRY(read_tensors(card, says, format, 1, err));
+    TGI_TRY(check_back(card, err));
     return read_weights(card, p, says, tgi_package_text(p), err);
 }
 

@@ -465,6 +465,11 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
                         job->graph->fixed_size ? ": " : "", e.text);
     tgi_norm_scope_note(job, &how);
+    if (job->set.card && tgi_card_measures_all(job->set.card) && job->map.n_items > 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "what the description does behind the network measures the results of "
+                        "all planes or volumes together, and here each is measured by itself: "
+                        "choose one with --planes");
     tgi_job_window_map(job);
     TGI_TRY(tell_left_out(job, err));
     const size_t before = tgi_mem_held();
@@ -740,6 +745,8 @@ void tgi_job_turn(const tg_job *job, const tgi_stats *sets, int64_t item, tgi_lo
     }
     if (sets && job->set.invert && in.mul != 0)
         *out = (tgi_affine){.mul = 1 / in.mul, .add = -in.add / in.mul};
+    if (sets && norm->has_back)
+        *out = tgi_stats_back(norm, sets);
     if (!loader)
         return;
     tgi_loader_item(loader, item, in);
