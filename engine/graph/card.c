@@ -122,10 +122,8 @@ static void take_back(const tgi_card *card, tgi_normalize_spec *out)
 void tgi_card_normalize(const tgi_card *card, tgi_normalize_spec *out, char *text, size_t cap)
 {
     const tgi_card_port *p = &card->in[0];
-    *out = (tgi_normalize_spec){.kind = p->n_loaded ? TGI_NORM_CHAIN : TGI_NORM_NONE,
-                                .a = 0,
-                                .b = 100,
-                                .n_step = p->n_loaded};
+    *out = (tgi_normalize_spec){
+        .kind = p->n_loaded ? TGI_NORM_CHAIN : TGI_NORM_NONE, .a = 0, .b = 100};
     size_t n = (size_t)snprintf(text, cap, "%s, %.16s:", card->format, card->sum);
     for (int i = 0; i < p->n_step && n < cap; i++)
         n += (size_t)snprintf(text + n, cap - n, "%s %s", i ? "," : "", p->step[i].name);
@@ -133,7 +131,8 @@ void tgi_card_normalize(const tgi_card *card, tgi_normalize_spec *out, char *tex
         snprintf(text + n, cap - n, " none");
     for (int i = 0; i < p->n_loaded; i++) {
         const tgi_step *s = &p->step[i];
-        out->step[i] = norm_step(s);
+        if (s->kind != TGI_STEP_CAST) /* to a float, which pixels are by then */
+            out->step[out->n_step++] = norm_step(s);
         if (!tgi_step_measures(s))
             continue;
         out->measures = 1;

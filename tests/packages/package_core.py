@@ -29,7 +29,7 @@ import package_steps as steps  # noqa: E402
 warnings.filterwarnings("ignore")
 SOURCE, MODELS = Path(sys.argv[2]), Path(sys.argv[3]) if len(sys.argv) > 3 else Path("nowhere")
 # core computes statistics in float32 where an image has that type, and onnxruntime sums in another order.
-TOLERANCE = 1e-4
+TOLERANCE = 2e-5
 
 
 def steps5(given, post=False):
@@ -64,7 +64,9 @@ def model5(folder, net, pre, post, test, out, size):
     outs = h.axes5(c_out, "yx", of="raw")
     for a in outs[2:]:
         a["scale"] = 1 / scale[a["id"]]
-    return v0_5.ModelDescr(**common(folder),
+    more = common(folder)
+    more["covers"], more["documentation"] = [{"source": c} for c in more["covers"]], {"source": more["documentation"]}
+    return v0_5.ModelDescr(**more,
                            inputs=[{"id": "raw", "axes": ins, "data": {"type": str(test.dtype)}, "preprocessing": steps5(pre),
                                     "test_tensor": {"source": folder / "test_in.npy"}}],
                            outputs=[{"id": "out", "axes": outs, "data": {"type": "float32"}, "postprocessing": steps5(post),
@@ -79,15 +81,32 @@ def model4(folder, net, pre, post, test, out, size):
     scale = [1.0, 0.0 if out.shape[1] != channels else 1.0, out.shape[2] / test.shape[2], out.shape[3] / test.shape[3]]
     offset = [0.0, out.shape[1] / 2 if out.shape[1] != channels else 0.0, 0.0, 0.0]
 
-    def steps4(given):
-        return [{"name": name, "kwargs": k or {}} for name, k in given]
+    def steps4(given, behind=False):
+        if behind:  # this bioimageio.spec wants to see them there
+            given = [(name, {"axes": "cyx", **k} if name == "scale_linear" else k) for name, k in given]
+        return [{"name": name, **({"kwargs": k} if k else {})} for name, k in given]
     return v0_4.ModelDescr(**common(folder), type="model",
                            inputs=[{"name": "raw", "axes": "bcyx", "data_type": "float32", "preprocessing": steps4(pre),
                                     "shape": {"min": (1, channels, n, n), "step": (0, 0, size["step"], size["step"])}}],
-                           outputs=[{"name": "out", "axes": "bcyx", "data_type": "float32", "postprocessing": steps4(post),
+                           outputs=[{"name": "out", "axes": "bcyx", "data_type": "float32", "postprocessing": steps4(post, True),
                                      "shape": {"reference_tensor": "raw", "scale": scale, "offset": offset}}],
                            test_inputs=[folder / "test_in.npy"], test_outputs=[folder / "test_out.npy"],
                            weights={"onnx": {"source": net, "opset_version": 17}})
+
+
+def save(descr, folder, name):
+    """0.5 as an archive; 0.4, which this bioimageio.spec does not pack, as a description beside its files."""
+    if descr.format_version.startswith("0.5"):
+        path = folder / (name + ".zip")
+        save_bioimageio_package(descr, output_path=path)
+        return path
+    path = folder / name / "rdf.yaml"
+    path.parent.mkdir(exist_ok=True)
+    for f in ("net.onnx", "test_in.npy", "test_out.npy", "cover.png", "README.md"):
+        (path.parent / f).write_bytes((folder / f).read_bytes())
+    save_bioimageio_yaml_only(descr, path)
+    path.write_text(path.read_text(encoding="utf-8").replace(f"{folder}/", ""), encoding="utf-8")
+    return path
 
 
 def by_core(package, image):
@@ -111,8 +130,19 @@ def by_us(package, image, folder, *words):
     return np.asarray(tifffile.imread(folder / "out.tif")) if code == 0 else None
 
 
+NOT_BY_CORE = []
+compared = 0
+
+
 def compare(what, package, image, folder, *words):
-    want = by_core(package, image)
+    try:
+        want = by_core(package, image)
+    except Exception as e:  # noqa: BLE001, truth values for a network that takes numbers; thresholds of channels
+        NOT_BY_CORE.append(what)
+        print(f"{what}: not by core: {str(e)[-90:]}")
+        return
+    global compared
+    compared += 1
     got = by_us(package, image, folder, *words)
     if got is None:
         return
@@ -149,9 +179,8 @@ def each_step(folder):
                 continue
             if version == 4 and any(isinstance((k or {}).get("gain"), list) for _, k in before + behind):
                 continue  # of 0.4 core has no lists
-            path = folder / f"step{version}_{number}.zip"
             try:
-                save_bioimageio_package(make(folder, net, before, behind, test, test, size), output_path=path)
+                path = save(make(folder, net, before, behind, test, test, size), folder, f"step{version}_{number}")
             except Exception as e:  # noqa: BLE001, of pydantic or of spec
                 h.expect(False, f"bioimageio.spec refuses case {number} of 0.{version}: {str(e)[:300]}")
                 continue
@@ -192,13 +221,12 @@ def networks(folder):
         for version, make, form in ((5, model5, lambda s: s), (4, model4, steps.four)):
             if version == 4 and "min" not in size:
                 continue  # sizes of one axis each are those of 0.5 here
-            package = folder / f"net{version}_{path.parent.name}.zip"
             net = folder / "net.onnx"
             net.write_bytes(path.read_bytes())
             descr_size = size if "min" in size else None
             made = make(folder, net, form(pre), form(post), test, out, descr_size or {"min": 1, "step": 1}) if descr_size else fixed5(
                 folder, net, pre, post, test, out, size)
-            save_bioimageio_package(made, output_path=package)
+            package = save(made, folder, f"net{version}_{path.parent.name}")
             compare(f"0.{version} {path.parent.name}", package, image, folder)
 
 
@@ -215,7 +243,8 @@ def main():
     with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as name:
         each_step(Path(name))
         networks(Path(name))
-    print(f"{h.failed} failed")
+    h.expect(len(NOT_BY_CORE) <= 5, f"core runs too few: {NOT_BY_CORE}")
+    print(f"{compared} packages beside core, {h.failed} failed")
     return 1 if h.failed else 0
 
 

@@ -130,6 +130,7 @@ CASES5 = [
     ([("zero_mean_unit_variance", ALL), ("softmax", {"axis": "channel"})], [], 3, "u2", 0),
     ([("zero_mean_unit_variance", YX), ("scale_linear", {"gain": 37.5, "offset": 3.0}), ("ensure_dtype", {"dtype": "int16"})], [], 1, "u2", 0),
     ([("ensure_dtype", {"dtype": "float32"}), ("scale_linear", {"gain": 2.0})], [], 1, "u1", 0),
+    ([("ensure_dtype", {"dtype": "float32"}), ("zero_mean_unit_variance", YX), ("ensure_dtype", {"dtype": "float32"})], [], 1, "u2", 0),
     ([], [("sigmoid", None)], 1, "f4", 0),
     ([("scale_linear", {"gain": 0.02})], [("softmax", {})], 3, "u1", 0),
     ([("zero_mean_unit_variance", YX)], [("sigmoid", None), ("binarize", {"threshold": 0.5})], 1, "u2", 0),
