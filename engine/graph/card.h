@@ -9,6 +9,7 @@
 #ifndef TGI_CARD_H
 #define TGI_CARD_H
 
+#include "engine/base/json.h"
 #include "engine/base/sha256.h"
 #include "engine/base/spec.h"
 #include "engine/graph/graph.h"
@@ -59,6 +60,13 @@ typedef struct tgi_card_port {
     int n_loaded; /* of an input: steps that are done while pixels are loaded */
 } tgi_card_port;
 
+/* What nnU-Net trained with. */
+typedef struct tgi_card_plan {
+    int is;            /* there is one */
+    double spacing[3]; /* z,y,x */
+    int64_t patch[3];
+} tgi_card_plan;
+
 typedef struct tgi_card {
     char name[64], version[32], license[64];
     char format[24];           /* "bioimage.io 0.5", "nnU-Net plans" */
@@ -68,13 +76,17 @@ typedef struct tgi_card {
     char beside[1024]; /* a file of weights beside it */
     int n_in, n_out;
     tgi_card_port *in, *out; /* TGI_CARD_PORTS each; owned */
-    double
-        spacing[3]; /* z,y,x in micrometres or millimetres as the training had; 0: not said */
-    char note[256]; /* what is said when the network is used; "" */
+    /* Of nnU-Net, for networks over images and over volumes: */
+    tgi_card_plan plan[2];
+    int planned; /* schemes of normalisation, one for each channel; 0: it is no plans.json */
 } tgi_card;
 
 /* Returned; tgi_card_free. `what` names the description. TG_E_FORMAT, TG_E_UNSUPPORTED: what of it is not done. */
 tg_status tgi_card_of_package(const tgi_package *p, tgi_card **out, tgi_err *err);
+/* 1: the document is nnU-Net's plans.json. Then its card; `what` names it. */
+int tgi_card_is_plans(const tgi_json *doc);
+tg_status tgi_card_of_plans(const tgi_json *doc, const char *what, tgi_card **out,
+                            tgi_err *err);
 void tgi_card_free(tgi_card **card);
 tg_status tgi_card_new(tgi_card **out, tgi_err *err);
 

@@ -244,6 +244,8 @@ static tg_status check_port(const tgi_card_port *p, const tgi_port *port, const 
 
 tg_status tgi_card_apply(const tgi_card *card, int bare, tgi_graph *g, tgi_err *err)
 {
+    if (card->planned)
+        return TG_OK; /* all is done while pixels are loaded */
     if (g->n_in != card->n_in || g->n_out != card->n_out)
         return tgi_fail(
             err, TG_E_FORMAT,
@@ -302,10 +304,27 @@ static tg_status narrow(tgi_graph *g, int k, const tgi_card_axis *a, tgi_err *er
                     a->letter, (long long)a->size, (long long)s);
 }
 
+static tg_status check_plan(const tgi_card *card, const tgi_graph *g, tgi_err *err)
+{
+    const tgi_port *p = &g->in[0];
+    const int64_t channels = p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1;
+    if (channels > 0 && channels != card->planned)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "the plans have %d channels, and the network takes %lld", card->planned,
+                        (long long)channels);
+    if (!card->plan[g->spatial == 3].is)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "the plans have no configuration of %d axes, and the network has them",
+                        g->spatial);
+    return TG_OK;
+}
+
 tg_status tgi_card_check(const tgi_card *card, tgi_graph *g, tgi_err *err)
 {
     const tgi_card_port *p = &card->in[0];
     const char *axes = g->spatial == 3 ? "bczyx" : "bcyx";
+    if (card->planned)
+        return check_plan(card, g, err);
     for (int k = 0; axes[k]; k++)
         TGI_TRY(check_axis(p, &g->in[0], k, axes[k], err));
     for (int k = 3 - g->spatial; k < 3; k++) {

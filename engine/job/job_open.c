@@ -617,6 +617,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
                      tgi_dtype_name(job->info->dtype), lo, hi);
     }
     warn_of_form(job);
+    if (job->set.card && job->set.card->planned)
+        tgi_job_plans_bind(job);
     return bind_image(job, err);
 }
 
