@@ -83,6 +83,9 @@ typedef struct tgi_card {
 
 /* Returned; tgi_card_free. `what` names the description. TG_E_FORMAT, TG_E_UNSUPPORTED: what of it is not done. */
 tg_status tgi_card_of_package(const tgi_package *p, tgi_card **out, tgi_err *err);
+/* The same of a document; `sum`: its SHA-256. */
+tg_status tgi_card_of_yaml(const tgi_yaml *says, const char *what, const char *sum,
+                           tgi_card **out, tgi_err *err);
 /* 1: the document is nnU-Net's plans.json. Then its card; `what` names it. */
 int tgi_card_is_plans(const tgi_json *doc);
 tg_status tgi_card_of_plans(const tgi_json *doc, const char *what, tgi_card **out,

@@ -293,8 +293,7 @@ static tg_status check_back(const tgi_card *card, tgi_err *err)
 /* ---- Weights ----------------------------------------------------------------------------- */
 
 /* How an ONNX file is made of what is there. */
-static tg_status no_onnx(const tgi_package *p, const tgi_yaml *weights, const char *text,
-                         tgi_err *err)
+static tg_status no_onnx(const tgi_yaml *weights, const char *text, tgi_err *err)
 {
     char there[160] = "";
     size_t n = 0;
@@ -307,7 +306,6 @@ static tg_status no_onnx(const tgi_package *p, const tgi_yaml *weights, const ch
             n += (size_t)snprintf(there + n, sizeof there - n, "%s%.40s", n ? ", " : "", key);
         torch |= strcmp(key, "pytorch_state_dict") == 0 || strcmp(key, "torchscript") == 0;
     }
-    (void)p;
     if (!n)
         return tgi_fail(err, TG_E_FORMAT, "it names no weights");
     return tgi_fail(err, TG_E_UNSUPPORTED, "it has no ONNX weights; there is %s%s%s%s", there,
@@ -341,15 +339,15 @@ static tg_status read_source(const tgi_yaml *v, char *out, size_t cap, tgi_err *
                : tgi_fail(err, TG_E_FORMAT, "its weights' \"source\" is too long");
 }
 
-static tg_status read_weights(tgi_card *card, const tgi_package *p, const tgi_yaml *says,
-                              const char *path, tgi_err *err)
+static tg_status read_weights(tgi_card *card, const tgi_yaml *says, const char *path,
+                              tgi_err *err)
 {
     const tgi_yaml *weights = tgi_yaml_get(says, "weights"),
                    *onnx = tgi_yaml_get(weights, "onnx");
     if (!tgi_yaml_is_map(weights))
         return tgi_fail(err, TG_E_FORMAT, "it names no weights");
     if (tgi_yaml_is_null(onnx))
-        return no_onnx(p, weights, path, err);
+        return no_onnx(weights, path, err);
     TGI_TRY(read_source(tgi_yaml_get(onnx, "source"), card->source, sizeof card->source, err));
     TGI_TRY(read_sum(tgi_yaml_get(onnx, "sha256"), card->sha256, err));
     if (!tgi_yaml_is_null(tgi_yaml_get(onnx, "external_data")))
@@ -375,32 +373,39 @@ static tg_status read_format(const tgi_yaml *says, int *out, tgi_err *err)
                            "its format is %.40s; 0.4 and 0.5 of bioimage.io are read", version);
 }
 
-static tg_status read_all(tgi_card *card, const tgi_package *p, tgi_err *err)
+static tg_status read_all(tgi_card *card, const tgi_yaml *says, const char *what,
+                          const char *sum, tgi_err *err)
 {
-    const tgi_yaml *says = tgi_package_says(p);
     int format;
     TGI_TRY(read_format(says, &format, err));
     snprintf(card->format, sizeof card->format, "bioimage.io 0.%d", format);
-    snprintf(card->sum, sizeof card->sum, "%s", tgi_package_sum(p));
+    snprintf(card->sum, sizeof card->sum, "%s", sum);
     copy_text(tgi_yaml_get(says, "name"), card->name, sizeof card->name);
     copy_text(tgi_yaml_get(says, "version"), card->version, sizeof card->version);
     copy_text(tgi_yaml_get(says, "license"), card->license, sizeof card->license);
     TGI_TRY(read_tensors(card, says, format, 0, err));
     TGI_TRY(read_tensors(card, says, format, 1, err));
     TGI_TRY(check_back(card, err));
-    return read_weights(card, p, says, tgi_package_text(p), err);
+    return read_weights(card, says, what, err);
 }
 
-tg_status tgi_card_of_package(const tgi_package *p, tgi_card **out, tgi_err *err)
+tg_status tgi_card_of_yaml(const tgi_yaml *says, const char *what, const char *sum,
+                           tgi_card **out, tgi_err *err)
 {
     tgi_card *card;
     tgi_err e = {0};
     TGI_TRY(tgi_card_new(&card, err));
-    const tg_status st = read_all(card, p, &e);
+    const tg_status st = read_all(card, says, what, sum, &e);
     if (st != TG_OK) {
         tgi_card_free(&card);
-        return tgi_fail(err, st, "%s: %s", tgi_package_text(p), e.text);
+        return tgi_fail(err, st, "%s: %s", what, e.text);
     }
     *out = card;
     return TG_OK;
+}
+
+tg_status tgi_card_of_package(const tgi_package *p, tgi_card **out, tgi_err *err)
+{
+    return tgi_card_of_yaml(tgi_package_says(p), tgi_package_text(p), tgi_package_sum(p), out,
+                            err);
 }
