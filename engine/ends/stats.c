@@ -134,24 +134,32 @@ static tg_status read_plane(pass *p, int64_t plane, int sample, count_piece *cou
     return TG_OK;
 }
 
+/* One item's planes, of the set's channel or of all. */
+static tg_status walk_item(pass *p, int64_t set, int64_t item, count_piece *count, tgi_err *err)
+{
+    const tgi_mapping *m = p->a->map;
+    for (int64_t z = m->own.slices.lo; z < m->own.slices.hi; z++)
+        for (int64_t c = m->own.channels.lo; c < m->own.channels.hi; c++) {
+            int sample;
+            if (m->stats_each > 1 && c != set % m->stats_each)
+                continue;
+            const int64_t plane =
+                tgi_mapping_plane(m, item, z, &sample) + c * m->channel_stride;
+            TGI_TRY(read_plane(p, plane, m->from_samples ? (int)c : sample, count, err));
+        }
+    return TG_OK;
+}
+
 /* All planes of all items that belong to one set. */
 static tg_status walk(pass *p, int64_t set, count_piece *count, tgi_err *err)
 {
     const tgi_mapping *m = p->a->map;
-    for (int64_t item = 0; item < m->n_items; item++) {
-        if (tgi_mapping_stats_of(m, item) !=
-            (m->stats_each > 1 ? set - set % m->stats_each : set))
-            continue;
-        for (int64_t z = m->own.slices.lo; z < m->own.slices.hi; z++)
-            for (int64_t c = m->own.channels.lo; c < m->own.channels.hi; c++) {
-                int sample;
-                if (m->stats_each > 1 && c != set % m->stats_each)
-                    continue;
-                const int64_t plane =
-                    tgi_mapping_plane(m, item, z, &sample) + c * m->channel_stride;
-                TGI_TRY(read_plane(p, plane, m->from_samples ? (int)c : sample, count, err));
-            }
-    }
+    const int64_t first = m->stats_each > 1 ? set - set % m->stats_each : set;
+    if (m->stats_by_item)
+        return walk_item(p, set, m->stats_each > 1 ? set / m->stats_each : set, count, err);
+    for (int64_t item = 0; item < m->n_items; item++)
+        if (tgi_mapping_stats_of(m, item) == first)
+            TGI_TRY(walk_item(p, set, item, count, err));
     return TG_OK;
 }
 

@@ -587,6 +587,12 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_job_stats_check(job, arrays, err));
     if (arrays)
         TGI_TRY(tgi_norm_scope_check_arrays(job, err));
+    if (arrays && job->set.normalize.kind == TGI_NORM_CHAIN)
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "the description normalises images by their own numbers, and an array "
+            "goes to the network as it is: give an image, or --normalize none for an "
+            "array that was normalised before");
     if (job->graph)
         TGI_TRY(tgi_memory_check_names(job->opts, job->graph, err));
     if (arrays && !job->graph)

@@ -260,6 +260,33 @@ def cuts_change_nothing(folder, source):
     h.expect(max(abs(a - b) for a, b in zip(bare[1], whole[1])) < 1e-5, "--normalize in place of the description's")
 
 
+def arrays_and_stops(folder):
+    """An array has no numbers of its own to be normalised by; a killed run goes on, with the same description alone."""
+    net, image = h.same(), os.path.join(folder, "stack.tif")
+    where = h.write_package(os.path.join(folder, "stops"), h.describe5([("zero_mean_unit_variance", YX)], data=net), net)
+    out = os.path.join(folder, "o.tif")
+    h.expect(h.run("copy", "-y", image, "-o", os.path.join(folder, "in.npy"))[0] == 0, "an array")
+    code, _, err = h.run("run", "-y", "-m", where, os.path.join(folder, "in.npy"), "-o", os.path.join(folder, "o.npy"))
+    h.expect(code == 65 and "--normalize none" in err, f"an array: {code}: {err}")
+    whole = h.result_of(where, image, folder)
+    for at in range(60, 3, -1):  # the last moment at which it can be killed
+        for name in os.listdir(folder):
+            if name.startswith("o.tif"):
+                os.remove(os.path.join(folder, name))
+        os.environ["TEGULA_FAIL_IO"], os.environ["TEGULA_SYNC_TILES"] = f"{at}:kill", "1"
+        code, _, err = h.run("run", "-m", where, image, "-o", out, "--threads", "1")
+        del os.environ["TEGULA_FAIL_IO"], os.environ["TEGULA_SYNC_TILES"]
+        if code == -9 and os.path.exists(out + ".partial"):
+            break
+    h.expect(code == -9, f"a kill: {code}: {err}")
+    other = h.write_package(os.path.join(folder, "other"), h.describe5([("zero_mean_unit_variance", YX)], [("sigmoid", None)], data=net), net)
+    code, _, err = h.run("run", "-m", other, image, "-o", out)
+    h.expect(code != 0 and "interrupted" in err, f"another description goes on: {code}: {err}")
+    code, _, err = h.run("run", "-m", where, image, "-o", out)
+    h.run("copy", "-y", out, "-o", os.path.join(folder, "out.npy"))
+    h.expect(code == 0 and h.read_npy(os.path.join(folder, "out.npy"))[1] == whole[1], f"a killed run: {code}: {err}")
+
+
 def raw_descriptor(folder):
     path = os.path.join(folder, "raw.json")
     with open(path, "w", encoding="ascii") as f:
@@ -272,6 +299,7 @@ def main():
         for number, case in enumerate(CASES5):
             one_case(folder, number, case)
         scopes_of_statistics(folder)
+        arrays_and_stops(folder)
         cuts_change_nothing(folder, sys.argv[2])
     print(f"{len(CASES5)} cases of steps, {h.failed} failed")
     return 1 if h.failed else 0
