@@ -126,8 +126,12 @@ void cli_report(cli *c, tg_status st)
 
 static bool is_network(const char *path)
 {
+    static const char *const end[] = {".onnx", ".yaml", ".yml", ".zip"};
     const size_t n = path ? strlen(path) : 0;
-    return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+    for (size_t i = 0; i < sizeof end / sizeof end[0]; i++)
+        if (n > strlen(end[i]) && strcmp(path + n - strlen(end[i]), end[i]) == 0)
+            return true;
+    return false;
 }
 
 /* A network stands where an input belongs: what is to be read, or the word that -m needs. */

@@ -1,8 +1,8 @@
 # Optional libraries: TG_<NAME> is auto (used when found), on (an error when absent) or off.
 #
 # After tg_codec: TIFF_FOUND, LibXml2_FOUND, ZLIB_FOUND, JPEG_FOUND and, from pkg-config, ZSTD_FOUND,
-# LIBDEFLATE_FOUND, LZMA_FOUND, PNG_FOUND, WEBP_FOUND, ZIP_FOUND, VIDEO_FOUND say what is there; the targets TIFF::TIFF,
-# LibXml2::LibXml2, ZLIB::ZLIB, JPEG::JPEG and PkgConfig::ZSTD, ::LIBDEFLATE, ::LZMA, ::PNG, ::WEBP, ::VIDEO are what
+# LIBDEFLATE_FOUND, LZMA_FOUND, PNG_FOUND, WEBP_FOUND, ZIP_FOUND, YAML_FOUND, VIDEO_FOUND say what is there; the targets TIFF::TIFF,
+# LibXml2::LibXml2, ZLIB::ZLIB, JPEG::JPEG and PkgConfig::ZSTD, ::LIBDEFLATE, ::LZMA, ::PNG, ::WEBP, ::YAML, ::VIDEO are what
 # to link; libzip is opened when it is needed.
 
 set(tg_summary_lines "")

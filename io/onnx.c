@@ -12,11 +12,14 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/sha256.h"
+#include "io/zip_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define MAX_DEPTH 8
@@ -522,6 +525,88 @@ tg_status tgi_onnx_open(const char *path, tgi_onnx_model **out, tgi_err *err)
     return TG_OK;
 }
 
+/* ---- Records of archives ----------------------------------------------------------------- */
+
+static tg_status check_sum(const void *bytes, size_t n, const char *said, tgi_err *err)
+{
+    char is[TGI_SHA256_TEXT];
+    tgi_sha256 h;
+    if (!*said)
+        return TG_OK;
+    tgi_sha256_begin(&h);
+    tgi_sha256_add(&h, bytes, n);
+    tgi_sha256_end(&h, is);
+    return strcasecmp(is, said) == 0
+               ? TG_OK
+               : tgi_fail(err, TG_E_FORMAT,
+                          "the record has SHA-256 %.16s..., the description says %.16s...: it "
+                          "is another file, or damaged",
+                          is, said);
+}
+
+/* The record's bytes: where they lie, or unpacked. */
+static tg_status record_bytes(tgi_onnx_priv *p, tgi_zip *z, const char *record,
+                              const uint8_t **at, size_t *n, tgi_err *err)
+{
+    const tgi_zip_record *r;
+    const int64_t i = tgi_zip_find(z, record);
+    if (i < 0)
+        return tgi_fail(err, TG_E_FORMAT, "it is not in the archive");
+    TGI_TRY(tgi_zip_locate(z, i, &r, err));
+    *n = (size_t)r->bytes;
+    if (r->stored) {
+        *at = p->maps->data + r->at;
+        return TG_OK;
+    }
+    if (!(p->unpacked = tgi_malloc(TGI_TAG_GRAPH, *n + 1)))
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %zu bytes that are packed", *n);
+    *at = p->unpacked;
+    return tgi_zip_read(z, i, 0, p->unpacked, *n, err);
+}
+
+static tg_status open_record(const char *archive, const char *record, const char *sha256,
+                             tgi_onnx_model *m, tgi_err *err)
+{
+    tgi_onnx_priv *p = m->priv_;
+    tgi_onnx_map *map;
+    tgi_zip *z = NULL;
+    const uint8_t *at = NULL;
+    size_t n = 0;
+    const int fd = open(archive, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tgi_fail(err, TG_E_NOT_FOUND, "%s", strerror(errno));
+    TGI_TRY(tgi_onnx_map_fd(p, fd, NULL, &map, err));
+    if (!(p->path = tgi_strdup(TGI_TAG_GRAPH, archive)))
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+    TGI_TRY(tgi_zip_open(map->data, map->size, &z, err));
+    tg_status st = record_bytes(p, z, record, &at, &n, err);
+    tgi_zip_close(&z);
+    if (st == TG_OK)
+        st = check_sum(at, n, sha256, err);
+    return st == TG_OK ? parse(m, at, n, err) : st;
+}
+
+tg_status tgi_onnx_open_record(const char *archive, const char *record, const char *sha256,
+                               tgi_onnx_model **out, tgi_err *err)
+{
+    tgi_onnx_model *m = new_model(err);
+    if (!m)
+        return TG_E_NOMEM;
+    const tg_status st = open_record(archive, record, sha256, m, err);
+    if (st != TG_OK) {
+        tgi_err_prefix(err, "%s: %s", archive, record);
+        tgi_onnx_close(&m);
+        return st;
+    }
+    *out = m;
+    return TG_OK;
+}
+
+const char *tgi_onnx_path(const tgi_onnx_model *m)
+{
+    return ((const tgi_onnx_priv *)m->priv_)->path;
+}
+
 const char *tgi_onnx_file(const tgi_onnx_model *m, int i)
 {
     const tgi_onnx_priv *p = m->priv_;
@@ -538,6 +623,7 @@ void tgi_onnx_close(tgi_onnx_model **m)
     tgi_onnx_priv *p = (*m)->priv_;
     tgi_onnx_unmap_all(p);
     tgi_onnx_arena_free(&p->arena);
+    tgi_free(p->unpacked);
     tgi_free(p->path);
     tgi_free(p);
     tgi_free(*m);

@@ -81,10 +81,16 @@ typedef struct tgi_onnx_model {
  * types, functions, foreign domains), TG_E_NOMEM. Uses less than a fixed multiple of the file.
  */
 tg_status tgi_onnx_open(const char *path, tgi_onnx_model **out, tgi_err *err);
+/* The same of a record of a ZIP archive, whose name is the model's path from then on; external data refused. `sha256` is ""
+ * or what the record's bytes must have. A record that is packed is unpacked into memory. */
+tg_status tgi_onnx_open_record(const char *archive, const char *record, const char *sha256,
+                               tgi_onnx_model **out, tgi_err *err);
 /* Parse bytes in memory (fuzzing); external data refused. `bytes` borrowed for the life. */
 tg_status tgi_onnx_parse(const void *bytes, size_t n, tgi_onnx_model **out, tgi_err *err);
 /* The i-th file of external data, as the model spells it, below its folder; NULL: no more. */
 const char *tgi_onnx_file(const tgi_onnx_model *m, int i);
+/* The file that it was read from: an archive's, where it is a record of one. NULL: bytes in memory. */
+const char *tgi_onnx_path(const tgi_onnx_model *m);
 /* Its files as they were opened: those of external data, the model itself last. 0: no more. */
 typedef struct tgi_onnx_part {
     const char *location; /* NULL: the model itself */

@@ -24,6 +24,7 @@ typedef struct tgi_onnx_priv {
     size_t n_maps;
     char *path;     /* of the model; NULL: bytes in memory */
     int dir_fd;     /* the model's folder while parsing; -1: external data is refused */
+    void *unpacked; /* of a packed record of an archive; or NULL */
     size_t n_items; /* nodes, attributes, tensors, names read so far */
 } tgi_onnx_priv;
 

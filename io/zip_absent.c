@@ -21,6 +21,12 @@ const char *tgi_zip_first(const tgi_zip *z)
     return NULL;
 }
 
+const char *tgi_zip_name(const tgi_zip *z, int64_t i)
+{
+    (void)z, (void)i;
+    return NULL;
+}
+
 int64_t tgi_zip_find(const tgi_zip *z, const char *name)
 {
     (void)z, (void)name;

@@ -321,6 +321,11 @@ const char *tgi_zip_first(const tgi_zip *z)
     return z->count ? z->record[0].name : NULL;
 }
 
+const char *tgi_zip_name(const tgi_zip *z, int64_t i)
+{
+    return i >= 0 && i < z->count ? z->record[i].name : NULL;
+}
+
 int64_t tgi_zip_find(const tgi_zip *z, const char *name)
 {
     int64_t lo = 0, hi = z->count;

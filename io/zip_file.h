@@ -28,6 +28,8 @@ tg_status tgi_zip_open(const uint8_t *bytes, size_t n, tgi_zip **out, tgi_err *e
 void tgi_zip_close(tgi_zip **z);
 /* The first record in the archive's directory; NULL: there is none. */
 const char *tgi_zip_first(const tgi_zip *z);
+/* The i-th name of the directory; NULL: there are no more. */
+const char *tgi_zip_name(const tgi_zip *z, int64_t i);
 /* The record with that name, or -1. */
 int64_t tgi_zip_find(const tgi_zip *z, const char *name);
 /* Look where a record lies, once: TG_E_FORMAT where that is not in the archive, TG_E_UNSUPPORTED other methods than deflate,

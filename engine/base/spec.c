@@ -401,7 +401,12 @@ tg_status tgi_normalize_parse(const char *text, tgi_normalize_spec *out, tgi_err
 bool tgi_normalize_needs_stats(const tgi_normalize_spec *s)
 {
     return s->kind == TGI_NORM_MINMAX || s->kind == TGI_NORM_PERCENTILE ||
-           s->kind == TGI_NORM_ZSCORE;
+           s->kind == TGI_NORM_ZSCORE || (s->kind == TGI_NORM_CHAIN && s->measures);
+}
+
+int tgi_normalize_ranked(const tgi_normalize_spec *s)
+{
+    return s->kind == TGI_NORM_PERCENTILE ? 1 : s->kind == TGI_NORM_CHAIN ? s->ranked : 0;
 }
 
 /* ---- types and compression --------------------------------------------------------------- */

@@ -54,15 +54,51 @@ typedef enum tgi_normalize_kind {
     TGI_NORM_SCALE,      /* x * a + b */
     TGI_NORM_MINMAX,     /* (x - min) / (max - min) */
     TGI_NORM_PERCENTILE, /* (x - p(a)) / (p(b) - p(a)), a < b in [0,100] */
-    TGI_NORM_ZSCORE      /* (x - mean) / standard deviation */
+    TGI_NORM_ZSCORE,     /* (x - mean) / standard deviation */
+    TGI_NORM_CHAIN       /* steps of a description, one after the other */
 } tgi_normalize_kind;
+/* A step of a chain. Bounds of CLIP and SPAN are constants, or numbers of the image that is being loaded. */
+typedef enum tgi_norm_op {
+    TGI_NORM_LINEAR, /* x * a + b */
+    TGI_NORM_CLIP,   /* to [a, b] */
+    TGI_NORM_CENTRE, /* (x - mean) / (deviation + eps) */
+    TGI_NORM_SPAN    /* (x - a) / (b - a + eps) */
+} tgi_norm_op;
+typedef enum tgi_norm_from {
+    TGI_FROM_HERE, /* the step's own, of channel c: a[c % n] */
+    TGI_FROM_MIN,
+    TGI_FROM_MAX,
+    TGI_FROM_LOW, /* the percentiles a and b of the normalisation */
+    TGI_FROM_HIGH
+} tgi_norm_from;
+typedef struct tgi_norm_step {
+    tgi_norm_op op;
+    tgi_norm_from a_from, b_from;
+    const double *a, *b; /* views */
+    int n;
+    double eps;
+} tgi_norm_step;
+#define TGI_NORM_STEPS 12
 typedef struct tgi_normalize_spec {
     tgi_normalize_kind kind;
-    double a, b;
+    double a, b; /* of a chain: percentiles, where `ranked` */
+    /* Of a chain alone: */
+    int n_step;
+    int measures; /* it needs numbers of the image */
+    int ranked; /* 1: by linear interpolation; 2: the smallest value with that share at or below it */
+    int by_channel; /* numbers of each channel for itself; else of all together */
+    int by_item;    /* numbers of each plane or volume; else of all of them */
+    tgi_norm_step step[TGI_NORM_STEPS];
+    /* What is done with the network's results by numbers of the image: CENTRE gives them its mean and deviation, SPAN
+     * scales them as it would the image. */
+    int has_back;
+    tgi_norm_step back;
 } tgi_normalize_spec;
 tg_status tgi_normalize_parse(const char *text, tgi_normalize_spec *out, tgi_err *err);
 /* True when a first pass over the image is needed. */
 bool tgi_normalize_needs_stats(const tgi_normalize_spec *s);
+/* 0: it takes no percentiles; else how, as in `ranked`. */
+int tgi_normalize_ranked(const tgi_normalize_spec *s);
 
 /* ---- output element type: TG_DTYPE_NONE means "same as the input" ---- */
 tg_status tgi_dtype_spec_parse(const char *text, tg_dtype *out, tgi_err *err);

@@ -25,7 +25,8 @@ struct tgi_loader {
     tg_dtype type;
     int64_t together; /* channels that lie side by side in staging: samples of a pixel, or 1 */
     int64_t item, shift[3];
-    tgi_affine affine;
+    tgi_affine *affine; /* of each channel of the image */
+    int alike;          /* they are all the same, and none clips */
     fetched slot[2];
     int next; /* staging buffer the next fetch goes to */
     tgi_ahead ahead;
@@ -124,11 +125,15 @@ tg_status tgi_loader_open(const tgi_loader_opts *o, tgi_loader **out, tgi_err *e
     l->o = *o;
     l->type = o->source->ops->info(o->source)->dtype;
     l->together = o->map->from_samples ? o->map->channels : 1;
-    l->affine = (tgi_affine){1, 0};
+    l->affine = tgi_calloc(TGI_TAG_IO, (size_t)o->map->channels, sizeof *l->affine);
     for (int i = 0; i < 3; i++)
         l->shift[i] = o->map->fit[i].before;
-    const tg_status st = tgi_ahead_open(&l->ahead, fetch_next, l, err);
-    if (st != TG_OK)
+    tg_status st = tgi_ahead_open(&l->ahead, fetch_next, l, err);
+    if (st == TG_OK && !l->affine)
+        st = tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
+    if (st == TG_OK)
+        tgi_loader_item(l, 0, (tgi_affine){.mul = 1});
+    else
         tgi_loader_close(&l);
     *out = l;
     return st;
@@ -139,14 +144,27 @@ void tgi_loader_close(tgi_loader **lp)
     if (!lp || !*lp)
         return;
     tgi_ahead_close(&(*lp)->ahead);
+    tgi_free((*lp)->affine);
     tgi_free(*lp);
     *lp = NULL;
+}
+
+static int is_alike(const tgi_affine *a, const tgi_affine *b)
+{
+    return !a->clips && !b->clips && a->mul == b->mul && a->add == b->add;
+}
+
+void tgi_loader_channel(tgi_loader *l, int64_t c, tgi_affine affine)
+{
+    l->affine[c] = affine;
+    l->alike = (c == 0 || l->alike) && is_alike(&l->affine[0], &affine);
 }
 
 void tgi_loader_item(tgi_loader *l, int64_t item, tgi_affine affine)
 {
     l->item = item;
-    l->affine = affine;
+    for (int64_t c = 0; c < l->o.map->channels; c++)
+        tgi_loader_channel(l, c, affine);
 }
 
 void tgi_loader_place(tgi_loader *l, const int64_t shift[3])
@@ -205,26 +223,44 @@ typedef struct fill_job {
     const tgi_view *view;
 } fill_job;
 
+/* Bounds of the image, where the map puts them. */
+static void hold(const tgi_affine *a, float *x, int64_t n, int64_t step)
+{
+    const float mul = (float)a->mul, add = (float)a->add;
+    const float p = (float)a->lo * mul + add, q = (float)a->hi * mul + add;
+    const float lo = p < q ? p : q, hi = p < q ? q : p;
+    for (int64_t i = 0; i < n; i++) {
+        float *v = &x[i * step];
+        *v = *v < lo ? lo : *v > hi ? hi : *v; /* NaN stays */
+    }
+}
+
 /* `n` pixels from `src` (all channels that lie together) to dst[0..count), from channel `c` of
- * them on. */
-static void convert(const fill_job *j, const char *src, int64_t n, int64_t c, int count,
-                    float *const *dst)
+ * them on; `first` is channel c's number in the network. */
+static void convert(const fill_job *j, const char *src, int64_t n, int64_t c, int64_t first,
+                    int count, float *const *dst)
 {
     const tgi_loader *l = j->l;
-    tgi_pixels p = {.type = l->type,
-                    .samples = count,
-                    .stride = l->together,
-                    .n = n,
-                    .mul = (float)l->affine.mul,
-                    .add = (float)l->affine.add,
-                    .step = j->view->cb};
-    memcpy(p.value, dst, (size_t)count * sizeof *dst);
-    l->o.be->pixels_load(&p, src + (size_t)c * tgi_dtype_size(l->type));
+    const int at_once = l->alike ? count : 1;
+    for (int k = 0; k < count; k += at_once) {
+        const tgi_affine *a = &l->affine[first + k];
+        tgi_pixels p = {.type = l->type,
+                        .samples = at_once,
+                        .stride = l->together,
+                        .n = n,
+                        .mul = (float)a->mul,
+                        .add = (float)a->add,
+                        .step = j->view->cb};
+        memcpy(p.value, dst + k, (size_t)at_once * sizeof *dst);
+        l->o.be->pixels_load(&p, src + (size_t)(c + k) * tgi_dtype_size(l->type));
+        if (a->clips)
+            hold(a, dst[k], n, p.step);
+    }
 }
 
 /* Columns [x.lo, x.hi) of the region's frame of `count` channel rows, from channel `c` of those
- * that lie together on; `src` holds f->cols, NULL: rows of zeros. */
-static void fill_row(const fill_job *j, const char *src, int64_t c, int count,
+ * that lie together on, channel `first` of the network; `src` holds f->cols, NULL: rows of zeros. */
+static void fill_row(const fill_job *j, const char *src, int64_t c, int64_t first, int count,
                      float *const *dst, tgi_range x)
 {
     const tgi_mapping *m = j->l->o.map;
@@ -239,7 +275,7 @@ static void fill_row(const fill_job *j, const char *src, int64_t c, int count,
         for (int k = 0; k < count; k++)
             to[k] = dst[k] + (i - x.lo) * cb;
         if (from >= 0)
-            convert(j, src + (size_t)(from - j->f->cols.lo) * pixel, n, c, count, to);
+            convert(j, src + (size_t)(from - j->f->cols.lo) * pixel, n, c, first, count, to);
         for (int k = 0; from < 0 && k < count; k++)
             *to[k] = 0;
         i += n;
@@ -278,7 +314,7 @@ static void fill_one(void *arg, int64_t job, int thread)
         float *dst[TGI_PIXEL_SAMPLES];
         for (int k = 0; k < count; k++)
             dst[k] = tgi_view_at(j->view, c + k, vz, vy, vx.lo);
-        fill_row(j, src, first, count, dst, x);
+        fill_row(j, src, first, c, count, dst, x);
         c += count;
     }
     if (m->channels % j->view->cb)
@@ -311,14 +347,16 @@ tg_status tgi_loader_pixels(tgi_loader *l, const tgi_box *box, tgi_device_pixels
     if (st != TG_OK)
         return tgi_fail(err, st, "%s", f->err.text);
     const tgi_mapping *m = l->o.map;
+    if (!l->alike)
+        return tgi_fail(err, TG_E_INTERNAL, "a device that is to normalise channel by channel");
     *out = (tgi_device_pixels){.type = l->type,
                                .channels = m->channels,
                                .together = l->together,
                                .rows = f->rows,
                                .cols = f->cols,
                                .pad = (tgi_load_pad)m->pad,
-                               .mul = (float)l->affine.mul,
-                               .add = (float)l->affine.add};
+                               .mul = (float)l->affine[0].mul,
+                               .add = (float)l->affine[0].add};
     memcpy(out->shift, f->shift, sizeof out->shift);
     memcpy(out->extent, m->extent, sizeof out->extent);
     *at = l->o.staging[which];

@@ -31,8 +31,10 @@ size_t tgi_loader_bytes(const tgi_mapping *m, tg_dtype type, int64_t slabs, int6
 
 tg_status tgi_loader_open(const tgi_loader_opts *o, tgi_loader **out, tgi_err *err);
 void tgi_loader_close(tgi_loader **l);
-/* The item (plane or volume) that boxes refer to from now on, and its normalisation. */
+/* The item (plane or volume) that boxes refer to from now on, and its normalisation; */
 void tgi_loader_item(tgi_loader *l, int64_t item, tgi_affine affine);
+/* behind that, of channel c alone: channels in their order. */
+void tgi_loader_channel(tgi_loader *l, int64_t c, tgi_affine affine);
 /* Where boxes lie: pixel i of the region is i + shift[] for the network (z,y,x). At first what
  * the mapping pads before the region. */
 void tgi_loader_place(tgi_loader *l, const int64_t shift[3]);

@@ -134,21 +134,32 @@ static tg_status read_plane(pass *p, int64_t plane, int sample, count_piece *cou
     return TG_OK;
 }
 
+/* One item's planes, of the set's channel or of all. */
+static tg_status walk_item(pass *p, int64_t set, int64_t item, count_piece *count, tgi_err *err)
+{
+    const tgi_mapping *m = p->a->map;
+    for (int64_t z = m->own.slices.lo; z < m->own.slices.hi; z++)
+        for (int64_t c = m->own.channels.lo; c < m->own.channels.hi; c++) {
+            int sample;
+            if (m->stats_each > 1 && c != set % m->stats_each)
+                continue;
+            const int64_t plane =
+                tgi_mapping_plane(m, item, z, &sample) + c * m->channel_stride;
+            TGI_TRY(read_plane(p, plane, m->from_samples ? (int)c : sample, count, err));
+        }
+    return TG_OK;
+}
+
 /* All planes of all items that belong to one set. */
 static tg_status walk(pass *p, int64_t set, count_piece *count, tgi_err *err)
 {
     const tgi_mapping *m = p->a->map;
-    for (int64_t item = 0; item < m->n_items; item++) {
-        if (tgi_mapping_stats_of(m, item) != set)
-            continue;
-        for (int64_t z = m->own.slices.lo; z < m->own.slices.hi; z++)
-            for (int64_t c = m->own.channels.lo; c < m->own.channels.hi; c++) {
-                int sample;
-                const int64_t plane =
-                    tgi_mapping_plane(m, item, z, &sample) + c * m->channel_stride;
-                TGI_TRY(read_plane(p, plane, m->from_samples ? (int)c : sample, count, err));
-            }
-    }
+    const int64_t first = m->stats_each > 1 ? set - set % m->stats_each : set;
+    if (m->stats_by_item)
+        return walk_item(p, set, m->stats_each > 1 ? set / m->stats_each : set, count, err);
+    for (int64_t item = 0; item < m->n_items; item++)
+        if (tgi_mapping_stats_of(m, item) == first)
+            TGI_TRY(walk_item(p, set, item, count, err));
     return TG_OK;
 }
 
@@ -191,9 +202,18 @@ static double at_rank(const pass *p, uint64_t r)
     return p->narrow ? narrow_at(p, r) : wide_at(p, r);
 }
 
+/* Where a percentile lies among n values in order, from 0. */
+static double rank_of(const pass *p, uint64_t n, double q)
+{
+    if (tgi_normalize_ranked(p->a->norm) == 1)
+        return (double)(n - 1) * q / 100.0;
+    const double at = ceil((double)n * (q / 100.0) - 1);
+    return at > 0 ? at : 0;
+}
+
 static double percentile(const pass *p, uint64_t n, double q)
 {
-    const double pos = (double)(n - 1) * q / 100.0, lo = floor(pos);
+    const double pos = rank_of(p, n, q), lo = floor(pos);
     const double a = at_rank(p, (uint64_t)lo);
     const double b = at_rank(p, (uint64_t)lo + ((uint64_t)lo + 1 < n));
     return a + (b - a) * (pos - lo);
@@ -204,7 +224,7 @@ static void choose_fine(pass *p, uint64_t n)
 {
     for (int i = 0; i < 4 && n > 0; i++) {
         const double q = i < 2 ? p->a->norm->a : p->a->norm->b;
-        const uint64_t rank = (uint64_t)((double)(n - 1) * q / 100.0) + (uint64_t)(i & 1);
+        const uint64_t rank = (uint64_t)rank_of(p, n, q) + (uint64_t)(i & 1);
         uint64_t before;
         const uint32_t upper = (uint32_t)bin_of_rank(p->hist, rank < n ? rank : n - 1, &before);
         int known = 0;
@@ -232,7 +252,7 @@ static void moments_of_histogram(pass *p)
 static void finish_set(pass *p, tgi_stats *s)
 {
     const uint64_t n = (uint64_t)p->m.n;
-    const int ranked = p->a->norm->kind == TGI_NORM_PERCENTILE;
+    const int ranked = tgi_normalize_ranked(p->a->norm) != 0;
     *s = (tgi_stats){.count = (int64_t)n, .nans = (int64_t)p->nans};
     if (n == 0)
         return;
@@ -255,7 +275,7 @@ static tg_status collect_set(pass *p, int64_t set, tgi_stats *s, tgi_err *err)
     TGI_TRY(walk(p, set, p->narrow ? count_narrow : count_wide, err));
     if (p->narrow) {
         moments_of_histogram(p);
-    } else if (p->a->norm->kind == TGI_NORM_PERCENTILE) {
+    } else if (tgi_normalize_ranked(p->a->norm)) {
         choose_fine(p, (uint64_t)p->m.n);
         TGI_TRY(walk(p, set, count_fine, err));
     }
@@ -273,7 +293,7 @@ tg_status tgi_stats_collect(const tgi_stats_args *a, tgi_stats *sets, tgi_err *e
     for (int f = 0; f < 4; f++)
         p.fine[f] = p.hist + (size_t)(f + 1) * 65536;
     const tgi_mapping *m = a->map;
-    const int twice = !p.narrow && a->norm->kind == TGI_NORM_PERCENTILE;
+    const int twice = !p.narrow && tgi_normalize_ranked(a->norm);
     p.total =
         (double)(m->n_items * m->extent[0] * m->extent[1] * m->channels) * (twice ? 2 : 1);
     for (int64_t s = 0; s < m->n_stats; s++)
@@ -281,14 +301,92 @@ tg_status tgi_stats_collect(const tgi_stats_args *a, tgi_stats *sets, tgi_err *e
     return TG_OK;
 }
 
-tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s)
+/* ---- What comes of them ------------------------------------------------------------------ */
+
+static double bound(tgi_norm_from from, const double *here, int n, const tgi_stats *s,
+                    int64_t c)
+{
+    switch (from) {
+    case TGI_FROM_HERE:
+        return here[c % n];
+    case TGI_FROM_MIN:
+        return s->min;
+    case TGI_FROM_MAX:
+        return s->max;
+    case TGI_FROM_LOW:
+        return s->low;
+    case TGI_FROM_HIGH:
+        return s->high;
+    }
+    return 0;
+}
+
+static double hold(double x, double lo, double hi)
+{
+    const double up = x > lo ? x : lo;
+    return up < hi ? up : hi;
+}
+
+/* What is clipped behind a linear map is clipped before it, at other bounds. */
+static void clip(tgi_affine *m, double lo, double hi)
+{
+    if (m->mul == 0) {
+        m->add = hold(m->add, lo, hi);
+        return;
+    }
+    const double p = (lo - m->add) / m->mul, q = (hi - m->add) / m->mul;
+    const double from = p < q ? p : q, to = p < q ? q : p;
+    m->lo = m->clips ? hold(m->lo, from, to) : from;
+    m->hi = m->clips ? hold(m->hi, from, to) : to;
+    m->clips = 1;
+}
+
+static void scale(tgi_affine *m, double mul, double add)
+{
+    m->mul *= mul;
+    m->add = m->add * mul + add;
+}
+
+static tgi_affine chain(const tgi_normalize_spec *norm, const tgi_stats *s, int64_t c)
+{
+    tgi_affine m = {.mul = 1};
+    for (int i = 0; i < norm->n_step; i++) {
+        const tgi_norm_step *t = &norm->step[i];
+        if (t->op == TGI_NORM_CENTRE) {
+            scale(&m, 1 / (s->deviation + t->eps), -s->mean / (s->deviation + t->eps));
+            continue;
+        }
+        const double a = bound(t->a_from, t->a, t->n, s, c),
+                     b = bound(t->b_from, t->b, t->n, s, c);
+        if (t->op == TGI_NORM_LINEAR)
+            scale(&m, a, b);
+        else if (t->op == TGI_NORM_CLIP)
+            clip(&m, a, b);
+        else
+            scale(&m, 1 / (b - a + t->eps), -a / (b - a + t->eps));
+    }
+    return m;
+}
+
+tgi_affine tgi_stats_back(const tgi_normalize_spec *norm, const tgi_stats *s)
+{
+    const tgi_norm_step *t = &norm->back;
+    if (t->op == TGI_NORM_CENTRE)
+        return (tgi_affine){.mul = s->deviation + t->eps, .add = s->mean};
+    const double a = bound(t->a_from, t->a, t->n, s, 0), b = bound(t->b_from, t->b, t->n, s, 0);
+    return (tgi_affine){.mul = 1 / (b - a + t->eps), .add = -a / (b - a + t->eps)};
+}
+
+tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s, int64_t c)
 {
     double shift = 0, spread = 1;
     switch (norm->kind) {
     case TGI_NORM_NONE:
-        return (tgi_affine){1, 0};
+        return (tgi_affine){.mul = 1};
     case TGI_NORM_SCALE:
-        return (tgi_affine){norm->a, norm->b};
+        return (tgi_affine){.mul = norm->a, .add = norm->b};
+    case TGI_NORM_CHAIN:
+        return chain(norm, s, c);
     case TGI_NORM_MINMAX:
     case TGI_NORM_PERCENTILE:
         shift = s->low;
@@ -301,5 +399,5 @@ tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s)
     }
     if (!(spread > 0))
         spread = 1;
-    return (tgi_affine){1 / spread, -shift / spread};
+    return (tgi_affine){.mul = 1 / spread, .add = -shift / spread};
 }

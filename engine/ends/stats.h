@@ -7,7 +7,7 @@
  * changes them. NaN pixels are counted and left out.
  *
  * One set per channel when channels are looped, one for all when they enter the network
- * together; never per tile.
+ * together; never per tile. A chain of steps may ask for one of each channel and of each item.
  *
  * Source: percentiles by linear interpolation between order statistics, rank (n-1)*p/100. */
 #ifndef TGI_STATS_H
@@ -21,9 +21,11 @@ typedef struct tgi_stats {
     double low, high;                 /* the percentiles asked for, else min and max */
 } tgi_stats;
 
-/* x' = x * mul + add */
+/* x' = x * mul + add; where it clips, of x held in [lo, hi] first */
 typedef struct tgi_affine {
     double mul, add;
+    int clips;
+    double lo, hi;
 } tgi_affine;
 
 #define TGI_STATS_SCRATCH ((size_t)(5 * 65536 * 8))
@@ -45,7 +47,10 @@ typedef struct tgi_stats_args {
 /* Fill sets[0 .. map->n_stats). */
 tg_status tgi_stats_collect(const tgi_stats_args *a, tgi_stats *sets, tgi_err *err);
 
-/* The map for one set; a flat image (no spread) gives mul = 1 after the shift. */
-tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s);
+/* The map of channel c for one set; a flat image (no spread) gives mul = 1 after the shift. A chain of steps becomes one
+ * such map, as steps are linear or clip. */
+tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s, int64_t c);
+/* norm->back as a map of the network's results. */
+tgi_affine tgi_stats_back(const tgi_normalize_spec *norm, const tgi_stats *s);
 
 #endif

@@ -74,6 +74,12 @@ void tgi_graph_free(tgi_graph **gp)
     *gp = NULL;
 }
 
+const char *tgi_graph_path(const tgi_graph *g)
+{
+    const tgi_graph_priv *p = tgi_priv(g);
+    return p->model ? tgi_onnx_path(p->model) : NULL;
+}
+
 const char *tgi_graph_file(const tgi_graph *g, int i)
 {
     const tgi_graph_priv *p = tgi_priv(g);

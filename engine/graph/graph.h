@@ -152,6 +152,15 @@ int tgi_graph_is_carried(const tgi_graph *g, int out);
 /* tgi_graph_load_onnx of a network whose inputs are tied so. */
 tg_status tgi_graph_load_tied(const char *path, unsigned flags, const tgi_tie *tie, int n,
                               tgi_graph **out, tgi_err *err);
+/* What the network's description adds (card.h): steps before and behind it, sizes. */
+struct tgi_card;
+#define TGI_GRAPH_BARE 16u /* without the steps before it: --normalize stands for them */
+/* A package (io/package.h) or an ONNX file. `card`: what holds of it, borrowed until this returns; NULL: what the package
+ * itself says. */
+tg_status tgi_graph_load_card(const char *path, const struct tgi_card *card, unsigned flags,
+                              const tgi_tie *tie, int n, tgi_graph **out, tgi_err *err);
+/* The file that the network was read from, which a package names; NULL: it was made otherwise. */
+const char *tgi_graph_path(const tgi_graph *g);
 /* The i-th file beside the model that holds weights of it: its name below the model's folder.
  * NULL: no more. */
 const char *tgi_graph_file(const tgi_graph *g, int i);

@@ -10,6 +10,7 @@
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/cancel.h"
+#include "engine/graph/card.h"
 
 #include <limits.h>
 #include <math.h>
@@ -552,16 +553,59 @@ tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tgi_graph **out,
     return tgi_graph_load_tied(path, flags, NULL, 0, out, err);
 }
 
+static tg_status finish(const tgi_card *card, unsigned flags, const tgi_tie *tie, int n,
+                        tgi_graph *g, tgi_err *err)
+{
+    const unsigned known = flags & ~TGI_GRAPH_BARE;
+    if (card)
+        TGI_TRY(tgi_card_apply(card, (flags & TGI_GRAPH_BARE) != 0, g, err));
+    TGI_TRY(tgi_graph_tie(g, tie, n, err));
+    TGI_TRY(tgi_graph_finish(g, known, err));
+    return card ? tgi_card_check(card, g, err) : TG_OK;
+}
+
+/* The network of a package, and what it says where nobody said more. */
+static tg_status import_package(const char *path, tgi_card **says, tgi_graph **out,
+                                tgi_err *err)
+{
+    tgi_package *p = NULL;
+    tgi_onnx_model *m = NULL;
+    TGI_TRY(tgi_package_open(path, &p, err));
+    tg_status st = tgi_card_of_package(p, says, err);
+    if (st == TG_OK)
+        st = tgi_package_onnx(p, (*says)->source, (*says)->sha256, (*says)->beside, &m, err);
+    tgi_package_close(&p);
+    if (st == TG_OK)
+        st = tgi_graph_lower_onnx(&m, out, err);
+    tgi_onnx_close(&m);
+    return st;
+}
+
+tg_status tgi_graph_load_card(const char *path, const tgi_card *card, unsigned flags,
+                              const tgi_tie *tie, int n, tgi_graph **out, tgi_err *err)
+{
+    tgi_card *own = NULL;
+    tgi_graph *g = NULL;
+    tgi_err e = {0};
+    const int packed = tgi_package_named(path);
+    tg_status st =
+        packed ? import_package(path, &own, &g, &e) : tgi_graph_import_onnx(path, &g, &e);
+    const int named = st != TG_OK && !packed; /* the detail has the path already */
+    if (st == TG_OK)
+        st = finish(card ? card : own, flags, tie, n, g, &e);
+    tgi_card_free(&own);
+    if (st == TG_OK) {
+        *out = g;
+        return TG_OK;
+    }
+    tgi_graph_free(&g);
+    return named || strncmp(e.text, path, strlen(path)) == 0
+               ? tgi_fail(err, st, "%s", e.text)
+               : tgi_fail(err, st, "%s: %s", path, e.text);
+}
+
 tg_status tgi_graph_load_tied(const char *path, unsigned flags, const tgi_tie *tie, int n,
                               tgi_graph **out, tgi_err *err)
 {
-    TGI_TRY(tgi_graph_import_onnx(path, out, err));
-    tg_status st = tgi_graph_tie(*out, tie, n, err);
-    if (st == TG_OK)
-        st = tgi_graph_finish(*out, flags, err);
-    if (st == TG_OK)
-        return TG_OK;
-    tgi_err_prefix(err, "%s", path);
-    tgi_graph_free(out);
-    return st;
+    return tgi_graph_load_card(path, NULL, flags, tie, n, out, err);
 }

@@ -44,7 +44,7 @@ static tg_status choose_region(tgi_copying *c, tgi_err *err)
     int picked = 0;
     TGI_TRY(tgi_picked_planes(&c->source, NULL, &c->planes, c->n_planes, &picked, err));
     c->info = c->source->ops->info(c->source);
-    if (picked && c->info->note[0])
+    if (picked && strcmp(c->info->note, c->source->ops->inner(c->source)->ops->info(c->source->ops->inner(c->source))->note) != 0)
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     if (picked) {
         c->planes = (tgi_planes_spec){0};

@@ -122,6 +122,13 @@ static tg_status load_beside(const char *model, tgi_descriptor *d, tgi_err *err)
     return st;
 }
 
+/* ---- Descriptions of others -------------------------------------------------------------- */
+
+static int is_card(const char *path)
+{
+    return tgi_package_named(path);
+}
+
 tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tgi_descriptor *d,
                               tgi_err *err)
 {
@@ -130,8 +137,78 @@ tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tgi_descripto
     memset(d, 0, sizeof *d);
     if (!path)
         return load_beside(model, d, err);
+    if (is_card(path))
+        return TG_OK;
     TGI_TRY(tgi_opts_json(o, TGI_OPT_DESCRIPTOR, &doc, err));
-    const tg_status st = read_descriptor(doc, path, d, err);
+    const tg_status st = tgi_card_is_plans(doc) ? TG_OK : read_descriptor(doc, path, d, err);
     tgi_json_free(&doc);
     return st;
+}
+
+/* plans.json beside the network, where no MODEL.json is: its name. */
+static int plans_beside(const char *model, char *path, size_t cap)
+{
+    const char *slash = strrchr(model, '/');
+    const size_t n = strlen(model);
+    const int folder = slash ? (int)(slash - model) + 1 : 0;
+    if (n < 6 || strcmp(model + n - 5, ".onnx") != 0)
+        return 0;
+    if ((size_t)snprintf(path, cap, "%.*s.json", (int)(n - 5), model) < cap &&
+        access(path, F_OK) == 0)
+        return 0;
+    return (size_t)snprintf(path, cap, "%.*splans.json", folder, model) < cap &&
+           access(path, F_OK) == 0 && !tgi_input_is_stream(path);
+}
+
+/* nnU-Net's: the option's, or beside the network. */
+static tg_status load_plans(const char *model, const tg_opts *o, tgi_card **card, tgi_err *err)
+{
+    const char *path = tgi_opts_str(o, TGI_OPT_DESCRIPTOR);
+    char beside[4096];
+    tgi_json *doc = NULL;
+    if (path) {
+        TGI_TRY(tgi_opts_json(o, TGI_OPT_DESCRIPTOR, &doc, err));
+    } else if (plans_beside(model, beside, sizeof beside)) {
+        path = beside;
+        TGI_TRY(tgi_json_load(path, &doc, err));
+        if (!tgi_card_is_plans(doc)) {
+            tgi_json_free(&doc);
+            return tgi_fail(err, TG_E_FORMAT,
+                            "%s, which would describe the model, is not nnU-Net's: name the "
+                            "model's description with --descriptor, or move this one away",
+                            beside);
+        }
+    }
+    const tg_status st =
+        doc && tgi_card_is_plans(doc) ? tgi_card_of_plans(doc, path, card, err) : TG_OK;
+    tgi_json_free(&doc);
+    return st;
+}
+
+static tg_status load_package(const char *path, tgi_card **card, tgi_err *err)
+{
+    tgi_package *p = NULL;
+    TGI_TRY(tgi_package_open(path, &p, err));
+    const tg_status st = tgi_card_of_package(p, card, err);
+    tgi_package_close(&p);
+    return st;
+}
+
+tg_status tgi_descriptor_card(const char *model, const tg_opts *o, tgi_descriptor *d,
+                              tgi_card **card, tgi_err *err)
+{
+    const char *path = tgi_opts_str(o, TGI_OPT_DESCRIPTOR);
+    *card = NULL;
+    if (!path && tgi_package_named(model))
+        path = model;
+    TGI_TRY(path && is_card(path) ? load_package(path, card, err)
+                                  : load_plans(model, o, card, err));
+    if (!*card)
+        return TG_OK;
+    d->present = d->says_values = 1;
+    snprintf(d->name, sizeof d->name, "%s", (*card)->name);
+    snprintf(d->version, sizeof d->version, "%s", (*card)->version);
+    snprintf(d->license, sizeof d->license, "%s", (*card)->license);
+    d->type = tgi_card_out_type(*card);
+    return TG_OK;
 }

@@ -7,7 +7,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
 #include "engine/ends/tensors.h"
-#include "engine/graph/graph.h"
+#include "engine/graph/card.h"
 #include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_film.h"
@@ -321,6 +321,8 @@ static void add_network(tgi_lines *t, const tg_job *job)
     tgi_lines_add(t, "isa", "%s", tgi_job_computed_by(job, by, sizeof by));
     tgi_lines_add(t, "precision", "%s", tgi_job_precision(job));
     add_model(t, job->graph);
+    if (job->set.card) /* its steps behind the network, too */
+        tgi_lines_add(t, "description", "%s", job->set.card->sum);
     if (tgi_inpaint_network(job->source))
         add_model(t, tgi_inpaint_network(job->source));
     char *net = tgi_net_text(job->plan.net);

@@ -37,6 +37,7 @@ typedef struct tgi_descriptor {
     int denormalize;    /* the output is on the input's scale: map it back */
     int labels;         /* the output is classes: write the number of the largest channel */
     int fp32_only;      /* half precision would not do */
+    tg_dtype type;      /* of the output; TG_DTYPE_NONE: not said */
     int64_t window;     /* frames that it takes at once; 0: not said */
     char state[512];    /* as --state; "" not said */
     char post[TGI_POST_TEXT]; /* as --post; "" not said */
@@ -62,6 +63,9 @@ typedef struct tgi_settings {
     int threads;
     const tgi_kernel_set *backend;
     tgi_descriptor descriptor;
+    struct tgi_card
+        *card; /* a description of bioimage.io or nnU-Net (engine/graph/card.h); NULL: none */
+    int bare;  /* --normalize stands for the card's steps before the network */
     tgi_normalize_spec normalize;
     char normalize_text[96];
     int normalize_given;

@@ -63,6 +63,15 @@ static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_
     return TG_OK;
 }
 
+/* A device applies one linear map to all pixels that it is sent. */
+static int clips_or_differs(const tgi_normalize_spec *norm)
+{
+    int found = norm->kind == TGI_NORM_CHAIN && norm->by_channel;
+    for (int i = 0; norm->kind == TGI_NORM_CHAIN && i < norm->n_step; i++)
+        found |= norm->step[i].op == TGI_NORM_CLIP || norm->step[i].n > 1;
+    return found;
+}
+
 /* What it computes with; it may not do. */
 static tg_status settle_device(tg_job *job, tgi_err *err)
 {
@@ -72,6 +81,9 @@ static tg_status settle_device(tg_job *job, tgi_err *err)
     const char *missing =
         tgi_job_hands_on(job)
             ? "a device does not hand values from frame to frame (--state, --constant)"
+        : clips_or_differs(&job->set.normalize)
+            ? "a device does not clip pixels, or normalise channel by channel, by numbers of "
+              "the image"
             : tgi_job_pick_kinds(job);
     return missing ? tgi_job_device_leave(job, missing, err) : TG_OK;
 }

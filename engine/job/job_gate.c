@@ -8,6 +8,7 @@
 #include "engine/job/job.h"
 #include "engine/job/job_post.h"
 #include "engine/out/gate.h"
+#include "io/package.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,9 +37,13 @@ static tg_status writes_in_folder(tgi_gate *g, const tg_job *job, tgi_err *err)
 static tg_status reads_model(const tgi_gate *g, const tg_job *job, tgi_err *err)
 {
     char path[4096];
-    const char *model = job->set.model, *slash = strrchr(model, '/'), *name;
+    const char *model = tgi_graph_path(job->graph), *slash, *name;
+    model = model ? model : job->set.model;
+    slash = strrchr(model, '/');
     const int folder = slash ? (int)(slash - model) + 1 : 0;
     TGI_TRY(tgi_gate_reads(g, model, "the model", err));
+    for (int i = 0; tgi_package_file(job->set.model, i, path, sizeof path); i++)
+        TGI_TRY(tgi_gate_reads(g, path, "the model's description", err));
     for (int i = 0; (name = tgi_graph_file(job->graph, i)); i++)
         if (snprintf(path, sizeof path, "%.*s%s", folder, model, name) < (int)sizeof path)
             TGI_TRY(tgi_gate_reads(g, path, "external data of the model", err));

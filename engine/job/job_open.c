@@ -85,7 +85,12 @@ static tg_status pick_normalisation(const tg_opts *o, tgi_settings *s, tgi_err *
 {
     const tgi_descriptor *d = &s->descriptor;
     const char *text = tgi_opts_str(o, TGI_OPT_NORMALIZE);
-    s->normalize_given = text || d->normalize[0];
+    s->normalize_given = text || d->normalize[0] || s->card;
+    s->bare = text && s->card;
+    if (!text && s->card) {
+        tgi_card_normalize(s->card, &s->normalize, s->normalize_text, sizeof s->normalize_text);
+        return TG_OK;
+    }
     if (!text)
         text = d->normalize[0] ? d->normalize : "none";
     if (strlen(text) >= sizeof s->normalize_text)
@@ -103,7 +108,9 @@ static void pick_output(const tg_opts *o, tgi_settings *s, tg_dtype input)
     if (given)
         s->dtype = asked == TG_DTYPE_NONE ? input : asked;
     else
-        s->dtype = s->descriptor.denormalize ? input : TG_DTYPE_F32;
+        s->dtype = s->descriptor.denormalize ? input
+                   : s->descriptor.type      ? s->descriptor.type
+                                             : TG_DTYPE_F32;
     if (s->dtype == TG_DTYPE_BOOL)
         s->dtype = TG_DTYPE_U8;
     s->invert =
@@ -125,7 +132,8 @@ static tg_status read_model(const tg_opts *o, tgi_settings *s, tgi_err *err)
     if (tgi_job_inpaints(o))
         return tgi_job_inpaint_settings(o, s, err);
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
-    return tgi_descriptor_load(s->model, o, &s->descriptor, err);
+    TGI_TRY(tgi_descriptor_load(s->model, o, &s->descriptor, err));
+    return tgi_descriptor_card(s->model, o, &s->descriptor, &s->card, err);
 }
 
 const char *tgi_scratch_folder(const tg_opts *o, const tgi_machine *m)
@@ -481,6 +489,8 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                             .planes = &planes,
                             .pad = job->set.pad,
                             .same_size = !job->set.raw_size,
+                            .stats_by_channel = job->set.normalize.by_channel,
+                            .stats_by_item = job->set.normalize.by_item,
                             .appended = job->set.appended};
     TGI_TRY(tgi_norm_scope_ask(job, &how, err));
     tgi_err e = {0};
@@ -496,6 +506,11 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
                         job->graph->fixed_size ? ": " : "", e.text);
     tgi_norm_scope_note(job, &how);
+    if (job->set.card && tgi_card_measures_all(job->set.card) && job->map.n_items > 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "what the description does behind the network measures the results of "
+                        "all planes or volumes together, and here each is measured by itself: "
+                        "choose one with --planes");
     tgi_job_window_map(job);
     TGI_TRY(tell_left_out(job, err));
     const size_t before = tgi_mem_held();
@@ -563,7 +578,7 @@ static void model_key(const tg_job *job, char *buf, size_t cap)
 {
     struct stat st;
     buf[0] = 0;
-    if (!tgi_ctx_keeps(job->ctx) || job->set.n_ties || job->set.appended || !job->set.model ||
+    if (!tgi_ctx_keeps(job->ctx) || job->set.card || job->set.bare || job->set.n_ties || job->set.appended || !job->set.model ||
         stat(job->set.model, &st) != 0)
         return;
     const int n = snprintf(buf, cap, "%llu:%llu %lld %lld.%09ld labels=%d %s",
@@ -598,8 +613,13 @@ static tg_status load_graph(tg_job *job, tgi_err *err)
     job->model_key = key[0] ? tgi_strdup(TGI_TAG_MISC, key) : NULL;
     if (job->model_key && (job->graph = tgi_ctx_kept(job->ctx, key)) != NULL)
         return TG_OK;
-    TGI_TRY(tgi_graph_load_tied(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
-                                job->set.tie, job->set.n_ties, &job->graph, err));
+    const unsigned flags =
+        (job->set.labels ? TGI_GRAPH_LABELS : 0) | (job->set.bare ? TGI_GRAPH_BARE : 0);
+    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, flags, job->set.tie,
+                                job->set.n_ties, &job->graph, err));
+    if (job->set.bare)
+        tgi_job_warn(job,
+                     "--normalize stands for what the description does before the network");
     return tgi_job_state_append(job, err);
 }
 
@@ -647,6 +667,12 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_job_stats_check(job, arrays, err));
     if (arrays)
         TGI_TRY(tgi_norm_scope_check_arrays(job, err));
+    if (arrays && job->set.normalize.kind == TGI_NORM_CHAIN)
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "the description normalises images by their own numbers, and an array "
+            "goes to the network as it is: give an image, or --normalize none for an "
+            "array that was normalised before");
     if (job->graph)
         TGI_TRY(tgi_memory_check_names(job->opts, job->graph, err));
     if (arrays && !job->graph)
@@ -677,6 +703,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
                      tgi_dtype_name(job->info->dtype), lo, hi);
     }
     warn_of_form(job);
+    if (job->set.card && job->set.card->planned)
+        tgi_job_plans_bind(job);
     TGI_TRY(tgi_job_post_check(job, err));
     return bind_image(job, err);
 }
@@ -753,6 +781,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->given);
     tgi_free(job->lessons);
     tgi_job_learn_drop(job);
+    tgi_card_free(&job->set.card);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);
@@ -793,10 +822,25 @@ void tgi_job_warn(tg_job *job, const char *fmt, ...)
     tgi_ctx_log(job->ctx, TG_LOG_WARN, "%s", text);
 }
 
-void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out)
+void tgi_job_turn(const tg_job *job, const tgi_stats *sets, int64_t item, tgi_loader *loader,
+                  tgi_affine *out)
 {
-    *in = tgi_stats_affine(&job->set.normalize, s);
-    *out = (tgi_affine){1, 0};
-    if (job->set.invert && in->mul != 0)
-        *out = (tgi_affine){1 / in->mul, -in->add / in->mul};
+    const tgi_normalize_spec *norm = &job->set.normalize;
+    const tgi_mapping *m = &job->map;
+    tgi_affine in = {.mul = 1};
+    *out = in;
+    if (sets) {
+        sets += tgi_mapping_stats_of(m, item);
+        in = tgi_stats_affine(norm, sets, 0);
+    }
+    if (sets && job->set.invert && in.mul != 0)
+        *out = (tgi_affine){.mul = 1 / in.mul, .add = -in.add / in.mul};
+    if (sets && norm->has_back)
+        *out = tgi_stats_back(norm, sets);
+    if (!loader)
+        return;
+    tgi_loader_item(loader, item, in);
+    for (int64_t c = 0; sets && norm->kind == TGI_NORM_CHAIN && c < m->channels; c++)
+        tgi_loader_channel(loader, c,
+                           tgi_stats_affine(norm, sets + (m->stats_each > 1 ? c : 0), c));
 }

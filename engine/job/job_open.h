@@ -3,6 +3,7 @@
 #ifndef TGI_JOB_OPEN_H
 #define TGI_JOB_OPEN_H
 
+#include "engine/ends/load.h"
 #include "engine/job/job.h"
 
 /* When the input has been read: what was not looked at of it. Once. */
@@ -37,8 +38,9 @@ tg_status tgi_decode_refused(tg_status st, tgi_err *err);
 size_t tgi_job_process_bytes(tg_job *job);
 /* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err);
-/* Statistics and the maps for every set: collected, or read from --stats. Arrays of
- * map.n_stats. */
-void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out);
+/* The maps of an item's values, by its statistics among `sets` (NULL: none are taken): the loader (NULL: there is none)
+ * turns to the item, and *out leads from the network's values to the file's. */
+void tgi_job_turn(const tg_job *job, const tgi_stats *sets, int64_t item, tgi_loader *loader,
+                  tgi_affine *out);
 
 #endif

@@ -33,6 +33,7 @@
 /* ---- Room -------------------------------------------------------------------------------- */
 
 #define FEW_THREADS 16
+#define SET_BYTES ((size_t)768)
 #define STACK_TOUCHED                                                                          \
     ((size_t)16 << 10) /* of each; 8 to 12 KiB were seen, and an arena's slack */
 
@@ -40,7 +41,11 @@
 static size_t allowance_of(const tg_job *job)
 {
     const int more = job->set.threads - FEW_THREADS;
-    return TGI_ALLOWANCE_BYTES + (more > 0 ? (size_t)more * STACK_TOUCHED : 0);
+    /* Statistics of each plane: the sets, the journal's copy, their text in the receipt. */
+    const size_t sets =
+        job->map.stats_by_item ? tgi_sat_mul((size_t)job->map.n_stats, SET_BYTES) : 0;
+    return tgi_sat_add(TGI_ALLOWANCE_BYTES + (more > 0 ? (size_t)more * STACK_TOUCHED : 0),
+                       sets);
 }
 
 tgi_bytes tgi_plan_first_bytes(tg_job *job)

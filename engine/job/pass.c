@@ -224,7 +224,7 @@ static tg_status open_source(tgi_pass *p, tgi_source *source, tgi_err *err)
 tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end, tgi_err *err)
 {
     p->end = *end;
-    p->out = (tgi_affine){1, 0};
+    p->out = (tgi_affine){.mul = 1};
     if (source)
         TGI_TRY(open_source(p, source, err));
     if (p->stages.plan)
@@ -259,7 +259,6 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
     const tg_job *job = p->job;
     const tgi_tiling *t = p->tiling;
     tgi_range core[3];
-    tgi_affine in = {1, 0};
     int64_t at_in[3], at_out[3];
     if (p->device.exec && !p->stages.plan)
         return tgi_run_device_cell(&p->device, p->item, cell, band_done, p, err);
@@ -269,8 +268,8 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
         memcpy(at_in, p->stages.shift, sizeof at_in);
         tgi_pass_stages_turn(p, cell, core);
     }
-    if (p->sets)
-        tgi_job_affine(job, &p->sets[tgi_mapping_stats_of(&job->map, p->item)], &in, &p->out);
+    if (p->sets || p->loader)
+        tgi_job_turn(job, p->sets, p->item, p->loader, &p->out);
     if (p->end.turn && t->stage->out[0].port == 0) {
         const tgi_range rows = p->end.turn(p->end.user, p->item, core, at_out, p->out);
         if (!p->carried.n && !tgi_stage_hands_on(t->stage)) /* else tiles that are there stay */
@@ -279,7 +278,6 @@ static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
     if (tgi_range_empty(core[0]))
         return TG_OK;
     if (p->loader) {
-        tgi_loader_item(p->loader, p->item, in);
         tgi_loader_place(p->loader, at_in);
         memcpy(p->at_in, at_in, sizeof p->at_in);
     }

@@ -127,7 +127,7 @@ tg_status tgi_pass_device_core(tgi_pass *p, int64_t cell, const tgi_range core[3
                                tg_status (*tick)(void *user, tgi_err *err), tgi_err *err)
 {
     const tgi_affine out =
-        p->device.store ? p->out : (tgi_affine){1, 0}; /* else who stores maps */
+        p->device.store ? p->out : (tgi_affine){.mul = 1}; /* else who stores maps */
     const tgi_device_cell id = {p->item, cell, (float)out.mul, (float)out.add};
     tgi_device_exec_begin(p->device.exec, &id, core);
     TGI_TRY(tgi_device_exec_bands(p->device.exec, tick, p, err));

@@ -189,7 +189,7 @@ static double passes_of_statistics(const tg_job *job)
     const int narrow = tgi_dtype_size(t) <= 2 && t != TG_DTYPE_F16;
     if (!tgi_normalize_needs_stats(&job->set.normalize))
         return 0;
-    return !narrow && job->set.normalize.kind == TGI_NORM_PERCENTILE ? 2 : 1;
+    return !narrow && tgi_normalize_ranked(&job->set.normalize) ? 2 : 1;
 }
 
 int tgi_job_streams_input(const tg_job *job)

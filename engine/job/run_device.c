@@ -11,7 +11,7 @@
 typedef struct place {
     tgi_range core[3];
     int64_t in[3], out[3];
-    tgi_affine to_network, to_file;
+    tgi_affine to_file;
 } place;
 
 static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
@@ -20,10 +20,9 @@ static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
     place p = {0};
     tgi_tiling_cell(t, cell, p.core);
     tgi_tiling_shift(t, cell, p.in, p.out);
-    p.to_network = p.to_file = (tgi_affine){1, 0};
+    p.to_file = (tgi_affine){.mul = 1};
     if (r->loader)
-        tgi_job_affine(r->job, &r->sets[tgi_mapping_stats_of(&r->job->map, item)],
-                       &p.to_network, &p.to_file);
+        tgi_job_turn(r->job, r->sets, item, NULL, &p.to_file);
     return p;
 }
 
@@ -185,7 +184,7 @@ tg_status tgi_run_device_cell(tgi_run_device *r, int64_t item, int64_t cell,
     if (!missing_of(r, item, cell, &p))
         return TG_OK;
     if (r->loader) {
-        tgi_loader_item(r->loader, item, p.to_network);
+        tgi_job_turn(r->job, r->sets, item, r->loader, &p.to_file);
         tgi_loader_place(r->loader, p.in);
     }
     const tgi_device_cell id = id_of(&p, item, cell);

@@ -263,6 +263,12 @@ int tgi_mapping_boxed(const tgi_mapping *m)
     return m->fit[0].box || m->fit[1].box || m->fit[2].box;
 }
 
+/* Sets of statistics of an item. */
+static int64_t each(const tgi_mapping *m)
+{
+    return m->stats_each > 1 ? m->stats_each : 1;
+}
+
 static int64_t net_channels(const tgi_graph *g)
 {
     const tgi_port *p = &g->in[0];
@@ -303,6 +309,9 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
         m->planes = *o->planes;
         TGI_TRY(tgi_planes_resolve(&m->planes, m->n_items, &m->n_items, err));
     }
+    m->stats_by_item = o->stats_by_item;
+    m->stats_each = o->stats_by_channel ? m->channels : 0;
+    m->n_stats = (m->stats_by_item ? m->n_items : m->n_stats) * each(m);
     m->own.channels = (tgi_range){0, m->channels};
     m->own.slices = (tgi_range){0, m->extent[0]};
     TGI_TRY(fit_extents(m, g, o, err));
@@ -475,12 +484,14 @@ int64_t tgi_mapping_plane(const tgi_mapping *m, int64_t item, int64_t z, int *sa
 int64_t tgi_mapping_stats_of(const tgi_mapping *m, int64_t item)
 {
     int64_t k = loop_item(m, item), at = 0;
+    if (m->stats_by_item)
+        return item * each(m);
     for (int i = m->n_loop - 1; i >= 0; i--) {
         if (i == m->stats_axis)
             at = k % m->loop[i].size;
         k /= m->loop[i].size;
     }
-    return at;
+    return at * each(m);
 }
 
 int64_t tgi_mapping_out_plane(const tgi_mapping *m, int64_t item, int64_t z, int64_t c)

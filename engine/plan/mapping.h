@@ -60,7 +60,9 @@ typedef struct tgi_mapping {
     tgi_planes_spec planes; /* which items; n == 0: all */
     tgi_chosen chosen;      /* where n > 0 */
     int64_t n_items;
-    int stats_axis; /* loop axis that numbers the channels for statistics, or -1 */
+    int stats_axis;     /* loop axis that numbers the channels for statistics, or -1 */
+    int stats_by_item;  /* instead, each item has its own */
+    int64_t stats_each; /* sets that an item uses, one after the other: of its channels; 0: 1 */
     int64_t n_stats;
     /* output */
     int64_t out_channels;
@@ -83,6 +85,7 @@ typedef struct tgi_mapping_opts {
      * axis, or what a network of one size keeps) is kept: tgi_fit_axis_in_boxes. */
     int in_boxes;
     int64_t core[3];
+    int stats_by_channel, stats_by_item; /* as tgi_normalize_spec */
 } tgi_mapping_opts;
 
 /* First half: what the network will be fed. Sets all but the output part; `in_desc` receives
@@ -104,7 +107,7 @@ int tgi_mapping_boxed(const tgi_mapping *m);
 /* Source plane and first sample of (item, depth z, channel 0) in network coordinates inside the
  * region; channels follow at channel_stride (or as samples). */
 int64_t tgi_mapping_plane(const tgi_mapping *m, int64_t item, int64_t z, int *sample);
-/* Which set of statistics an item uses. */
+/* Which set of statistics an item uses; the first of stats_each. */
 int64_t tgi_mapping_stats_of(const tgi_mapping *m, int64_t item);
 /* Output plane of (item, depth z, channel c). */
 int64_t tgi_mapping_out_plane(const tgi_mapping *m, int64_t item, int64_t z, int64_t c);

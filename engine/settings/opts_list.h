@@ -21,7 +21,8 @@
 #define TGI_PRECISIONS_ "auto|fp32|fp16|bf16|O1|O2" /* tgi_precision in this order */
 
 TGI_OPT(MODEL, "model", "m", "FILE", NULL, TGI_JOB_ " preset" TGI_EST_, RULE_TEXT, 0, 0, NULL,
-        2, "the network, an ONNX file")
+        2,
+        "the network: an ONNX file, or a package of bioimage.io (a folder, .zip or rdf.yaml)")
 TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot" TGI_CUT_ TGI_CONV_,
         RULE_TEXT, 0, 0, NULL, 2,
         "the image (TIFF, PNG, JPEG), film or array (.npy), or a folder, 'a*.tif' or "
@@ -271,9 +272,11 @@ TGI_OPT(
     "scale is x*a+b, a may be 1/255 (default: the descriptor's, else none)")
 TGI_OPT(STATS, "stats", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL, 2,
         "save the statistics of --normalize there, or use them when the file exists")
-TGI_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL,
-        2,
-        "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
+TGI_OPT(
+    DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL, 2,
+    "what the network expects and gives: JSON, the description of a package, or nnU-Net's "
+    "plans.json (default: the package's; MODEL with .json for .onnx, or plans.json beside it, "
+    "when there)")
 TGI_OPT(
     DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" TGI_EST_, RULE_DTYPE,
     0, 0, NULL, 1,

@@ -5,6 +5,7 @@
 #include "engine/base/cancel.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
+#include "engine/graph/card.h"
 #include "engine/job/job.h"
 #include "engine/plan/stage.h"
 #include "engine/settings/opts_source.h"
@@ -500,6 +501,28 @@ static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_s
     return only_ours(st);
 }
 
+/* Of a package: which format its description has, and the steps of processing that it asks for. */
+static void put_steps(tgi_jw *w, const char *path)
+{
+    tgi_package *p = NULL;
+    tgi_card *card = NULL;
+    if (!tgi_package_is(path) || tgi_package_open(path, &p, NULL) != TG_OK)
+        return;
+    if (tgi_card_of_package(p, &card, NULL) == TG_OK) {
+        tgi_jw_str(w, "description", card->format);
+        tgi_jw_begin(w, "preprocessing", '[');
+        for (int i = 0; i < card->in[0].n_step; i++)
+            tgi_jw_str(w, NULL, card->in[0].step[i].name);
+        tgi_jw_end(w, ']');
+        tgi_jw_begin(w, "postprocessing", '[');
+        for (int i = 0; i < card->out[0].n_step; i++)
+            tgi_jw_str(w, NULL, card->out[0].step[i].name);
+        tgi_jw_end(w, ']');
+    }
+    tgi_card_free(&card);
+    tgi_package_close(&p);
+}
+
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
 {
     tgi_graph *g = NULL;
@@ -508,6 +531,7 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
     tg_status st = tgi_graph_load_onnx(path, 0, &g, err);
     if (st == TG_OK) {
         tgi_jw_str(w, "kind", "model");
+        put_steps(w, path);
         tgi_jw_int(w, "opset", g->opset);
         tgi_jw_int(w, "parameters", g->n_params);
         put_operators(w, g);
@@ -549,9 +573,14 @@ static tg_status check_part(const char *path, const tg_opts *o, tgi_err *err)
     return TG_OK;
 }
 
+static int is_model(const char *path)
+{
+    return has_suffix(path, ".onnx") || tgi_package_is(path);
+}
+
 static int is_image(const char *path)
 {
-    return !has_suffix(path, ".onnx") && !tgi_names_weights(path) &&
+    return !is_model(path) && !tgi_names_weights(path) &&
            (!has_suffix(path, ".npy") || tgi_source_is_set(path));
 }
 
@@ -562,7 +591,7 @@ tg_status tgi_describe(const char *path, const tg_opts *o, char **json, tgi_err 
         TGI_TRY(check_part(path, o, err));
     tgi_jw_begin(&w, NULL, '{');
     tg_status st = is_image(path)              ? describe_image(path, o, &w, err)
-                   : has_suffix(path, ".onnx") ? describe_model(path, &w, err)
+                   : is_model(path)             ? describe_model(path, &w, err)
                    : tgi_names_weights(path)   ? tgi_describe_weights(path, &w, err)
                                                : describe_array(path, &w, err);
     tgi_jw_end(&w, '}');

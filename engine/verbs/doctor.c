@@ -270,6 +270,11 @@ static void look_at_build(report *r)
 #else
         {"weights in .pth archives", "libzip-dev", 0},
 #endif
+#ifdef TG_HAVE_YAML
+        {"descriptions of bioimage.io packages", "libyaml-dev", 1},
+#else
+        {"descriptions of bioimage.io packages", "libyaml-dev", 0},
+#endif
     };
     size_t missing = 0;
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)

@@ -449,7 +449,7 @@ static tg_status draw(tgi_preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
     tgi_pass *pass = pass_of(v);
-    tgi_affine in, out;
+    tgi_affine out;
     if (tgi_normalize_needs_stats(&job->set.normalize))
         TGI_TRY(tgi_job_stats_get(job, v->at_once ? v->reserve : pass->reserve, v->staging,
                                   v->staging_bytes, pass->sets, err));
@@ -462,8 +462,7 @@ static tg_status draw(tgi_preview *v, tgi_err *err)
     tgi_picture_begin(p);
     if (v->at_once)
         TGI_TRY(compute_all(v, err));
-    tgi_job_affine(job, &pass->sets[tgi_mapping_stats_of(&job->map, v->item)], &in, &out);
-    tgi_loader_item(pass->loader, v->item, in);
+    tgi_job_turn(job, pass->sets, v->item, pass->loader, &out);
     for (int i = 0; i < v->n_places; i++)
         TGI_TRY(one_crop(v, i, err));
     TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));

@@ -93,7 +93,7 @@ static tg_status load_plane(verify *v, tgi_err *err)
         tgi_loader_bytes(&job->map, job->info->dtype, f[0].size, f[1].size, f[2].size);
     const tgi_pass_end none = {0};
     tgi_pass p = {0};
-    tgi_affine in, out;
+    tgi_affine out;
     tg_status st = tgi_pass_take(&p, job, NULL, bytes, NULL, 0, TGI_STATS_SCRATCH, err);
     if (st == TG_OK)
         st = tgi_pass_open(&p, job->source, &none, err);
@@ -102,8 +102,7 @@ static tg_status load_plane(verify *v, tgi_err *err)
     if (st == TG_OK) {
         const tgi_view view = tgi_dense_view(net, net->in[0], v->values.in[0]);
         const tgi_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
-        tgi_job_affine(job, &p.sets[tgi_mapping_stats_of(&job->map, 0)], &in, &out);
-        tgi_loader_item(p.loader, 0, in);
+        tgi_job_turn(job, p.sets, 0, p.loader, &out);
         st = tgi_loader_fill(p.loader, &view, &box, err);
     }
     tgi_pass_close(&p);
@@ -197,9 +196,10 @@ static void close_reference(reference *r)
 
 static tg_status open_reference(const tg_job *job, reference *r, tgi_err *err)
 {
-    const unsigned labels = job->set.labels ? TGI_GRAPH_LABELS : 0;
-    TGI_TRY(tgi_graph_load_onnx(
-        job->set.model, TGI_GRAPH_NO_FUSE | TGI_GRAPH_NO_COMMUTE | labels, &r->graph, err));
+    const unsigned flags = TGI_GRAPH_NO_FUSE | TGI_GRAPH_NO_COMMUTE |
+                           (job->set.labels ? TGI_GRAPH_LABELS : 0) |
+                           (job->set.bare ? TGI_GRAPH_BARE : 0);
+    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, flags, NULL, 0, &r->graph, err));
     TGI_TRY(tgi_net_new(r->graph, job->set.backend, job->ends->shapes(job), TGI_NET_REFERENCE,
                         &r->net, err));
     return tgi_stages_new(r->net, &r->stages, err);

@@ -19,7 +19,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MAX_LEN = {"tiff": 8192, "png": 8192, "jpeg": 8192, "codec": 8192, "set": 4096, "ome": 8192, "onnx": 20000,
-           "npy": 2048, "json": 4096, "config": 4096, "journal": 16384, "memlog": 4096, "video": 2048, "film": 16384, "weights": 4096}
+           "npy": 2048, "json": 4096, "config": 4096, "journal": 16384, "memlog": 4096, "video": 2048, "film": 16384, "weights": 4096, "yaml": 4096}
 PLANTED = 120
 LIMITS = ["-rss_limit_mb=1024", "-timeout=10", "-print_final_stats=1", "-close_fd_mask=1"]
 MALLOC = {"film": 2048}  # MiB of a block; libav asks for what a header names, up to 2 GiB, before it reads, and gives it back

@@ -35,6 +35,7 @@ PLANTS = {
     "json_surrogates": ("json", "engine/base/json_read.c", "c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);",
                    "if (low > 0xdf00)\n            __builtin_trap();\n"
                    "        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);"),
+    "yaml_depth": ("yaml", "io/yaml_tree.c", "if (b->depth == TGI_YAML_DEPTH)", "if (b->depth == 8 * TGI_YAML_DEPTH)"),
     "memlog_columns": ("memlog", "engine/memory/log_read.c", "if (r->n_columns == TGI_MEMLOG_COLUMNS)",
                        "if (r->n_columns == 4096)"),
     "video_track": ("video", "io/video_mkv.c", "if (track < 128)", "if (track < 1u << 16)"),

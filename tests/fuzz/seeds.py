@@ -904,6 +904,9 @@ DICTS = {
     "onnx": [quoted(w.encode()) for w in OPS] + [quoted(b) for b in (b"\xff" * 9 + b"\1", b"\x80" * 9 + b"\1", b"\x08\x08")],
     "npy": [quoted(w.encode()) for w in ("'descr': ", "'fortran_order': ", "'shape': ", "'<f4'", "'>u2'", "'|O'", "True",
                                          "False", "(", ",)", "9223372036854775807", "4294967296")],
+    "yaml": [quoted(w.encode()) for w in ("format_version: 0.5.3", "inputs", "outputs", "axes", "preprocessing", "postprocessing", "kwargs", "weights",
+                                          "onnx", "source", "sha256", "&a", "*a", "<<", "- ", ": ", "|", "---", "channel", "space", "batch", "min", "step",
+                                          "scale_range", "zero_mean_unit_variance", "clip", "binarize", "per_sample", "reference_tensor")],
     "json": [quoted(w.encode()) for w in ("true", "false", "null", "\\u", "\\ud83d", "\\udc80", "1e308", "-0", "[[[[", "]]]]")],
     "png": [quoted(w) for w in (b"IHDR", b"PLTE", b"tRNS", b"pHYs", b"IDAT", b"IEND", b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\x78\x9c")],
     "jpeg": [quoted(bytes([0xff, m])) for m in (0xc0, 0xc1, 0xc2, 0xc4, 0xc9, 0xcc, 0xd0, 0xd8, 0xd9, 0xda, 0xdb, 0xdd, 0xe0, 0xe1, 0xee, 0xfe)] +
@@ -934,12 +937,29 @@ MEMLOGS = {
 }
 
 
+INPUT5 = (b"- id: raw\n  axes:\n  - {type: batch}\n  - {type: channel, channel_names: [a, b]}\n  - {type: space, id: y, size: {min: 16, step: 8}}\n"
+          b"  - {type: space, id: x, size: 64}\n")
+YAMLS = {
+    "five": b"format_version: 0.5.3\ntype: model\nname: n\ninputs:\n" + INPUT5 + b"  preprocessing:\n  - id: clip\n    kwargs: {min: 0, max: 9}\n"
+            b"  - id: scale_range\n    kwargs: {axes: [y, x], min_percentile: 1, max_percentile: 99.8}\n  - id: scale_linear\n"
+            b"    kwargs: {axis: channel, gain: [1, 2], offset: 3}\noutputs:\n" + INPUT5.replace(b"raw", b"out") +
+            b"  postprocessing:\n  - id: sigmoid\n  - {id: binarize, kwargs: {threshold: 0.5}}\nweights:\n  onnx: {source: net.onnx, opset_version: 17}\n",
+    "four": b"format_version: 0.4.10\nname: n\ninputs:\n- name: raw\n  axes: bcyx\n  data_type: uint8\n  shape: {min: [1, 1, 16, 16], step: [0, 0, 8, 8]}\n"
+            b"  preprocessing:\n  - name: zero_mean_unit_variance\n    kwargs: {mode: per_sample, axes: yx}\noutputs:\n- name: out\n  axes: bcyx\n"
+            b"  data_type: float32\n  shape: {reference_tensor: raw, scale: [1, 1, 1, 1], offset: [0, 0, 0, 0]}\n  postprocessing:\n"
+            b"  - name: scale_mean_variance\n    kwargs: {mode: per_sample, axes: yx, reference_tensor: raw}\nweights:\n  onnx: {source: net.onnx}\n",
+    "aliases": b"a: &a [1, &b {c: 2}]\nd: *a\ne: [*b, *b]\n",
+    "texts": b"a: |\n  x\n  y\nb: >-\n  z\nc: 'd'\ne: \"\\u00e4\"\nf: ~\ng: .inf\nh: -1.5e-3\n",
+    "json": b'{"a": [1, 2.5, "c", null, true], "b": {}}',
+}
+
+
 def main(folder):
     corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": [*onnxes(), *more_onnxes()],
                "png": list(pngs()), "jpeg": list(jpegs()), "codec": list(blocks()), "set": list(sets()),
                "npy": list(npys()), "json": list(JSON.items()), "config": list(CONFIG.items()),
                "memlog": list(MEMLOGS.items()), "journal": list(journals()), "video": list(videos()), "film": list(films()),
-               "weights": list(weight_files.seeds())}
+               "weights": list(weight_files.seeds()), "yaml": list(YAMLS.items())}
     for target, files in corpora.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, data in files:

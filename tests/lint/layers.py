@@ -32,6 +32,7 @@ FOREIGN = {
     r"cjson/.*": set(),  # the tests' second opinion
     r"png\.h": {"io/png_lib.h"},
     r"libdeflate\.h": {"io/unpack_zlib.c"},
+    r"yaml\.h": {"io/yaml_tree.c"},
     r"zip\.h": {"io/zip_file.c"},
     r"zlib\.h": {"io/deflate.c", "io/unpack_zlib.c"},
     r"zstd(_errors)?\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},

@@ -87,7 +87,7 @@ static void get(subject *s, int64_t item, const int64_t shift[3], const tgi_box 
     const void *at = NULL;
     size_t bytes = 0;
     int64_t bad = 0;
-    tgi_loader_item(s->loader, item, (tgi_affine){1, 0});
+    tgi_loader_item(s->loader, item, (tgi_affine){.mul = 1});
     tgi_loader_place(s->loader, shift);
     CHECK_OK(tgi_loader_pixels(s->loader, box, &px, &at, &bytes, &err), err);
     CHECK_EQ(px.rows.lo, box->ax[2].lo - shift[1]);
