@@ -2,7 +2,7 @@
 
     cli  bench  tests
       tegula.h tegula_*.h
-    engine: api > auto > verbs > estimate > job > inpaint > ends > out > exec > settings > device > plan > models > graph > draw
+    engine: api > auto > verbs > estimate > job > inpaint > post > ends > out > exec > settings > device > plan > models > graph > draw
             > memory > base
     kernels (ops, cpu, cuda)      io
              engine/base
@@ -19,7 +19,7 @@ KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/device.h", "kernel
                 "kernels/op_list.h", "kernels/granule.h"}
 
 # Folders of engine/, lowest first: a file includes its own folder and those before it.
-FLOORS = ("base", "memory", "draw", "graph", "models", "plan", "device", "settings", "exec", "out", "ends", "inpaint", "job",
+FLOORS = ("base", "memory", "draw", "graph", "models", "plan", "device", "settings", "exec", "out", "ends", "post", "inpaint", "job",
           "estimate", "verbs", "auto", "api")
 
 # header pattern -> files that may include it (tests and benchmarks may include any)
