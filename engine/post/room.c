@@ -38,20 +38,26 @@ tg_status tgi_room_new(tgi_room *r, void **out, size_t n, size_t size, tgi_err *
     return *out ? TG_OK : refused(r, bytes, err);
 }
 
+tg_status tgi_room_resize(tgi_room *r, void **p, size_t *have, size_t n, size_t size,
+                          tgi_err *err)
+{
+    const size_t bytes = tgi_sat_mul(n, size);
+    TGI_TRY(tgi_room_take(r, bytes, err));
+    void *moved = tgi_realloc_n(TGI_TAG_MISC, *p, n, size);
+    if (!moved)
+        return refused(r, bytes, err);
+    tgi_room_give(r, *have * size);
+    *p = moved;
+    *have = n;
+    return TG_OK;
+}
+
 tg_status tgi_room_grow(tgi_room *r, void **p, size_t *have, size_t need, size_t size,
                         tgi_err *err)
 {
     if (need <= *have)
         return TG_OK;
-    const size_t more = tgi_sat_add(need, need / 2 + 256), bytes = tgi_sat_mul(more, size);
-    TGI_TRY(tgi_room_take(r, bytes, err));
-    void *grown = tgi_realloc_n(TGI_TAG_MISC, *p, more, size);
-    if (!grown)
-        return refused(r, bytes, err);
-    tgi_room_give(r, *have * size);
-    *p = grown;
-    *have = more;
-    return TG_OK;
+    return tgi_room_resize(r, p, have, tgi_sat_add(need, need / 2 + 256), size, err);
 }
 
 void tgi_room_free(tgi_room *r, void **p, size_t n, size_t size)

@@ -19,8 +19,10 @@ void tgi_room_give(tgi_room *r, size_t bytes);
 
 /* Zeroed elements, counted. Also TG_E_NOMEM. */
 tg_status tgi_room_new(tgi_room *r, void **out, size_t n, size_t size, tgi_err *err);
-/* Room for `need` elements in an array that has `have`, by half more at a time; while it moves, both
- * are counted. */
+/* Make an array of *have elements one of n; while it moves, both are counted. */
+tg_status tgi_room_resize(tgi_room *r, void **p, size_t *have, size_t n, size_t size,
+                          tgi_err *err);
+/* Room for `need` elements at least, by half more at a time. */
 tg_status tgi_room_grow(tgi_room *r, void **p, size_t *have, size_t need, size_t size,
                         tgi_err *err);
 /* Free an array of n elements; *p is NULL afterwards. */

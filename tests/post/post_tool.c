@@ -3,9 +3,12 @@
  *
  *     post_tool stardist PLANES.npy OUT.npy [prob=X] [nms=X] [grid=N] [border=N] [height=N] [width=N] [band=N] [paint=N]
  *
+ *     post_tool cellpose PLANES.npy OUT.npy [cell=X] [flow=X] [niter=N] [min=N] [band=N] [margin=N] [threads=N] [scratch=1]
+ *
  * PLANES.npy: float32, planes x height x width. OUT.npy: uint32, height x width. Prints one line: objects, peak bytes,
  * seconds. */
 #include "engine/base/clock.h"
+#include "engine/post/cellpose.h"
 #include "engine/post/stardist.h"
 #include "tests/tg_test.h"
 
@@ -114,15 +117,56 @@ static int stardist(planes *p, const char *out, int n, char **v)
     return !f || fclose(f) != 0;
 }
 
+static int cellpose(planes *p, const char *out, int n, char **v)
+{
+    tgi_cellpose_how how = TGI_CELLPOSE_HOW;
+    how.cell_threshold = (float)option(n, v, "cell", 0);
+    how.flow_threshold = option(n, v, "flow", 0.4);
+    how.niter = (int)option(n, v, "niter", 200);
+    how.min_size = (int)option(n, v, "min", 15);
+    how.band_rows = (int64_t)option(n, v, "band", 0);
+    how.margin_rows = (int64_t)option(n, v, "margin", 0);
+    how.n_threads = (int)option(n, v, "threads", 1);
+    how.scratch = option(n, v, "scratch", 0) != 0 ? "." : NULL;
+    how.limit_bytes = (size_t)option(n, v, "limit", 0);
+    const tgi_post_rows rows = {rows_of, p, p->n[1], p->n[2], (int)p->n[0]};
+    tgi_err err = {0};
+    tgi_cellpose *c = NULL;
+    const double t0 = tgi_seconds();
+    tg_status st = tgi_cellpose_open(&rows, &how, &c, &err);
+    if (st != TG_OK)
+        return refused(st, &err);
+    const double t1 = tgi_seconds();
+    uint32_t *labels = malloc((size_t)(p->n[1] * p->n[2]) * sizeof *labels);
+    FILE *f = begin_labels(out, p->n[1], p->n[2]);
+    for (int64_t y = 0; f && labels && st == TG_OK && y < p->n[1]; y += 13) {
+        const int64_t y1 = y + 13 < p->n[1] ? y + 13 : p->n[1];
+        st = tgi_cellpose_paint(c, y, y1, labels, &err);
+        fwrite(labels, sizeof *labels, (size_t)((y1 - y) * p->n[2]), f);
+    }
+    printf("objects=%u peak=%zu find=%.3f paint=%.3f\n", tgi_cellpose_count(c),
+           tgi_cellpose_peak(c), t1 - t0, tgi_seconds() - t1);
+    free(labels);
+    tgi_cellpose_close(&c);
+    return !f || fclose(f) != 0 || st != TG_OK;
+}
+
+static int make(planes *p, int argc, char **argv)
+{
+    if (strcmp(argv[1], "stardist") == 0)
+        return stardist(p, argv[3], argc - 4, argv + 4);
+    return strcmp(argv[1], "cellpose") == 0 ? cellpose(p, argv[3], argc - 4, argv + 4) : 64;
+}
+
 int main(int argc, char **argv)
 {
     planes p = {0};
     if (argc < 4 || !read_planes(argv[2], &p)) {
-        fprintf(stderr, "usage: post_tool stardist PLANES.npy OUT.npy [name=value ...]\n");
+        fprintf(stderr,
+                "usage: post_tool stardist|cellpose PLANES.npy OUT.npy [name=value ...]\n");
         return 64;
     }
-    const int rc =
-        strcmp(argv[1], "stardist") == 0 ? stardist(&p, argv[3], argc - 4, argv + 4) : 64;
+    CHECK_EQ(make(&p, argc, argv), 0);
     free(p.values);
-    return rc;
+    return TEST_END();
 }
