@@ -17,25 +17,31 @@
 #include <math.h>
 #include <string.h>
 
-/* Edges of whole-numbered corners that are nearer than this at a whole row are at the same place. */
-#define SAME 1e-9
-
 typedef struct edge {
-    int32_t y0, y1; /* lower and higher end */
-    double x0, slope;
-    double xb, xt, xm; /* at the slab's beginning and end, and where the order is looked at */
+    int32_t y0, y1; /* lower and higher end; y is turned over */
+    int64_t x0, x1;
+    double slope;
+    int64_t top;            /* its column at the slab's end */
     int64_t from_x, from_y; /* of the side it is now */
     int64_t cut_x, cut_y;   /* the crossing that was met last */
+    int32_t number;         /* in its polygon */
     int8_t owner, turn,
         side; /* which polygon; its part of the winding number; -1 left, 1 right, 0 none */
     int8_t is_cut;
 } edge;
 
+typedef struct crossing {
+    int64_t x, y;
+    int a, b; /* edges; a is left of b before */
+} crossing;
+
 struct tgi_polygon_work {
     edge *edges;
     int *active; /* indices, ordered from left to right in the slab at hand */
     int64_t *starts, *ends;
-    int n_edges, n_active;
+    crossing *crossings;
+    int *sorted;
+    int n_edges, n_active, n_crossings, most, corners[2];
     int64_t sum; /* twice the area */
 };
 
@@ -58,7 +64,10 @@ tg_status tgi_polygon_work_open(int n, tgi_polygon_work **out, tgi_err *err)
     w->edges = tgi_calloc(TGI_TAG_MISC, most, sizeof *w->edges);
     w->active = tgi_calloc(TGI_TAG_MISC, most, sizeof *w->active);
     w->starts = tgi_calloc(TGI_TAG_MISC, 2 * most, sizeof *w->starts);
-    if (!w->edges || !w->active || !w->starts) {
+    w->sorted = tgi_calloc(TGI_TAG_MISC, most, sizeof *w->sorted);
+    w->most = 8 * (int)most;
+    w->crossings = tgi_calloc(TGI_TAG_MISC, (size_t)w->most, sizeof *w->crossings);
+    if (!w->edges || !w->active || !w->starts || !w->sorted || !w->crossings) {
         tgi_polygon_work_close(&w);
         return tgi_fail(err, TG_E_NOMEM, "no memory for the edges of polygons of %d corners",
                         n);
@@ -75,6 +84,8 @@ void tgi_polygon_work_close(tgi_polygon_work **w)
     tgi_free((*w)->edges);
     tgi_free((*w)->active);
     tgi_free((*w)->starts);
+    tgi_free((*w)->sorted);
+    tgi_free((*w)->crossings);
     tgi_free(*w);
     *w = NULL;
 }
@@ -93,18 +104,21 @@ static void range_of(const tgi_corner *p, int n, int32_t *lo, int32_t *hi)
 static void add_edges(tgi_polygon_work *w, const tgi_corner *p, int n, int owner,
                       tgi_corner origin, int32_t lo, int32_t hi)
 {
+    w->corners[owner] = n;
     for (int i = 0; i < n; i++) {
         const tgi_corner *a = &p[i], *b = &p[i + 1 < n ? i + 1 : 0];
-        const int up = b->y > a->y;
+        const int up = b->y < a->y;
         const tgi_corner *low = up ? a : b, *high = up ? b : a;
-        const int32_t y0 = low->y - origin.y, y1 = high->y - origin.y;
+        const int32_t y0 = origin.y - low->y, y1 = origin.y - high->y;
         if (y0 == y1 || y1 <= lo || y0 >= hi)
             continue;
-        const double x0 = low->x - origin.x, x1 = high->x - origin.x;
+        const int64_t x0 = (int64_t)low->x - origin.x, x1 = (int64_t)high->x - origin.x;
         w->edges[w->n_edges++] = (edge){.y0 = y0,
                                         .y1 = y1,
                                         .x0 = x0,
-                                        .slope = (x1 - x0) / (y1 - y0),
+                                        .x1 = x1,
+                                        .slope = (double)(x1 - x0) / (y1 - y0),
+                                        .number = i,
                                         .owner = (int8_t)owner,
                                         .turn = up ? 1 : -1};
     }
@@ -121,9 +135,15 @@ static void sort_keys(int64_t *keys, int n)
     }
 }
 
-static double x_at(const edge *e, int32_t y)
+static int64_t rounded(double v)
 {
-    return e->x0 + (double)(y - e->y0) * e->slope;
+    return (int64_t)floor(v + 0.5);
+}
+
+/* Column at a whole row; the way from the lower end is rounded, halves away from it. */
+static int64_t x_at(const edge *e, int32_t y)
+{
+    return y == e->y1 ? e->x1 : e->x0 + (int64_t)round((double)(y - e->y0) * e->slope);
 }
 
 /* The side that edge e was ends, or begins, at a point. */
@@ -134,31 +154,6 @@ static void turn_to(tgi_polygon_work *w, edge *e, int side, int64_t x, int64_t y
     e->side = (int8_t)side;
     e->from_x = x;
     e->from_y = y;
-}
-
-/* Halves go upwards, also where a crossing was found a hair below one. */
-static int64_t rounded(double v)
-{
-    return (int64_t)floor(v + 0.5 + SAME);
-}
-
-/* Left to right by xm. What is at the same place is in the order of the edges' numbers, so that two
- * edges which share a stretch are in one order all along it. */
-static void order(tgi_polygon_work *w)
-{
-    for (int i = 1; i < w->n_active; i++) {
-        const int at = w->active[i];
-        const double xm = w->edges[at].xm;
-        int j = i;
-        for (; j > 0; j--) {
-            const int before = w->active[j - 1];
-            const double d = w->edges[before].xm - xm;
-            if (d < -SAME || (d <= SAME && before < at))
-                break;
-            w->active[j] = before;
-        }
-        w->active[j] = at;
-    }
 }
 
 /* Which edges are sides from row y on, in the order that is. */
@@ -174,70 +169,124 @@ static void decide(tgi_polygon_work *w, int32_t y)
             if (e->is_cut)
                 turn_to(w, e, side, e->cut_x, e->cut_y);
             else
-                turn_to(w, e, side, rounded(x_at(e, y)), y);
+                turn_to(w, e, side, x_at(e, y), y);
         }
         e->is_cut = 0;
     }
 }
 
-/* How far through the slab two edges cross, or 2: they do not. */
-static double crossing(const edge *a, const edge *b)
+/* Does the new edge n go before edge e at row y? At one place the way up decides. */
+static int goes_before(const edge *n, const edge *e, int32_t y)
 {
-    const double before = b->xb - a->xb, after = a->xt - b->xt;
-    if ((before > SAME && after > SAME) || (before < -SAME && after < -SAME))
-        return before / (before + after);
-    return 2;
+    const int64_t xn = x_at(n, y), xe = x_at(e, y);
+    if (xn != xe)
+        return xn < xe;
+    return n->y1 < e->y1 ? n->x1 < x_at(e, n->y1) : e->x1 > x_at(n, e->y1);
 }
 
-/* The nearest crossing behind `t`, or 2. */
-static double next_crossing(const tgi_polygon_work *w, double t)
+static void insert(tgi_polygon_work *w, int number, int32_t y)
 {
-    double next = 2;
-    for (int i = 0; i < w->n_active; i++)
-        for (int j = i + 1; j < w->n_active; j++) {
-            const double at = crossing(&w->edges[w->active[i]], &w->edges[w->active[j]]);
-            if (at > t && at < next)
-                next = at;
-        }
-    return next;
+    int at = 0;
+    while (at < w->n_active && !goes_before(&w->edges[number], &w->edges[w->active[at]], y))
+        at++;
+    memmove(w->active + at + 1, w->active + at, (size_t)(w->n_active - at) * sizeof *w->active);
+    w->active[at] = number;
+    w->n_active++;
 }
 
-static void mark_cuts(tgi_polygon_work *w, double t, int32_t y, int32_t y1)
+/* An edge that goes on where another of its polygon ends takes its place. */
+static int takes_over(tgi_polygon_work *w, int number, int32_t y)
 {
-    for (int i = 0; i < w->n_active; i++)
-        for (int j = i + 1; j < w->n_active; j++) {
-            edge *a = &w->edges[w->active[i]], *b = &w->edges[w->active[j]];
-            if (crossing(a, b) != t)
+    const edge *n = &w->edges[number];
+    const int before = (n->number - n->turn + w->corners[n->owner]) % w->corners[n->owner];
+    for (int i = 0; i < w->n_active; i++) {
+        edge *e = &w->edges[w->active[i]];
+        if (e->owner != n->owner || e->turn != n->turn || e->number != before || e->y1 != y)
+            continue;
+        if (e->side != 0)
+            turn_to(w, e, 0, e->x1, y);
+        w->active[i] = number;
+        return 1;
+    }
+    return 0;
+}
+
+/* Where two edges cross, rounded, and taken into the slab. */
+static crossing cross(const tgi_polygon_work *w, int a, int b, int32_t y, int32_t y1)
+{
+    const edge *e = &w->edges[a], *f = &w->edges[b];
+    const edge *steep = fabs(e->slope) < fabs(f->slope) ? e : f;
+    const int64_t top = e->y1 < f->y1 ? e->y1 : f->y1;
+    crossing c = {x_at(e, y), y, a, b};
+    if (e->slope == f->slope)
+        return c;
+    const double at_e = (double)e->x0 - e->y0 * e->slope,
+                 at_f = (double)f->x0 - f->y0 * f->slope;
+    const double row = (at_f - at_e) / (e->slope - f->slope);
+    c.y = (int64_t)ceil(row - 0.5);
+    c.x = rounded(steep->slope * row + (steep == e ? at_e : at_f));
+    if (c.y > top)
+        c = (crossing){x_at(steep, (int32_t)top), top, a, b};
+    if (c.y < y)
+        c = (crossing){x_at(fabs(e->slope) > fabs(f->slope) ? f : e, y), y, a, b};
+    if (c.y > y1)
+        c = (crossing){e->top, y1, a, b};
+    return c;
+}
+
+/* Edges whose columns at the slab's end are in another order than at its beginning, pair by pair. */
+static void find_crossings(tgi_polygon_work *w, int32_t y, int32_t y1)
+{
+    memcpy(w->sorted, w->active, (size_t)w->n_active * sizeof *w->sorted);
+    w->n_crossings = 0;
+    for (int end = w->n_active - 1, again = 1; again && end > 0; end--) {
+        again = 0;
+        for (int i = 0; i < end && w->n_crossings < w->most; i++) {
+            const int a = w->sorted[i], b = w->sorted[i + 1];
+            if (w->edges[a].top <= w->edges[b].top)
                 continue;
-            const edge *steep = fabs(a->slope) < fabs(b->slope) ? a : b;
-            a->cut_x = b->cut_x = rounded(steep->xb + t * (steep->xt - steep->xb));
-            a->cut_y = b->cut_y = rounded(y + t * (y1 - y));
-            a->is_cut = b->is_cut = 1;
+            const crossing c = cross(w, a, b, y, y1);
+            int at = w->n_crossings++;
+            for (; at > 0 && w->crossings[at - 1].y > c.y; at--)
+                w->crossings[at] = w->crossings[at - 1];
+            w->crossings[at] = c;
+            w->sorted[i] = b;
+            w->sorted[i + 1] = a;
+            again = 1;
         }
+    }
+}
+
+/* Position of a crossing's left edge if the right one is next to it, or -1. */
+static int adjacent(const tgi_polygon_work *w, const crossing *c)
+{
+    for (int i = 0; i + 1 < w->n_active; i++)
+        if (w->active[i] == c->a)
+            return w->active[i + 1] == c->b ? i : -1;
+    return -1;
 }
 
 static void slab(tgi_polygon_work *w, int32_t y, int32_t y1)
 {
-    for (int i = 0; i < w->n_active; i++) {
-        edge *e = &w->edges[w->active[i]];
-        e->xb = x_at(e, y);
-        e->xt = x_at(e, y1);
-        e->xm = e->xb + e->xt;
-    }
-    double t = 0, next = next_crossing(w, 0);
-    for (;; t = next, next = next_crossing(w, t)) {
-        const double mid = (t + (next < 1 ? next : 1)) / 2;
-        if (t > 0)
-            mark_cuts(w, t, y, y1);
-        if (t > 0 || next < 1)
-            for (int i = 0; i < w->n_active; i++) {
-                edge *e = &w->edges[w->active[i]];
-                e->xm = 2 * (e->xb + mid * (e->xt - e->xb));
-            }
-        order(w);
-        decide(w, y);
-        if (next >= 1)
+    decide(w, y);
+    for (int i = 0; i < w->n_active; i++)
+        w->edges[w->active[i]].top = x_at(&w->edges[w->active[i]], y1);
+    find_crossings(w, y, y1);
+    for (int k = 0; k < w->n_crossings; k++) {
+        int next = k, at;
+        while ((at = adjacent(w, &w->crossings[next])) < 0 && next + 1 < w->n_crossings)
+            next++;
+        if (at < 0)
             return;
+        const crossing c = w->crossings[next];
+        w->crossings[next] = w->crossings[k];
+        edge *e = &w->edges[c.a], *f = &w->edges[c.b];
+        e->cut_x = f->cut_x = c.x;
+        e->cut_y = f->cut_y = c.y;
+        e->is_cut = f->is_cut = 1;
+        w->active[at] = c.b;
+        w->active[at + 1] = c.a;
+        decide(w, (int32_t)c.y);
     }
 }
 
@@ -250,7 +299,7 @@ static void end_edges(tgi_polygon_work *w, int32_t y)
         if (e->y1 > y)
             w->active[kept++] = w->active[i];
         else if (e->side != 0)
-            turn_to(w, e, 0, rounded(x_at(e, y)), y);
+            turn_to(w, e, 0, e->x1, y);
     }
     w->n_active = kept;
 }
@@ -265,9 +314,14 @@ static void sweep(tgi_polygon_work *w, int32_t lo, int32_t hi)
     sort_keys(w->ends, w->n_edges);
     int started = 0, ended = 0;
     for (int32_t y = lo; y < hi;) {
-        end_edges(w, y);
+        const int first = started;
         for (; started < w->n_edges && w->starts[started] >> 16 <= y; started++)
-            w->active[w->n_active++] = (int)(w->starts[started] & 0xffff);
+            if (takes_over(w, (int)(w->starts[started] & 0xffff), y))
+                w->starts[started] = -1;
+        end_edges(w, y);
+        for (int i = first; i < started; i++)
+            if (w->starts[i] != -1)
+                insert(w, (int)(w->starts[i] & 0xffff), y);
         while (ended < w->n_edges && w->ends[ended] <= y)
             ended++;
         int32_t next = hi;
@@ -279,7 +333,7 @@ static void sweep(tgi_polygon_work *w, int32_t lo, int32_t hi)
         y = next;
     }
     for (int i = 0; i < w->n_active; i++)
-        turn_to(w, &w->edges[w->active[i]], 0, rounded(x_at(&w->edges[w->active[i]], hi)), hi);
+        turn_to(w, &w->edges[w->active[i]], 0, x_at(&w->edges[w->active[i]], hi), hi);
 }
 
 int64_t tgi_polygon_common2(tgi_polygon_work *w, const tgi_corner *a, int n_a,
@@ -295,8 +349,8 @@ int64_t tgi_polygon_common2(tgi_polygon_work *w, const tgi_corner *a, int n_a,
     const tgi_corner origin = a[0];
     w->n_edges = w->n_active = 0;
     w->sum = 0;
-    add_edges(w, a, n_a, 0, origin, lo - origin.y, hi - origin.y);
-    add_edges(w, b, n_b, 1, origin, lo - origin.y, hi - origin.y);
-    sweep(w, lo - origin.y, hi - origin.y);
+    add_edges(w, a, n_a, 0, origin, origin.y - hi, origin.y - lo);
+    add_edges(w, b, n_b, 1, origin, origin.y - hi, origin.y - lo);
+    sweep(w, origin.y - hi, origin.y - lo);
     return w->sum < 0 ? 0 : w->sum;
 }
