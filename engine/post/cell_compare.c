@@ -1,4 +1,4 @@
-/* Masks beside the flow that the network gave: heat spread from each mask's centre gives the flow it would
+/* cell_compare.c - masks beside the flow that the network gave: heat spread from each mask's centre gives the flow it would
  * have. Heat is spread for as many rounds as the largest mask needs, and the slope of one mask's heat is
  * taken across its edge, into masks that touch it: all masks that touch a row are done before the row is
  * looked at. Sums are in the order of the users' own program; beyond 4e7 pixels it goes over to single

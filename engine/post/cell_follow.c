@@ -1,4 +1,4 @@
-/* Pixels that follow the flow.
+/* cell_follow.c - pixels that follow the flow.
  *
  * The users' own program samples the flow at places between -1 and 1 which stand for the centres of the
  * first and last pixel, by a function that takes them for the image's edges: a pixel is drawn a little

@@ -1,4 +1,4 @@
-/* From the places where pixels end to masks: numbered as they are met, holes filled, small ones gone. */
+/* cell_masks.c - from the places where pixels end to masks: numbered as they are met, holes filled, small ones gone. */
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"

@@ -1,4 +1,4 @@
-/* Places where many pixels end, and the masks around them. */
+/* cell_seed.c - places where many pixels end, and the masks around them. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/post/cell_inside.h"

@@ -1,4 +1,4 @@
-/* Cellpose from beginning to end, and the numbers it keeps for each pixel: in memory, or in a file without a
+/* cellpose.c - Cellpose from beginning to end, and the numbers it keeps for each pixel: in memory, or in a file without a
  * name. */
 #include "engine/post/cellpose.h"
 

@@ -1,4 +1,4 @@
-/* The common part of two polygons, by slabs between the rows at which corners lie.
+/* polygon.c - the common part of two polygons, by slabs between the rows at which corners lie.
  *
  *     y1 ------------*------------------      within a slab edges are straight and go all the
  *          \  e   f /      g /                way through. They are ordered by x; walking from
@@ -8,10 +8,14 @@
  *
  * The area is the sum of the integral of x dy along right sides less that along left sides. A side
  * runs from where the edge began to be one to where it ends or stops being one. These two points are
- * the corners of the common part; they are rounded, and nothing between them is. */
+ * the corners of the common part; they are rounded, and nothing between them is.
+ *
+ * Rows are taken from the highest to the lowest, and that two edges have crossed is seen by their columns
+ * rounded at whole rows: then a crossing can be found a row late, and its point is taken into that slab.
+ * This is the way of the library that the users' program calls (Clipper 6), and areas are the same up to a
+ * pixel or so where edges are nearly level or many cross at once. */
 #include "engine/post/polygon.h"
 
-#include "engine/base/arith.h"
 #include "engine/base/mem.h"
 
 #include <math.h>

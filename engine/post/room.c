@@ -1,3 +1,4 @@
+/* room.c - see room.h. While an array moves, the new one is counted before the old one is given back. */
 #include "engine/post/room.h"
 
 #include "engine/base/arith.h"

@@ -1,4 +1,4 @@
-/* Painting star-convex polygons row by row.
+/* star_paint.c - painting star-convex polygons row by row.
  *
  * A pixel is in a polygon when an odd number of edges crosses its row to the right of its centre, or to
  * the left of it. The two differ where the centre is on an edge, which thus is inside. To the right an

@@ -1,3 +1,6 @@
+/* star_window.c - see star_window.h. Objects found are looked up by cells of the image; a cell also knows whether
+ * a candidate that waits touches it. That is coarser than asking the candidate itself: it can make another wait
+ * for a round more, and decides nothing. */
 #include "engine/post/star_window.h"
 
 #include "engine/base/arith.h"

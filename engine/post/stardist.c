@@ -1,4 +1,4 @@
-/* Reading the planes of StarDist: what the longest ray is, then the candidates, band by band. */
+/* stardist.c - reading the planes of StarDist: what the longest ray is, then the candidates, band by band. */
 #include "engine/post/stardist.h"
 
 #include "engine/base/arith.h"
