@@ -13,7 +13,7 @@ static tg_status show(cli *c, const char *path)
     } else {
         cli_put_clean(stdout, path);
         putchar('\n');
-        cli_print_json(stdout, json);
+        (c->verbose ? cli_print_json : cli_print_json_page)(stdout, json);
     }
     tg_text_free(json);
     return TG_OK;

@@ -19,6 +19,7 @@ enum {
 
 typedef struct cursor {
     const char *p, *end;
+    int most; /* entries of a list within it that are shown; 0: all */
 } cursor;
 
 static void blanks(cursor *c)
@@ -271,20 +272,45 @@ static void put_member(FILE *to, cursor *c, int indent, int pad, unit u)
     fputc('\n', to);
 }
 
+/* Behind `shown` entries of a list: true where the others are only counted. */
+static bool cut_short(FILE *to, cursor *c, int indent, int shown, char end)
+{
+    const char *s;
+    size_t n;
+    cursor look = *c;
+    int more = 0;
+    if (!c->most || indent <= 2 || shown < c->most)
+        return false;
+    for (; !take(&look, end) && look.p < look.end; take(&look, ',')) {
+        if (end == '}' && (!string(&look, &s, &n) || !take(&look, ':')))
+            return false;
+        if (!skip(&look, 0))
+            return false;
+        more++;
+    }
+    if (more < 3) /* a line that says so is no shorter */
+        return false;
+    fprintf(to, "%*s... %d more (-v shows all)\n", indent, "", more);
+    *c = look;
+    return true;
+}
+
 /* An object, one line per member, or an array, one line per element. */
 static void put_lines(FILE *to, cursor *c, int indent)
 {
     const char *s;
     size_t n;
+    int shown = 0;
     if (take(c, '[')) {
-        while (!take(c, ']') && c->p < c->end) {
+        while (!cut_short(to, c, indent, shown++, ']') && !take(c, ']') && c->p < c->end) {
             fprintf(to, "%*s", indent, "");
             put_inline(to, c, PLAIN);
             fputc('\n', to);
             take(c, ',');
         }
     } else if (take(c, '{')) {
-        while (!take(c, '}') && string(c, &s, &n) && take(c, ':')) {
+        while (!cut_short(to, c, indent, shown++, '}') && !take(c, '}') && string(c, &s, &n) &&
+               take(c, ':')) {
             const int pad = KEY_COLUMN - indent - (int)n + (unit_of(s, n) == GIB ? 4 : 0);
             fprintf(to, "%*s", indent, "");
             put_key(to, s,
@@ -299,9 +325,9 @@ static void put_lines(FILE *to, cursor *c, int indent)
     }
 }
 
-void cli_print_json_n(FILE *to, const char *json, size_t n)
+static void print(FILE *to, const char *json, size_t n, int most)
 {
-    cursor all = {json, json + n};
+    cursor all = {json, json + n, most};
     cursor check = all;
     const bool good = skip(&check, 0);
     blanks(&check);
@@ -312,14 +338,24 @@ void cli_print_json_n(FILE *to, const char *json, size_t n)
     put_lines(to, &all, 2);
 }
 
+void cli_print_json_n(FILE *to, const char *json, size_t n)
+{
+    print(to, json, n, 0);
+}
+
 void cli_print_json(FILE *to, const char *json)
 {
     cli_print_json_n(to, json, strlen(json));
 }
 
+void cli_print_json_page(FILE *to, const char *json)
+{
+    print(to, json, strlen(json), 8);
+}
+
 const char *cli_json_next(const char **at, const char *end, size_t *n)
 {
-    cursor c = {*at, end};
+    cursor c = {*at, end, 0};
     take(&c, ',');
     blanks(&c);
     const char *value = c.p;

@@ -214,8 +214,8 @@ static const char *folder_opens_in(const char *path)
     if (d)
         closedir(d);
     if (tiffs && arrays)
-        return "open its .tif files with Fiji or napari, its .npy files with numpy.load";
-    return tiffs ? "open its .tif files with Fiji, QuPath, napari or tifffile"
+        return "open its .tif files with tifffile, libvips or Fiji, its .npy files with numpy.load";
+    return tiffs ? "open its .tif files with tifffile, libvips or Fiji"
                  : "open with numpy.load, one file per output";
 }
 
@@ -229,9 +229,9 @@ const char *cli_opens_in(const char *path)
     if (dot && strcmp(dot, ".npy") == 0)
         return "open with numpy.load(path, mmap_mode=\"r\")";
     if (dot && (strcmp(dot, ".tif") == 0 || strcmp(dot, ".tiff") == 0))
-        return "open with Fiji, QuPath, napari or tifffile";
+        return "open with tifffile or libvips (checked), Fiji, QuPath or napari";
     if (!dot || strchr(dot, '/'))
-        return "a TIFF: open with Fiji, QuPath, napari or tifffile";
+        return "a TIFF: open with tifffile or libvips (checked), Fiji, QuPath or napari";
     if (strcmp(dot, ".frames") == 0)
         return "a list of the pictures beside it";
     if (strcasecmp(dot, ".raw") == 0)

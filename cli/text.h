@@ -46,6 +46,8 @@ void cli_json_text(FILE *to, const char *key, const char *v); /* NULL: null */
 /* json_text.c: print a JSON value as indented "key  value" lines; text that is not JSON is
  * printed as it is. */
 void cli_print_json(FILE *to, const char *json);
+/* The same with the first entries of each list alone, and how many more there are. */
+void cli_print_json_page(FILE *to, const char *json);
 /* The value of a member of the top object, as a view of *n characters; NULL when not there. */
 const char *cli_json_member(const char *json, const char *key, size_t *n);
 /* Step to the next element of an array that *at is inside of (just behind '[' at first): a view

@@ -55,7 +55,7 @@ def all_but_the_broken(tegula, model, files, out):
 def only_what_is_missing(tegula, model, files, out):
     was = {n: os.stat(os.path.join(out, n)).st_mtime_ns for n in SIZES}
     os.remove(os.path.join(out, "b.ome.tif"))
-    os.remove(os.path.join(out, "b.ome.tif.run.json"))
+    os.remove(os.path.join(out, "b.ome.tif.tegula.json"))
     tifffile.imwrite(os.path.join(files, "broken.tif"), drawn((30, 31), "uint16", 9), metadata=None)
     paths = [os.path.join(files, n) for n in (*SIZES, "broken.tif")]
     r = ask([tegula, "run", "-m", model, *paths, "-o", out + "/"])
