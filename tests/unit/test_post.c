@@ -343,7 +343,7 @@ static void test_tables_in_a_file_are_those_in_memory(void)
                                   (size_t)m.w * 4, (size_t)(m.w * m.h) * 4, &err),
                      err);
         tgi_source_close(&s);
-        for (size_t cache = 0; cache < 100; cache += 40) {
+        for (size_t cache = 0; cache < 100; cache += 60) {
             s = post_over(&m, lists[k], cache, ".");
             CHECK_EQ(differences(s, &m, 100, one), 0);
             tgi_source_close(&s);
@@ -357,7 +357,7 @@ static void test_tables_in_a_file_are_those_in_memory(void)
 
 static void check_paged(int width)
 {
-    enum { N = 3000000, TOUCHED = 40000 };
+    enum { N = 1200000, TOUCHED = 8000 };
     const tgi_paged_opts o = {.n = N, .width = width, .cache = TGI_PAGED_LEAST, .folder = "."};
     uint64_t *plain = tgi_calloc(TGI_TAG_MISC, N, sizeof *plain), v;
     tgi_paged *p = NULL;
