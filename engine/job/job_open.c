@@ -532,12 +532,16 @@ static void warn_of_scale(tg_job *job)
         job->set.input, job->set.normalize_text, n->a * 65535 + n->b);
 }
 
+unsigned tgi_job_graph_flags(const tg_job *job)
+{
+    return (job->set.labels ? TGI_GRAPH_LABELS : 0) | (job->set.bare ? TGI_GRAPH_BARE : 0) |
+           (job->set.card ? 0 : TGI_GRAPH_PLAIN);
+}
+
 static tg_status load_graph(tg_job *job, tgi_err *err)
 {
-    const unsigned flags =
-        (job->set.labels ? TGI_GRAPH_LABELS : 0) | (job->set.bare ? TGI_GRAPH_BARE : 0);
-    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, flags, job->set.tie,
-                                job->set.n_ties, &job->graph, err));
+    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, tgi_job_graph_flags(job),
+                                job->set.tie, job->set.n_ties, &job->graph, err));
     if (job->set.bare)
         tgi_job_warn(job,
                      "--normalize stands for what the description does before the network");
