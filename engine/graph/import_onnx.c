@@ -556,7 +556,7 @@ tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tgi_graph **out,
 static tg_status finish(const tgi_card *card, unsigned flags, const tgi_tie *tie, int n,
                         tgi_graph *g, tgi_err *err)
 {
-    const unsigned known = flags & ~TGI_GRAPH_BARE;
+    const unsigned known = flags & ~(TGI_GRAPH_BARE | TGI_GRAPH_PLAIN);
     if (card)
         TGI_TRY(tgi_card_apply(card, (flags & TGI_GRAPH_BARE) != 0, g, err));
     TGI_TRY(tgi_graph_tie(g, tie, n, err));
@@ -592,7 +592,7 @@ tg_status tgi_graph_load_card(const char *path, const tgi_card *card, unsigned f
         packed ? import_package(path, &own, &g, &e) : tgi_graph_import_onnx(path, &g, &e);
     const int named = st != TG_OK && !packed; /* the detail has the path already */
     if (st == TG_OK)
-        st = finish(card ? card : own, flags, tie, n, g, &e);
+        st = finish(card || flags & TGI_GRAPH_PLAIN ? card : own, flags, tie, n, g, &e);
     tgi_card_free(&own);
     if (st == TG_OK) {
         *out = g;

@@ -44,7 +44,9 @@ static tg_status choose_region(tgi_copying *c, tgi_err *err)
     int picked = 0;
     TGI_TRY(tgi_picked_planes(&c->source, NULL, &c->planes, c->n_planes, &picked, err));
     c->info = c->source->ops->info(c->source);
-    if (picked && strcmp(c->info->note, c->source->ops->inner(c->source)->ops->info(c->source->ops->inner(c->source))->note) != 0)
+    if (picked && strcmp(c->info->note, c->source->ops->inner(c->source)
+                                            ->ops->info(c->source->ops->inner(c->source))
+                                            ->note) != 0)
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     if (picked) {
         c->planes = (tgi_planes_spec){0};
@@ -230,17 +232,16 @@ static tg_status check_output(const tgi_copying *c, tgi_err *err)
 static tg_status open_input(tgi_copying *c, tgi_err *err)
 {
     int among = 0;
-    tgi_open_opts o = {
-        .threads = 1,
-        .but = c->but,
-        .but_found = &among,
-        .decode_budget = tgi_decode_budget(c->budget),
-        .budget = c->budget,
-        .spare = c->spare,
-        .cancelled = tgi_cancel_signal,
-        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
-        .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
-        .surplus = &c->surplus};
+    tgi_open_opts o = {.threads = 1,
+                       .but = c->but,
+                       .but_found = &among,
+                       .decode_budget = tgi_decode_budget(c->budget),
+                       .budget = c->budget,
+                       .spare = c->spare,
+                       .cancelled = tgi_cancel_signal,
+                       .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
+                       .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
+                       .surplus = &c->surplus};
     tgi_opts_source(c->opts, &o);
     tgi_opts_source_slices(c->opts, &o);
     if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) > 0) {

@@ -573,18 +573,24 @@ static void warn_of_scale(tg_job *job)
         job->set.input, job->set.normalize_text, n->a * 65535 + n->b);
 }
 
+unsigned tgi_job_graph_flags(const tg_job *job)
+{
+    return (job->set.labels ? TGI_GRAPH_LABELS : 0) | (job->set.bare ? TGI_GRAPH_BARE : 0) |
+           (job->set.card ? 0 : TGI_GRAPH_PLAIN);
+}
+
 /* Names a network as it is now; "": it is to be loaded in any case. */
 static void model_key(const tg_job *job, char *buf, size_t cap)
 {
     struct stat st;
     buf[0] = 0;
-    if (!tgi_ctx_keeps(job->ctx) || job->set.card || job->set.bare || job->set.n_ties || job->set.appended || !job->set.model ||
-        stat(job->set.model, &st) != 0)
+    if (!tgi_ctx_keeps(job->ctx) || job->set.card || job->set.bare || job->set.n_ties ||
+        job->set.appended || !job->set.model || stat(job->set.model, &st) != 0)
         return;
-    const int n = snprintf(buf, cap, "%llu:%llu %lld %lld.%09ld labels=%d %s",
+    const int n = snprintf(buf, cap, "%llu:%llu %lld %lld.%09ld flags=%u %s",
                            (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
                            (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                           st.st_mtim.tv_nsec, (int)job->set.labels, job->set.model);
+                           st.st_mtim.tv_nsec, tgi_job_graph_flags(job), job->set.model);
     if (n >= (int)cap)
         buf[0] = 0;
 }
@@ -613,10 +619,8 @@ static tg_status load_graph(tg_job *job, tgi_err *err)
     job->model_key = key[0] ? tgi_strdup(TGI_TAG_MISC, key) : NULL;
     if (job->model_key && (job->graph = tgi_ctx_kept(job->ctx, key)) != NULL)
         return TG_OK;
-    const unsigned flags =
-        (job->set.labels ? TGI_GRAPH_LABELS : 0) | (job->set.bare ? TGI_GRAPH_BARE : 0);
-    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, flags, job->set.tie,
-                                job->set.n_ties, &job->graph, err));
+    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, tgi_job_graph_flags(job),
+                                job->set.tie, job->set.n_ties, &job->graph, err));
     if (job->set.bare)
         tgi_job_warn(job,
                      "--normalize stands for what the description does before the network");

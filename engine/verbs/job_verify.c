@@ -196,9 +196,7 @@ static void close_reference(reference *r)
 
 static tg_status open_reference(const tg_job *job, reference *r, tgi_err *err)
 {
-    const unsigned flags = TGI_GRAPH_NO_FUSE | TGI_GRAPH_NO_COMMUTE |
-                           (job->set.labels ? TGI_GRAPH_LABELS : 0) |
-                           (job->set.bare ? TGI_GRAPH_BARE : 0);
+    const unsigned flags = TGI_GRAPH_NO_FUSE | TGI_GRAPH_NO_COMMUTE | tgi_job_graph_flags(job);
     TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, flags, NULL, 0, &r->graph, err));
     TGI_TRY(tgi_net_new(r->graph, job->set.backend, job->ends->shapes(job), TGI_NET_REFERENCE,
                         &r->net, err));

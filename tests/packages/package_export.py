@@ -4,23 +4,21 @@
     package_export.py TEGULA SOURCE
 
 77: torch, a YAML library or an exporter is not there."""
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-    import onnx  # noqa: F401, torch's exporter wants it
-    import torch
-    try:
-        import yaml  # noqa: F401
-    except ImportError:
-        import ruyaml  # noqa: F401
-except ImportError as e:
-    print(f"skipped: {e}")
+MISSING = [n for n in ("numpy", "onnx", "torch") if not importlib.util.find_spec(n)]
+if not any(importlib.util.find_spec(n) for n in ("yaml", "ruyaml")):
+    MISSING.append("yaml or ruyaml")
+if MISSING:
+    print(f"skipped: no {', '.join(MISSING)}")
     sys.exit(77)
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
 
 import package_help as h  # noqa: E402
 

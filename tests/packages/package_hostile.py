@@ -7,7 +7,6 @@ Each command ends within 2 s with 65, uses less than 64 MiB, says in one line wh
 The packages are made by a process of their own: what a parent holds counts as its child's memory until the child begins."""
 import json
 import os
-import resource
 import struct
 import subprocess
 import sys

@@ -256,6 +256,12 @@ def cuts_change_nothing(folder, source):
     h.expect(worst < 1e-5, f"--normalize percentile of the same network: {worst}")
     code, _, err = h.run("verify", "-m", where, image)
     h.expect(code == 0, f"verify: {code}: {err}")
+    steps = h.write_package(os.path.join(folder, "steps"), h.describe5([("scale_linear", {"gain": 3.0})], [("sigmoid", None)], data=net), net)
+    none = h.result_of(steps, image, folder, "--descriptor", raw_descriptor(folder))
+    bare_net = h.result_of(os.path.join(steps, "net.onnx"), image, folder, "--descriptor", raw_descriptor(folder))
+    h.expect(none == bare_net, "another description than the package's: nothing of its own is done")
+    h.expect(h.result_of(os.path.join(steps, "net.onnx"), image, folder, "--descriptor", steps) == h.result_of(steps, image, folder),
+             "--descriptor PACKAGE")
     bare = h.result_of(where, image, folder, "--normalize", "percentile:1,99.8")
     h.expect(max(abs(a - b) for a, b in zip(bare[1], whole[1])) < 1e-5, "--normalize in place of the description's")
 
