@@ -13,6 +13,7 @@
 #include "engine/job/job_device.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_gate.h"
+#include "engine/job/job_graph.h"
 #include "engine/job/job_inpaint.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_post.h"
@@ -26,12 +27,10 @@
 #include "engine/job/stats_file.h"
 #include "engine/settings/lent.h"
 #include "engine/settings/opts_source.h"
-#include "io/picked.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- Settings ---------------------------------------------------------------------------- */
 
@@ -273,14 +272,6 @@ static int same_image(const tgi_source *a, const tgi_source *b)
            memcmp(i->shape, k->shape, (size_t)i->n_axes * sizeof *i->shape) == 0;
 }
 
-static tg_status pick_again(const tg_job *job, tgi_source **s, tgi_err *err)
-{
-    int picked = 0;
-    return job->picked.count ? tgi_picked_planes(s, job->picked.letters, &job->picked.planes,
-                                                 job->picked.count, &picked, err)
-                             : TG_OK;
-}
-
 int tgi_job_spare_source(tg_job *job)
 {
     tgi_source *least = NULL;
@@ -294,7 +285,7 @@ int tgi_job_spare_source(tg_job *job)
     const size_t before = tgi_mem_held(), was = job->source->ops->codec_bytes(job->source);
     tg_status st = open_reader(job, &least, &ignored);
     if (st == TG_OK)
-        st = pick_again(job, &least, &ignored);
+        st = tgi_job_planes_again(job, &least, &ignored);
     if (st == TG_OK)
         st = expect_planes(job, least, &ignored);
     if (st != TG_OK || least->ops->codec_bytes(least) >= was ||
@@ -448,29 +439,6 @@ static tg_status tell_left_out(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
-/* Planes that are combinations of entries of axes are taken before the network sees the image, so that their axes
- * and all that is known of them stay. 1 in *again: the image is another one now. */
-static tg_status pick_planes(tg_job *job, int *again, tgi_err *err)
-{
-    const tgi_mapping *m = &job->map;
-    if (!m->planes.n || m->loops_samples || job->set.window > 1)
-        return TG_OK;
-    for (int i = 0; i < m->n_loop; i++)
-        job->picked.letters[i] = m->loop[i].letter;
-    TGI_TRY(tgi_picked_planes(&job->source, job->picked.letters, &m->planes, m->n_items, again,
-                              err));
-    job->info = job->source->ops->info(job->source);
-    if (*again && job->info->note[0])
-        tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
-    if (*again) {
-        job->picked.planes = m->planes;
-        job->picked.count = m->n_items;
-    } else if (strcmp(job->info->format, "film") != 0) {
-        tgi_job_warn(job, TGI_PLANES_MIXED, job->set.input);
-    }
-    return TG_OK;
-}
-
 /* Shapes of the network at the job's size, and the mapping of axes. */
 static tg_status bind_image(tg_job *job, tgi_err *err)
 {
@@ -497,7 +465,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     int again = 0;
     tg_status st = tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
     if (st == TG_OK)
-        st = pick_planes(job, &again, &e);
+        st = tgi_job_planes_pick(job, &again, &e);
     if (st == TG_OK && again) {
         how.planes = NULL;
         st = tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
@@ -573,60 +541,6 @@ static void warn_of_scale(tg_job *job)
         job->set.input, job->set.normalize_text, n->a * 65535 + n->b);
 }
 
-unsigned tgi_job_graph_flags(const tg_job *job)
-{
-    return (job->set.labels ? TGI_GRAPH_LABELS : 0) | (job->set.bare ? TGI_GRAPH_BARE : 0) |
-           (job->set.card ? 0 : TGI_GRAPH_PLAIN);
-}
-
-/* Names a network as it is now; "": it is to be loaded in any case. */
-static void model_key(const tg_job *job, char *buf, size_t cap)
-{
-    struct stat st;
-    buf[0] = 0;
-    if (!tgi_ctx_keeps(job->ctx) || job->set.card || job->set.bare || job->set.n_ties ||
-        job->set.appended || !job->set.model || stat(job->set.model, &st) != 0)
-        return;
-    const int n = snprintf(buf, cap, "%llu:%llu %lld %lld.%09ld flags=%u %s",
-                           (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
-                           (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                           st.st_mtim.tv_nsec, tgi_job_graph_flags(job), job->set.model);
-    if (n >= (int)cap)
-        buf[0] = 0;
-}
-
-static void release_graph(void *thing)
-{
-    tgi_graph *g = thing;
-    tgi_graph_free(&g);
-}
-
-/* The next job of this context may want it. */
-static void leave_graph(tg_job *job)
-{
-    if (job->graph && job->model_key)
-        tgi_ctx_keep(job->ctx, job->model_key, job->graph, release_graph);
-    else
-        tgi_graph_free(&job->graph);
-    job->graph = NULL;
-    tgi_free(job->model_key);
-}
-
-static tg_status load_graph(tg_job *job, tgi_err *err)
-{
-    char key[4096];
-    model_key(job, key, sizeof key);
-    job->model_key = key[0] ? tgi_strdup(TGI_TAG_MISC, key) : NULL;
-    if (job->model_key && (job->graph = tgi_ctx_kept(job->ctx, key)) != NULL)
-        return TG_OK;
-    TGI_TRY(tgi_graph_load_card(job->set.model, job->set.card, tgi_job_graph_flags(job),
-                                job->set.tie, job->set.n_ties, &job->graph, err));
-    if (job->set.bare)
-        tgi_job_warn(job,
-                     "--normalize stands for what the description does before the network");
-    return tgi_job_state_append(job, err);
-}
-
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
     tg_dtype asked = TG_DTYPE_NONE;
@@ -643,7 +557,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     if (job->set.scratch)
         TGI_TRY(tgi_job_look_at_scratch(job, err));
     if (!tgi_job_inpaints(o))
-        TGI_TRY(load_graph(job, err));
+        TGI_TRY(tgi_job_graph_load(job, err));
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
                        tgi_opts_lent(job->opts, TGI_LENT_SOURCE, 0) ||
                        (tgi_names_npy(job->set.input) && !tgi_source_is_set(job->set.input));
@@ -778,7 +692,7 @@ void tgi_job_close(tg_job **jobp)
     if (job->source)
         tgi_source_close(&job->source);
     tgi_bad_tiles_free(&job->bad);
-    leave_graph(job);
+    tgi_job_graph_leave(job);
     tgi_job_post_free(job);
     tgi_opts_free(&job->opts);
     tgi_free(job->settings);

@@ -38,8 +38,6 @@ tg_status tgi_decode_refused(tg_status st, tgi_err *err);
 size_t tgi_job_process_bytes(tg_job *job);
 /* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err);
-/* For tgi_graph_load_card, of this job's network. */
-unsigned tgi_job_graph_flags(const tg_job *job);
 /* The maps of an item's values, by its statistics among `sets` (NULL: none are taken): the loader (NULL: there is none)
  * turns to the item, and *out leads from the network's values to the file's. */
 void tgi_job_turn(const tg_job *job, const tgi_stats *sets, int64_t item, tgi_loader *loader,

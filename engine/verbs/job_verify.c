@@ -20,6 +20,7 @@
 #include "engine/job/job_device.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
+#include "engine/job/job_graph.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/page_tables.h"
