@@ -368,13 +368,13 @@ const char *cli_json_next(const char **at, const char *end, size_t *n)
 
 void cli_put_json(FILE *to, const char *json, size_t n)
 {
-    cursor c = {json, json + n};
+    cursor c = {json, json + n, 0};
     put_scalar(to, &c, PLAIN);
 }
 
 const char *cli_json_member(const char *json, const char *key, size_t *n)
 {
-    cursor c = {json, json + strlen(json)};
+    cursor c = {json, json + strlen(json), 0};
     const char *s;
     size_t len;
     if (!take(&c, '{'))
