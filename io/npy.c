@@ -144,11 +144,28 @@ static tg_status parse_literal(const char *text, tgi_npy_head *h, tgi_err *err)
     if (!l.descr || !l.shape || !l.order)
         return tgi_fail(err, TG_E_FORMAT,
                         "npy: the header lacks descr, shape or fortran_order");
-    if (fortran && h->desc.rank > 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "npy: Fortran order is not supported; save "
-                        "numpy.ascontiguousarray(a)");
+    h->fortran = fortran && h->desc.rank > 1;
     return TG_OK;
+}
+
+void tgi_npy_steps(const tgi_npy_head *h, int64_t *step)
+{
+    const tgi_desc *d = &h->desc;
+    int64_t n = 1;
+    for (int i = 0; i < d->rank; i++) {
+        const int a = h->fortran ? i : d->rank - 1 - i;
+        step[a] = n;
+        n *= d->dim[a];
+    }
+}
+
+tg_status tgi_npy_check_order(const tgi_npy_head *h, const char *path, tgi_err *err)
+{
+    return h->fortran ? tgi_fail(err, TG_E_UNSUPPORTED,
+                                 "%s: npy: Fortran order is not taken here; save "
+                                 "numpy.ascontiguousarray(a)",
+                                 path)
+                      : TG_OK;
 }
 
 tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err)
@@ -200,6 +217,8 @@ tg_status tgi_npy_load(const char *path, size_t max_bytes, tgi_desc *desc, void 
     void *p = NULL;
     TGI_TRY(tgi_rfile_open(path, &f, err));
     tg_status st = tgi_npy_read_head(&f, &h, err);
+    if (st == TG_OK)
+        st = tgi_npy_check_order(&h, path, err);
     if (st == TG_OK && max_bytes && h.data_bytes > max_bytes)
         st = tgi_fail(err, TG_E_BUDGET, "an array of %zu bytes, %zu are allowed", h.data_bytes,
                       max_bytes);

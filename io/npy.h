@@ -1,6 +1,6 @@
 /* npy.h - numpy's .npy arrays: raw network tensors, and images for tests and scripts.
  *
- * Read: versions 1 to 3, both byte orders, C order. Fortran order, structured, complex and
+ * Read: versions 1 to 3, both byte orders, C and Fortran order. Structured, complex and
  * object arrays are refused by name. Written: version 1, native order.
  * Source: numpy/lib/format.py, "NEP 1 - a simple file format for numpy arrays". */
 #ifndef TGI_NPY_H
@@ -12,13 +12,19 @@
 
 typedef struct tgi_npy_head {
     tgi_desc desc;
-    bool swap; /* stored in the other byte order */
+    bool swap;    /* stored in the other byte order */
+    bool fortran; /* the first axis is the fastest; never with one axis */
     uint64_t data_off;
     size_t data_bytes;
 } tgi_npy_head;
 
 /* Read and check the header: the data lie in the file. TG_E_FORMAT, TG_E_UNSUPPORTED. */
 tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err);
+
+/* Elements from one entry to the next, of each axis, as they lie in the file. */
+void tgi_npy_steps(const tgi_npy_head *h, int64_t *step);
+/* TG_E_UNSUPPORTED: it is in Fortran order, and whoever asks reads rows. */
+tg_status tgi_npy_check_order(const tgi_npy_head *h, const char *path, tgi_err *err);
 
 /* Load a whole array in native order. `max_bytes` 0: no limit. *data returned; tgi_free.
  * TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_BUDGET (larger than max_bytes). */

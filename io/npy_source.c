@@ -196,6 +196,7 @@ static tg_status open_parts(npy_source *s, const char *path, const tgi_open_opts
     tgi_image_info *i = &s->info;
     TGI_TRY(tgi_rfile_open(path, &s->file, err));
     TGI_TRY(tgi_npy_read_head(&s->file, &s->head, err));
+    TGI_TRY(tgi_npy_check_order(&s->head, "as an image", err));
     if (o->level)
         return tgi_fail(err, TG_E_ARG,
                         "there is no resolution level %d: an array has full size alone, 0",

@@ -18,12 +18,10 @@ static const char *file_of_port(const tgi_tensor_set *set, int i)
 
 static tg_status open_file(const char *path, tgi_tensor_in *in, tgi_err *err)
 {
-    int64_t step = 1;
     TGI_TRY(tgi_npy_open(path, &in->npy, err));
     in->path = path;
     in->desc = in->npy.head.desc;
-    for (int a = in->desc.rank - 1; a >= 0; step *= in->desc.dim[a--])
-        in->step[a] = step;
+    tgi_npy_steps(&in->npy.head, in->step);
     return TG_OK;
 }
 

@@ -135,6 +135,16 @@ static tg_status target_of(const tg_job *job, const tgi_desc *desc, const char *
     return tgi_fail(err, TG_E_ARG, "%s: \"%s\" is no input that --state names", option, name);
 }
 
+/* Of an array that is read as it lies. */
+static tg_status open_rows(const char *path, tgi_npy_in *out, tgi_err *err)
+{
+    TGI_TRY(tgi_npy_open(path, out, err));
+    const tg_status st = tgi_npy_check_order(&out->head, path, err);
+    if (st != TG_OK)
+        tgi_npy_close(out);
+    return st;
+}
+
 /* For each of a list: is the file what the network takes? */
 static tg_status look_at_files(const tg_job *job, const tgi_shapes *shapes, const char *option,
                                const char *list, tgi_err *err)
@@ -146,7 +156,7 @@ static tg_status look_at_files(const tg_job *job, const tgi_shapes *shapes, cons
         if (!next_pair(&at, name, sizeof name, path, sizeof path))
             return tgi_fail(err, TG_E_ARG, not_files, option, list);
         TGI_TRY(target_of(job, shapes->desc, option, name, &t, err));
-        TGI_TRY(tgi_npy_open(path, &file, err));
+        TGI_TRY(open_rows(path, &file, err));
         const tgi_desc has = file.head.desc;
         tgi_npy_close(&file);
         TGI_TRY(check_shape(&t, path, &has, err));
@@ -235,7 +245,7 @@ static tg_status channels_of(const char *path, int64_t *n, tgi_err *err)
 {
     char text[96];
     tgi_npy_in file = {.file.fd = -1};
-    TGI_TRY(tgi_npy_open(path, &file, err));
+    TGI_TRY(open_rows(path, &file, err));
     const tgi_desc d = file.head.desc;
     tgi_npy_close(&file);
     *n = d.rank == 2 ? 1 : d.rank >= 3 ? d.dim[d.rank - 3] : 0;
@@ -271,7 +281,7 @@ static tg_status read_file(const target *t, const char *path, char *to, tgi_err 
 {
     tgi_npy_in file = {.file.fd = -1};
     size_t n = sizeof(float);
-    TGI_TRY(tgi_npy_open(path, &file, err));
+    TGI_TRY(open_rows(path, &file, err));
     for (int k = 0; k < t->want.rank; k++)
         n *= (size_t)t->want.dim[k];
     tg_status st = check_shape(t, path, &file.head.desc, err);

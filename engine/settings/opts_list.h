@@ -291,7 +291,7 @@ TGI_OPT(
     "each pixel the number of the largest channel, from 0, as uint8 (above 256 channels "
     "uint16; in arrays int64)")
 TGI_OPT(
-    POST, "post", NULL, "LIST", NULL, "plan run copy preset", RULE_POST, 0, 0, NULL, 1,
+    POST, "post", NULL, "LIST", NULL, "plan run copy preview preset", RULE_POST, 0, 0, NULL, 1,
     "objects out of the values, step by step: sigmoid, softmax (over channels), threshold:X "
     "(above X is 1, else 0) or otsu, fill-holes, min-size:N, label (numbers of connected "
     "objects; "

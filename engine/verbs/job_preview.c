@@ -15,6 +15,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/base/post_spec.h"
 #include "engine/ends/decoded.h"
 #include "engine/ends/input_hash.h"
 #include "engine/inpaint/inpaint.h"
@@ -35,6 +36,7 @@
 #include "engine/verbs/preview_picture.h"
 #include "io/png.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -349,15 +351,43 @@ static tg_status compute_all(tgi_preview *v, tgi_err *err)
 
 /* ---- The whole --------------------------------------------------------------------------- */
 
+/* What makes objects of the network's values: --labels, the network itself, or a threshold of --post. */
+static void choose_objects(const tg_job *job, tgi_panel *p)
+{
+    const tgi_graph *g = job->graph;
+    const int made_by = g->values[g->out[0].value].producer;
+    const char *op = made_by >= 0 ? g->nodes[made_by].op->name : "";
+    const char *post = tgi_opts_str(job->opts, TGI_OPT_POST);
+    tgi_post_spec spec = {0};
+    if (p->channels != 1)
+        return;
+    if (job->set.labels || strcmp(op, "ArgMax") == 0 || strcmp(op, "ArgMin") == 0) {
+        p->objects = TGI_PANEL_NUMBERS;
+        return;
+    }
+    if (tgi_post_parse(post ? post : job->set.descriptor.post, &spec, NULL) != TG_OK)
+        return;
+    for (int i = 0; i < spec.n && !p->objects; i++)
+        if (spec.step[i].kind == TGI_POST_THRESHOLD) {
+            const double v = spec.step[i].value;
+            p->objects = TGI_PANEL_ABOVE;
+            p->level =
+                (float)(i > 0 && v > 0 && v < 1 ? log(v / (1 - v)) : v); /* behind a sigmoid */
+        }
+}
+
 /* Sizes of the panels, before any pixel. */
 static void lay_panels(tgi_preview *v)
 {
     const tgi_mapping *m = &v->job->map;
     const tgi_range y = tgi_preview_input_of(v, 1, 0, v->ax[1].size),
                     x = tgi_preview_input_of(v, 2, 0, v->ax[2].size);
-    v->raw = (tgi_panel){NULL, tgi_range_len(y), tgi_range_len(x),
-                         tgi_range_len(m->own.channels) == 3 ? 3 : 1};
-    v->result = (tgi_panel){NULL, v->ax[1].size, v->ax[2].size, m->out_channels == 3 ? 3 : 1};
+    v->raw = (tgi_panel){.h = tgi_range_len(y),
+                         .w = tgi_range_len(x),
+                         .channels = tgi_range_len(m->own.channels) == 3 ? 3 : 1};
+    v->result = (tgi_panel){
+        .h = v->ax[1].size, .w = v->ax[2].size, .channels = m->out_channels == 3 ? 3 : 1};
+    choose_objects(v->job, &v->result);
     v->picture = tgi_picture_layout(TGI_PREVIEW_CROPS, &v->raw, &v->result);
 }
 

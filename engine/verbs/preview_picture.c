@@ -141,13 +141,37 @@ static void paint_difference(tgi_picture *pic, int i, const pair *d, float *scra
                     grey(0.5f + 0.5f * difference(pic, d, c, y, x) / scale);
 }
 
+/* Which object a pixel of the picture belongs to. */
+static float object_at(const tgi_picture *pic, const tgi_panel *p, int64_t y, int64_t x)
+{
+    const int64_t sy = y * p->h / pic->panel_h, sx = x * p->w / pic->panel_w;
+    const float v = p->data[sy * p->w + sx];
+    return p->objects == TGI_PANEL_ABOVE ? (float)(v > p->level) : v;
+}
+
+static void paint_outlines(tgi_picture *pic, int i, const pair *d)
+{
+    static const uint8_t yellow[3] = {255, 220, 0};
+    for (int64_t y = 0; y < pic->panel_h; y++)
+        for (int64_t x = 0; x < pic->panel_w; x++) {
+            const float own = object_at(pic, d->result, y, x);
+            const int edge =
+                (x + 1 < pic->panel_w && object_at(pic, d->result, y, x + 1) != own) ||
+                (y + 1 < pic->panel_h && object_at(pic, d->result, y + 1, x) != own);
+            for (int c = 0; c < pic->samples; c++)
+                pixel(pic, i, 2, y, x)[c] =
+                    edge ? yellow[c] : grey(sample(pic, d->raw, d->raw_span, -1, y, x));
+        }
+}
+
 /* ---- The picture ------------------------------------------------------------------------- */
 
 tgi_picture tgi_picture_layout(int rows, const tgi_panel *raw, const tgi_panel *result)
 {
     tgi_picture p = {.panel_h = tgi_max(raw->h, result->h),
                      .panel_w = tgi_max(raw->w, result->w),
-                     .samples = raw->channels == 3 || result->channels == 3 ? 3 : 1,
+                     .samples =
+                         raw->channels == 3 || result->channels == 3 || result->objects ? 3 : 1,
                      .rows = rows};
     p.height = GAP + rows * (p.panel_h + GAP);
     p.width = GAP + 3 * (p.panel_w + GAP);
@@ -176,5 +200,8 @@ void tgi_picture_row(tgi_picture *p, int i, const tgi_panel *raw, const tgi_pane
         d.result_span = d.raw_span;
     paint(p, i, 0, raw, d.raw_span);
     paint(p, i, 1, result, d.result_span);
-    paint_difference(p, i, &d, scratch);
+    if (result->objects)
+        paint_outlines(p, i, &d);
+    else
+        paint_difference(p, i, &d, scratch);
 }

@@ -1,5 +1,5 @@
 /* preview_picture.h - crops as one picture: a row for each place, columns raw | result |
- * difference. Knows nothing of jobs; pixels are float32 in the network's units. */
+ * difference, or of objects their outlines over the raw pixels. Knows nothing of jobs; pixels are float32 in the network's units. */
 #ifndef TGI_PREVIEW_PICTURE_H
 #define TGI_PREVIEW_PICTURE_H
 
@@ -10,6 +10,9 @@ typedef struct tgi_panel {
     float *data;
     int64_t h, w;
     int channels; /* 1 or 3 */
+    /* Of a result: its values tell objects, by their own number, or what is above `level` is one. */
+    enum { TGI_PANEL_VALUES, TGI_PANEL_NUMBERS, TGI_PANEL_ABOVE } objects;
+    float level;
 } tgi_panel;
 
 /* Where things lie, for crops of these sizes: panels are as large as the larger of the two, the
@@ -29,7 +32,8 @@ size_t tgi_picture_scratch(const tgi_panel *raw, const tgi_panel *result);
 void tgi_picture_begin(tgi_picture *p);
 /* Paint row i. Raw is shown between its 0.5 and 99.5 percentiles, the result in the same range
  * unless it lies on quite another scale (a probability, a score); then between its own. The
- * difference of the two as shown is centred on middle grey and stretched to what it holds. */
+ * difference of the two as shown is centred on middle grey and stretched to what it holds; of objects it is
+ * the raw crop in grey, and a pixel that has another one beside it or below it is yellow. */
 void tgi_picture_row(tgi_picture *p, int i, const tgi_panel *raw, const tgi_panel *result,
                      float *scratch);
 

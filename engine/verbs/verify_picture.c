@@ -96,7 +96,7 @@ static void lay_tiles(tgi_verify_picture *p, const tgi_net *net)
     }
     const int64_t h = tgi_min(p->dim[0], SIDE), w = tgi_min(p->dim[1], SIDE);
     const int channels = net->shapes.desc[net->out[0]].dim[1] == 3 ? 3 : 1;
-    p->whole = p->other = (tgi_panel){NULL, h, w, channels};
+    p->whole = p->other = (tgi_panel){.h = h, .w = w, .channels = channels};
     p->picture = tgi_picture_layout(2, &p->whole, &p->other);
 }
 
