@@ -1,4 +1,5 @@
-/* fuzz_ome.c - any text as the OME-XML of a TIFF's ImageDescription. Nothing may be printed. */
+/* fuzz_ome.c - any text as the OME-XML of a TIFF's ImageDescription, and what is carried of it into another one. Nothing
+ * may be printed. */
 #include "io/ome_xml.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -10,6 +11,34 @@ static void printed(void *arg, const char *fmt, ...)
     (void)arg;
     (void)fmt;
     abort();
+}
+
+static void count(void *user, char c)
+{
+    (void)c;
+    ++*(size_t *)user;
+}
+
+/* A choice of slices and channels, and another scale. */
+static void carry(const tgi_ome_kept *k)
+{
+    int64_t at[2] = {1, 0}, lost;
+    size_t n = 0;
+    const tgi_axis_list l = {2, at};
+    const tgi_ome_place p = {{2, 0.5}, {3, -4}, 1, 0, 0};
+    tgi_ome_kept *few = NULL;
+    char words[240];
+    tgi_err err = {0};
+    (void)tgi_ome_kept_words(k, words, sizeof words);
+    const tg_status st = tgi_ome_kept_pick(k, &l, &l, NULL, &few, &err);
+    fuzz_check(st, &err);
+    for (int i = 0; st == TG_OK && few && i < 2; i++) {
+        const tgi_ome_kept *of = i ? few : k;
+        (void)tgi_rois_write(of->rois, &p, NULL, count, &n, &lost);
+        tgi_rois_refs(of->rois, &p, count, &n);
+        (void)tgi_plane_note_at(of, &p, 0, 0, 0);
+    }
+    tgi_ome_kept_free(&few);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -26,6 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     (void)tgi_ome_probe(text);
     const tg_status st = tgi_ome_parse(text, strlen(text), "made.ome.tif", 0, &ome, &err);
     fuzz_check(st, &err);
+    if (st == TG_OK)
+        carry(ome.notes.kept);
     if (st == TG_OK)
         tgi_ome_free(&ome);
     free(text);

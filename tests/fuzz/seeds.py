@@ -717,6 +717,12 @@ OME_NOTES = (b'<OME><Instrument/><Image Name="one"><AcquisitionDate>2024-05-06T0
              b'<Value><M K="Info">words</M><M K="Range 0">1 2.5</M><M K="LUT 0">' + b"00ff" * 384 + b'</M><M K="Label 0">p</M>'
              b'<M K="Label 1"/><M K="Label 9">no</M></Value></MapAnnotation></StructuredAnnotations></OME>')
 XML = {"full": OME, "notes": OME_NOTES, "binary_only": OME_OTHER,
+       "rich": (b'<OME><Instrument ID="Instrument:0"><Objective ID="Objective:0" LensNA="1.4"/></Instrument><Image><InstrumentRef ID="Instrument:0"/>'
+                b'<Pixels SizeX="4" SizeY="4" SizeZ="2" SizeC="2"><Channel Name="c" Fluor="f"><FilterSetRef ID="FilterSet:0"/></Channel><Channel/>'
+                b'<Plane TheZ="1" TheC="0" TheT="0" DeltaT="1.5" DeltaTUnit="ms" PositionX="-2"/></Pixels><ROIRef ID="ROI:0"/></Image>'
+                b'<StructuredAnnotations><XMLAnnotation ID="Annotation:0"><Value><m:a xmlns:m="urn:x" m:b="1">t&amp;<![CDATA[<u>]]></m:a></Value></XMLAnnotation>'
+                b'</StructuredAnnotations><ROI ID="ROI:0"><Union><Polygon ID="Shape:0" Points="1,2 3.5,4" TheZ="1" TheC="0"><Transform A00="1" A02="3"/>'
+                b'</Polygon><Mask ID="Shape:1" X="1"><BinData>/w==</BinData></Mask></Union></ROI></OME>'),
        "many": (b'<ome:OME xmlns:ome="x"><ome:Image><ome:Pixels SizeX="4" SizeY="4" SizeC="3" SizeT="2">' +
                 b'<ome:Channel Name="c"/>' * 3 + b'<ome:TiffData IFD="1" FirstC="2"/>' * 4 +
                 b"</ome:Pixels></ome:Image><ome:Image/></ome:OME>"),
