@@ -1,7 +1,7 @@
 """Objects (--post), stopped anywhere: killed in front of each file operation, each operation fails, the disk is full.
 The same command then ends with the same bytes, the same table and nothing beside them.
 
-    masks.py TEGULA SOURCE_DIR [all|big]
+    stopped_masks.py TEGULA SOURCE_DIR [all|big]
 
 All: every operation, not each fourth. Big: a mask and a checkerboard of 16,384 x 16,384 pixels in 64 MiB, with --scratch; the peak is measured, and the numbers
 are known without another program: those of a checkerboard are counted, those of a mask of boxes drawn."""
