@@ -15,7 +15,8 @@
 #include "engine/graph/graph.h"
 #include "io/package.h"
 
-#define TGI_GRAPH_PLAIN 32u /* a package's network without its description: another one was named */
+#define TGI_GRAPH_PLAIN                                                                        \
+    32u /* a package's network without its description: another one was named */
 
 #define TGI_CARD_PORTS 8
 #define TGI_CARD_AXES 6
