@@ -141,7 +141,7 @@ def objects(tegula, folder, prob, net):
     labels, table = os.path.join(folder, "labels.ome.tif"), os.path.join(folder, "objects.csv")
     level = float(numpy.percentile(prob, 92))
     post = "threshold:%r,min-size:30,label:26" % level
-    words = [tegula, "run", "-m", net, os.path.join(folder, "clean.ome.tif"), "--normalize", "none", "--dtype", "float32", "--post", post, "-o", labels,
+    words = [tegula, "run", "-m", net, os.path.join(folder, "clean.ome.tif"), "--normalize", "none", "--post", post, "-o", labels,
              "--objects", table, "-q"]
     ask(words, "objects")
     got = tifffile.imread(labels).reshape(T, *prob.shape[-3:])
