@@ -214,7 +214,8 @@ static const char *folder_opens_in(const char *path)
     if (d)
         closedir(d);
     if (tiffs && arrays)
-        return "open its .tif files with tifffile, libvips or Fiji, its .npy files with numpy.load";
+        return "open its .tif files with tifffile, libvips or Fiji, its .npy files with "
+               "numpy.load";
     return tiffs ? "open its .tif files with tifffile, libvips or Fiji"
                  : "open with numpy.load, one file per output";
 }

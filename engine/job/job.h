@@ -262,8 +262,9 @@ struct tg_job {
     int program_measured;
     size_t source_bytes; /* what opening the source took of the library's memory */
     int spare;           /* opened so that it holds as little as possible */
-    char *model_key;     /* names its network for the next job (tgi_ctx_keep); NULL: it is not kept */
-    int told_lost;       /* of metadata that the output has no place for the user knows */
+    char *
+        model_key; /* names its network for the next job (tgi_ctx_keep); NULL: it is not kept */
+    int told_lost; /* of metadata that the output has no place for the user knows */
     tg_verify_output verified[TGI_MAX_PORTS]; /* results of the last verify */
     char warning[8][256];                     /* also sent to the log when they came up */
     int n_warnings;

@@ -590,10 +590,10 @@ tg_status tgi_describe(const char *path, const tg_opts *o, char **json, tgi_err 
     if (!is_image(path))
         TGI_TRY(check_part(path, o, err));
     tgi_jw_begin(&w, NULL, '{');
-    tg_status st = is_image(path)              ? describe_image(path, o, &w, err)
-                   : is_model(path)             ? describe_model(path, &w, err)
-                   : tgi_names_weights(path)   ? tgi_describe_weights(path, &w, err)
-                                               : describe_array(path, &w, err);
+    tg_status st = is_image(path)            ? describe_image(path, o, &w, err)
+                   : is_model(path)          ? describe_model(path, &w, err)
+                   : tgi_names_weights(path) ? tgi_describe_weights(path, &w, err)
+                                             : describe_array(path, &w, err);
     tgi_jw_end(&w, '}');
     char *text = NULL;
     const tg_status taken = tgi_jw_take(&w, &text, err);

@@ -36,9 +36,11 @@ def difference(path):
         f.write(number(1, 8) + block(7, graph) + block(8, block(1, "") + number(2, 13)))
 
 
-def npy(path, values, height=HEIGHT, width=WIDTH):
+def npy(path, values, height=HEIGHT, width=WIDTH, fortran=False, axes="1, 1, "):
     """NPY 1.0, float32 [1, 1, height, width]; the head fills 128 bytes."""
-    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, %d, %d), }" % (height, width)
+    head = "{'descr': '<f4', 'fortran_order': %s, 'shape': (%s%d, %d), }" % (fortran, axes, height, width)
+    if fortran:
+        values = [values[y * width + x] for x in range(width) for y in range(height)]
     with open(path, "wb") as f:
         f.write(b"\x93NUMPY\1\0" + struct.pack("<H", 118) + head.ljust(117).encode() + b"\n")
         f.write(struct.pack("<%df" % len(values), *values))
@@ -127,6 +129,13 @@ def main(tegula):
             expect(r.returncode == 0, "two named arrays: exit %d: %s" % (r.returncode, r.stderr))
             with open(at("y.npy"), "rb") as f:
                 expect(f.read()[-len(want):] == want, "%s: another difference" % words)
+        # Columns that lie behind each other, and no axes of 1: the same numbers.
+        npy(at("columns.npy"), right, fortran=True, axes="")
+        for words in (named[:2], named[:2] + ["--tile", "16x16"]):
+            r = run(*words, "--input", "right=" + at("columns.npy"))
+            expect(r.returncode == 0, "Fortran order: exit %d: %s" % (r.returncode, r.stderr))
+            with open(at("y.npy"), "rb") as f:
+                expect(f.read()[-len(want):] == want, "Fortran order: another difference")
         r = run(*named[:2])
         expect(r.returncode == 64 and '"right"' in r.stderr, "a missing array is not named: %s" % r)
         r = run(*(named + ["--input", "centre=" + at("left.npy")]))

@@ -97,6 +97,29 @@ static void test_versions_byte_orders_and_loose_spelling_are_read(void)
     }
 }
 
+static void test_fortran_order_has_its_first_axis_fastest(void)
+{
+    const float values[6] = {0, 1, 2, 3, 4, 5};
+    int64_t step[TGI_MAX_RANK];
+    tgi_npy_in in;
+    tgi_err err = {0};
+    write_npy(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", values,
+              sizeof values);
+    CHECK_OK(tgi_npy_open(path, &in, &err), err);
+    CHECK(in.head.fortran);
+    tgi_npy_steps(&in.head, step);
+    CHECK_EQ(step[0], 1);
+    CHECK_EQ(step[1], 2);
+    CHECK_STATUS(tgi_npy_check_order(&in.head, path, &err), TG_E_UNSUPPORTED, err);
+    tgi_npy_close(&in);
+    err = (tgi_err){0};
+    write_npy(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (6,), }", values,
+              sizeof values);
+    CHECK_OK(tgi_npy_open(path, &in, &err), err);
+    CHECK(!in.head.fortran); /* one axis has one order */
+    tgi_npy_close(&in);
+}
+
 static void test_damage_and_strange_types_are_named(void)
 {
     static const struct {
@@ -316,6 +339,7 @@ int main(void)
     RUN(test_every_type_goes_out_and_comes_back);
     RUN(test_scalars_vectors_and_empty_arrays_keep_their_shape);
     RUN(test_versions_byte_orders_and_loose_spelling_are_read);
+    RUN(test_fortran_order_has_its_first_axis_fastest);
     RUN(test_damage_and_strange_types_are_named);
     RUN(test_a_cut_file_is_damage_at_every_length);
     RUN(test_an_array_over_the_limit_is_refused_before_it_is_loaded);
