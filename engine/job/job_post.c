@@ -9,6 +9,7 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
+#include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/receipt.h"
@@ -22,8 +23,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define VALUES ".values.tif"
 
 const tg_opts *tgi_job_asked(const tg_job *job)
 {
@@ -59,7 +58,7 @@ static tg_status set_options(tg_job *job, int labels, tgi_err *err)
     TGI_TRY(tgi_opts_set(job->opts, "dtype", labels ? "same" : "float32", err));
     if (!out)
         return TG_OK;
-    if (snprintf(path, sizeof path, "%s" VALUES, out) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s" TGI_POST_VALUES, out) >= (int)sizeof path)
         return tgi_fail(err, TG_E_ARG, "%.100s...: the name is too long", out);
     return tgi_opts_set(job->opts, "output", path, err);
 }
@@ -189,7 +188,7 @@ static void values_info(const tg_job *job, tgi_image_info *out)
                             .n_files = 1};
     memcpy(out->axes, l->axes, sizeof out->axes);
     memcpy(out->shape, l->shape, sizeof out->shape);
-    tgi_mapping_meta(&job->map, job->info, &out->meta);
+    tgi_job_meta(job, &out->meta);
 }
 
 /* What a reader of such a file holds at most: windows, a place for each page, its description. */

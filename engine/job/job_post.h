@@ -9,6 +9,8 @@
 #include "engine/base/post_spec.h"
 #include "engine/job/job.h"
 
+#define TGI_POST_VALUES ".values.tif" /* behind the name of OUT */
+
 typedef struct tgi_job_post {
     tgi_post_spec spec;
     char text[TGI_POST_TEXT]; /* the list, of the command or of the descriptor */

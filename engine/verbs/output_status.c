@@ -5,6 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
+#include "engine/job/job_post.h"
 #include "engine/job/stage_state.h"
 #include "engine/out/frame_files.h"
 #include "engine/out/journal_file.h"
@@ -295,10 +296,24 @@ static tg_status look_once(looking *l, int *passing, tg_output_status *out, tgi_
     return st;
 }
 
+/* A run with --post works on the network's values first, beside an output that is not there yet. */
+static const char *values_of(const char *output, char *buf, size_t cap)
+{
+    static const char end[] = ".journal";
+    const int n = snprintf(buf, cap, "%s" TGI_POST_VALUES "%s", output, end);
+    if (access(output, F_OK) == 0)
+        return output;
+    if (n >= (int)cap || access(buf, F_OK) != 0)
+        return output;
+    buf[n - (int)(sizeof end - 1)] = 0;
+    return buf;
+}
+
 tg_status tgi_output_look(const char *output, tg_output_status *out, tgi_err *err)
 {
     char list[PATH_MAX];
-    output = tgi_frames_list_of(output, list, sizeof list);
+    const char *values = values_of(output, list, sizeof list);
+    output = values != output ? values : tgi_frames_list_of(output, list, sizeof list);
     const struct timespec moment = {.tv_nsec = 20000000};
     int passing = 1;
     tg_status st = TG_OK;
