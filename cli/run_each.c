@@ -214,7 +214,8 @@ static tg_status name_log(batch *b)
     const char *to = tg_opts_get(b->c->opts, "output");
     if (tg_opts_get(b->c->opts, "batch-log"))
         return TG_OK;
-    snprintf(path, sizeof path, "%s/batch.log.csv", to);
+    const size_t n = strlen(to);
+    snprintf(path, sizeof path, "%s%sbatch.log.csv", to, n && to[n - 1] == '/' ? "" : "/");
     return set(b->c, "batch-log", path);
 }
 
