@@ -64,7 +64,18 @@ def black(wide, high):
     return b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts)
 
 
+def channels():
+    """Three channels of which one is called like a number."""
+    text = ('<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image><Pixels DimensionOrder="XYZCT" Type="uint8" SizeX="%d" SizeY="%d" '
+            'SizeZ="1" SizeC="3" SizeT="1"><Channel Name="DAPI"/><Channel Name="GFP"/><Channel Name="1"/><TiffData/></Pixels></Image></OME>' % (W, H))
+    t = Tiff()
+    for k in range(3):
+        page(t, W, H, seed=k + 1, **({"t270": (2, text.encode() + b"\0")} if k == 0 else {}))
+    return bytes(t.out)
+
+
 def images():
+    yield "channels.ome.tif", channels()
     whole = pages(1)
     yield "cells.tif", whole
     yield "rgb.tif", pages(1, samples=3)
