@@ -124,6 +124,37 @@ static void make_image(void)
     CHECK_EQ(symlink(MODEL, in_folder("net.onnx")), 0);
 }
 
+static void test_objects_are_outlined(void)
+{
+    enum { SIDE = 8, GAP = 6 };
+    float raw[SIDE * SIDE], y[SIDE * SIDE], scratch[3 * SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        raw[i] = (float)(i % 7);
+        y[i] = i % SIDE < 4 ? 1 : 2;
+    }
+    const tgi_panel a = {.data = raw, .h = SIDE, .w = SIDE, .channels = 1};
+    tgi_panel b = {
+        .data = y, .h = SIDE, .w = SIDE, .channels = 1, .objects = TGI_PANEL_NUMBERS};
+    for (int above = 0; above < 2; above++) {
+        tgi_picture p = tgi_picture_layout(1, &a, &b);
+        CHECK_EQ(p.samples, 3);
+        p.pixels = malloc((size_t)(p.height * p.width) * 3);
+        tgi_picture_begin(&p);
+        tgi_picture_row(&p, 0, &a, &b, scratch);
+        for (int r = 0; r < SIDE; r++)
+            for (int c = 0; c < SIDE; c++) {
+                const uint8_t *q =
+                    p.pixels + ((GAP + r) * p.width + 3 * GAP + 2 * SIDE + c) * 3;
+                const int edge = q[0] == 255 && q[1] == 220 && q[2] == 0;
+                CHECK_EQ(edge, c == 3); /* the pixel that has another object beside it */
+                CHECK(edge || (q[0] == q[1] && q[1] == q[2]));
+            }
+        free(p.pixels);
+        b.objects = TGI_PANEL_ABOVE; /* 2 is an object, 1 is none: the same outline */
+        b.level = 1.5f;
+    }
+}
+
 /* The picture that the input and the full run's output give at these places. */
 static void check_against(const char *output, const char *png, const int64_t (*at)[2], int n,
                           double mul, double add)
@@ -136,7 +167,8 @@ static void check_against(const char *output, const char *png, const int64_t (*a
         float *y = pixels_of(out, 0, at[i][0], at[i][0] + CROP, at[i][1], at[i][1] + CROP);
         for (int k = 0; k < CROP * CROP; k++)
             raw[k] = x[k] * (float)mul + (float)add;
-        const tgi_panel a = {raw, CROP, CROP, 1}, b = {y, CROP, CROP, 1};
+        const tgi_panel a = {.data = raw, .h = CROP, .w = CROP, .channels = 1},
+                        b = {.data = y, .h = CROP, .w = CROP, .channels = 1};
         tgi_picture want = tgi_picture_layout(n, &a, &b);
         want.pixels = malloc((size_t)(want.height * want.width));
         CHECK_EQ(got.h, want.height);
@@ -464,7 +496,8 @@ int main(void)
     RUN(test_the_right_image_comes_out_of_a_whole_pass);
     RUN(test_a_job_that_was_previewed_runs);
     if (tg_has(SUPER))
-        RUN(test_super_resolution_enlarges_the_raw_panel);
+        RUN(test_objects_are_outlined);
+    RUN(test_super_resolution_enlarges_the_raw_panel);
     help_close();
     return TEST_END();
 }
