@@ -151,7 +151,7 @@ def test_patterns(lab):
         want = whole(lab, args + first, out)
         check(want != whole(lab, args + swapped, out), "the patterns do not matter to this test")
         stop(lab, args + first, out)
-        refused(lab, args + swapped, out, "%s: patterns swapped" % args[0], "--z")
+        refused(lab, args + swapped, out, "%s: patterns swapped" % args[0], "--name-z")
 
 
 # ---- Statistics ------------------------------------------------------------------------------
