@@ -49,6 +49,8 @@ typedef struct batch {
     cli *c;
     tg_pool *pool;    /* of all that lies here */
     const char *list; /* the table, or the folder, for messages */
+    const char *
+        list_of_objects; /* of many images: the folder for their tables of objects; NULL: none */
     const tg_option *column[BATCH_COLUMNS];
     int n_columns;
     batch_job *job;

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,6 +40,19 @@ static size_t stem_of(const char *name)
     return 0;
 }
 
+/* Of each image a table of its own in the folder that --objects names. */
+static tg_status name_table(batch *b, batch_job *j, const char *name, size_t stem)
+{
+    char path[BATCH_PATH];
+    const char *to = b->list_of_objects;
+    const size_t n = strlen(to);
+    if (snprintf(path, sizeof path, "%s%s%.*s.csv", to, to[n - 1] == '/' ? "" : "/", (int)stem,
+                 name) >= (int)sizeof path)
+        return cli_fail(b->c, TG_E_ARG, "%s: the name of the table is too long", j->input);
+    j->mask = cli_batch_text(b, path);
+    return j->mask ? TG_OK : cli_batch_no_memory(b);
+}
+
 static tg_status add_image(batch *b, const char *path)
 {
     char out[BATCH_PATH];
@@ -55,7 +69,9 @@ static tg_status add_image(batch *b, const char *path)
         return cli_fail(b->c, TG_E_ARG, "%s: the name of the output is too long", path);
     j->input = cli_batch_text(b, path);
     j->output = cli_batch_text(b, out);
-    return j->input && j->output ? TG_OK : cli_batch_no_memory(b);
+    if (!j->input || !j->output)
+        return cli_batch_no_memory(b);
+    return b->list_of_objects ? name_table(b, j, name, stem ? stem : strlen(name)) : TG_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -102,6 +118,19 @@ static tg_status add_folder(batch *b, const char *folder)
     return st;
 }
 
+/* A pattern that the shell was kept from. */
+static tg_status add_matches(batch *b, const char *pattern)
+{
+    glob_t g = {0};
+    tg_status st = TG_OK;
+    if (glob(pattern, 0, NULL, &g) != 0)
+        st = cli_fail(b->c, TG_E_NOT_FOUND, "%s: no file matches", pattern);
+    for (size_t i = 0; st == TG_OK && i < g.gl_pathc; i++)
+        st = add_image(b, g.gl_pathv[i]);
+    globfree(&g);
+    return st;
+}
+
 static int by_output(const void *a, const void *b)
 {
     const batch_job *const *x = a, *const *y = b;
@@ -136,8 +165,10 @@ static tg_status list_images(batch *b)
         const char *file = c->n_files ? c->files[i] : one;
         if (!file)
             return cli_fail(b->c, TG_E_ARG, "--each: name images, or a folder of them");
-        status = stat(file, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(b, file)
-                                                             : add_image(b, file);
+        status = stat(file, &st) == 0
+                     ? S_ISDIR(st.st_mode) ? add_folder(b, file) : add_image(b, file)
+                 : strpbrk(file, "*?[") ? add_matches(b, file)
+                                        : add_image(b, file);
     }
     return status == TG_OK ? check_names(b) : status;
 }
@@ -157,6 +188,8 @@ static tg_status run_job(cli *c, batch_job *j)
     tg_status st = set(c, "input", j->input);
     if (st == TG_OK)
         st = set(c, "output", j->output);
+    if (st == TG_OK && j->mask) /* its table of objects */
+        st = set(c, "objects", j->mask);
     if (st == TG_OK)
         st = tg_job_open(c->ctx, c->opts, &job);
     if (st == TG_OK)
@@ -228,6 +261,15 @@ static tg_status check_options(cli *c)
         if (tg_opts_get(c->opts, one[i]) && *tg_opts_get(c->opts, one[i]))
             return cli_fail(c, TG_E_ARG, "--%s names one file, and these are many images",
                             one[i]);
+    const char *table = tg_opts_get(c->opts, "objects");
+    if (table && *table && table[strlen(table) - 1] != '/' &&
+        !(stat(table, &st) == 0 && S_ISDIR(st.st_mode)))
+        return cli_fail(c, TG_E_ARG,
+                        "--objects %s: of many images it names a folder for a table of each, "
+                        "--objects DIR/",
+                        table);
+    if (out[strlen(out) - 1] != '/' && stat(out, &st) != 0 && stem_of(out))
+        return cli_fail(c, TG_E_ARG, "-o %s: of many images -o names a folder, DIR/", out);
     if (tg_opts_get(c->opts, "input-tensor"))
         return cli_fail(c, TG_E_ARG, "--input-tensor is of one run, and these are many images");
     if (stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -239,10 +281,16 @@ static tg_status work(batch *b)
 {
     cli *c = b->c;
     tg_status st = check_options(c);
+    const char *table = tg_opts_get(c->opts, "objects"), *tables = NULL;
+    if (table && *table && st == TG_OK &&
+        !(tables = b->list_of_objects = cli_batch_text(b, table)))
+        st = cli_batch_no_memory(b);
     if (st == TG_OK)
         st = list_images(b);
     if (st == TG_OK)
         st = make_folder(c, tg_opts_get(c->opts, "output"));
+    if (st == TG_OK && tables)
+        st = make_folder(c, tables);
     if (st == TG_OK)
         st = name_log(b);
     if (st == TG_OK)

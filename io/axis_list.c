@@ -202,7 +202,8 @@ tg_status tgi_axis_list_parse(const char *text, const tgi_axis_entries *of, tgi_
             st = tgi_fail(err, TG_E_ARG, "%s: \"%.40s...\" is too long", of->option, at);
             break;
         }
-        snprintf(item, sizeof item, "%.*s", (int)n, at);
+        const size_t blank = strspn(at, " ") < n ? strspn(at, " ") : n; /* "GFP, DAPI" */
+        snprintf(item, sizeof item, "%.*s", (int)(n - blank), at + blank);
         st = add_item(&r, item, err);
         at += n;
         if (!*at)

@@ -12,6 +12,7 @@
 #include "engine/base/mem.h"
 #include "io/bytes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,10 @@
 #define LABELS 0x6c61626cu
 #define RANGES 0x72616e67u
 #define LUTS 0x6c757473u
+#define ROI 0x726f6920u
+#define OVERLAY 0x6f766572u
+#define PROPERTIES 0x70726f70u
+#define PLOT 0x706c6f74u
 #define MAX_TYPES 32
 #define MAX_LUTS 64
 #define MAX_LABELS 1000000
@@ -70,6 +75,23 @@ static double load_double(const uint8_t *p, bool big)
     return d;
 }
 
+/* What ImageJ keeps in forms of its own, and no output carries. */
+static void leave_behind(uint32_t type, tgi_image_meta *m)
+{
+    static const struct {
+        uint32_t type;
+        const char *words;
+    } of[] = {{ROI, "a region of interest of ImageJ"},
+              {OVERLAY, "an overlay of ImageJ"},
+              {PROPERTIES, "properties of ImageJ"},
+              {PLOT, "a plot of ImageJ"}};
+    const size_t n = strlen(m->left_behind);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (of[i].type == type && !strstr(m->left_behind, of[i].words))
+            snprintf(m->left_behind + n, sizeof m->left_behind - n, "%s%s", n ? ", " : "",
+                     of[i].words);
+}
+
 /* Entry `i` of `count` of one type. False: no memory. */
 static bool take_entry(uint32_t type, uint32_t i, uint32_t count, const uint8_t *p, size_t n,
                        bool big, tgi_image_meta *m)
@@ -95,6 +117,8 @@ static bool take_entry(uint32_t type, uint32_t i, uint32_t count, const uint8_t 
         return !n || m->label[i] || (m->label[i] = to_utf8(p, n, big)) != NULL;
     } else if (type == INFO && !m->info) {
         return (m->info = to_utf8(p, n, big)) != NULL;
+    } else {
+        leave_behind(type, m);
     }
     return true;
 }

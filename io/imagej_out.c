@@ -163,15 +163,6 @@ static void add_escaped(line *t, const char *s)
     }
 }
 
-/* Size of a pixel along axis i (z,y,x) in the unit of x; 0 unknown. */
-static double size_in_x(const tgi_image_meta *m, int i)
-{
-    const double from = tgi_unit_micrometres(m->unit[i]), to = tgi_unit_micrometres(m->unit[2]);
-    if (!strcmp(m->unit[i], m->unit[2]))
-        return m->physical[i];
-    return from > 0 && to > 0 ? m->physical[i] * from / to : 0;
-}
-
 static void add_sizes(line *t, const tgi_image_meta *m)
 {
     if (m->physical[2] > 0 && m->unit[2][0]) {
@@ -179,8 +170,8 @@ static void add_sizes(line *t, const tgi_image_meta *m)
         add_escaped(t, m->unit[2]);
         add(t, "\n");
     }
-    if (m->physical[0] > 0 && size_in_x(m, 0) > 0)
-        add(t, "spacing=%.15g\n", size_in_x(m, 0));
+    if (m->physical[0] > 0 && tgi_size_in_x(m, 0) > 0)
+        add(t, "spacing=%.15g\n", tgi_size_in_x(m, 0));
     if (m->time_increment > 0)
         add(t, "finterval=%.15g\n", m->time_increment);
 }
@@ -337,7 +328,7 @@ static void add_long(front *f, unsigned tag, uint64_t v)
 static void add_resolution(front *f, const tgi_image_meta *m)
 {
     uint32_t r[2][2];
-    double x = m->physical[2] > 0 ? 1 / m->physical[2] : 0, y = size_in_x(m, 1);
+    double x = m->physical[2] > 0 ? 1 / m->physical[2] : 0, y = tgi_size_in_x(m, 1);
     unsigned unit = 1;
     y = y > 0 ? 1 / y : 0;
     if (!(x > 0 && y > 0) && m->resolution_unit) {

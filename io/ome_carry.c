@@ -474,7 +474,9 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
         else if (strcmp(name, "Plane") == 0)
             take_plane(c, r);
         else if (c->channel >= 0 &&
-                 is_among(name, of_channel, sizeof of_channel / sizeof *of_channel))
+                 is_among(name, of_channel, sizeof of_channel / sizeof *of_channel) &&
+                 !(xmlTextReaderIsEmptyElement(r) == 1 &&
+                   xmlTextReaderHasAttributes(r) != 1)) /* it says nothing */
             return take(c, PARTS, r, name);
         return false;
     }

@@ -170,7 +170,16 @@ static const char *end_of(const char *at, char mark)
 /* The characters from `at` to `to`, numbers placed; the marks of shapes and regions only stay in templates. */
 static void put_part(const writing *w, const char *at, const char *to, bool transformed)
 {
+    static const char channel[] = {' ', 'T', 'h', 'e', 'C', '=', '"', TGI_ROI_MARK, 'k'};
     while (at < to) {
+        if (!w->pick && w->p->any_channel && (size_t)(to - at) > sizeof channel &&
+            memcmp(at, channel, sizeof channel) == 0) { /* channels are others */
+            at += 7;
+            while (at < to && *at != '"')
+                at++;
+            at += at < to;
+            continue;
+        }
         if (*at == TGI_ROI_MARK) {
             at = put_number(w, at, transformed);
             continue;

@@ -125,6 +125,7 @@ static const struct {
     {"Experiment", "experiments", NULL, 0},
     {"MicrobeamManipulationRef", "microbeam manipulations", NULL, 0},
     {"Rights", "rights", NULL, 0},
+    {"Plane/AnnotationRef", "annotations of single planes", NULL, 0},
 };
 
 void tgi_ome_note_element(tgi_ome_notes *n, const char *name)

@@ -110,6 +110,14 @@ double tgi_unit_micrometres(const char *unit)
     return 0;
 }
 
+double tgi_size_in_x(const tgi_image_meta *m, int i)
+{
+    const double from = tgi_unit_micrometres(m->unit[i]), to = tgi_unit_micrometres(m->unit[2]);
+    if (!strcmp(m->unit[i], m->unit[2]))
+        return m->physical[i];
+    return from > 0 && to > 0 ? m->physical[i] * from / to : 0;
+}
+
 /* The schema's spelling; what it does not know is a length in nobody's unit. */
 static const char *ome_unit(const char *unit)
 {

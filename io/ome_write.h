@@ -16,6 +16,9 @@ bool tgi_ome_can(const tgi_sink_layout *l);
 /* Micrometres in one `unit` ("um", "nm", ...); 0 when it is no length we know. */
 double tgi_unit_micrometres(const char *unit);
 
+/* Size of a pixel along axis i (z,y,x) in the unit of x; 0: unknown. */
+double tgi_size_in_x(const tgi_image_meta *m, int i);
+
 /* True for a description in words: the XML, JSON or key lists of other programs describe the
  * layout of another file. */
 bool tgi_is_prose(const char *s);

@@ -312,6 +312,8 @@ static void start_element(parse *p, const char *name)
     note_element(p, name);
     if (tgi_ome_carry_start(p->carry, p->r, name, &at))
         return;
+    if (at.pixels && strcmp(name, "AnnotationRef") == 0)
+        tgi_ome_note_element(&o->notes, "Plane/AnnotationRef");
     if (start_text(p, name, wanted))
         return;
     if (strcmp(name, "OME") == 0) {

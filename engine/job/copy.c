@@ -76,7 +76,9 @@ static void list_axes(tgi_copying *c)
         const int is_plane_axis = !strchr("YXS", l);
         if (some && is_plane_axis) {
             if (!listed && c->chosen.letter) {
-                c->axes[c->n_axes] = c->chosen.letter;
+                c->axes[c->n_axes] = /* OME has no axis of anything: such planes are in turn */
+                    c->chosen.letter == 'I' && strcmp(i->flavor, "ome") == 0 ? 'T'
+                                                                             : c->chosen.letter;
                 c->shape[c->n_axes++] = c->n_planes;
             }
             listed = 1;
@@ -242,6 +244,7 @@ static tg_status open_input(tgi_copying *c, tgi_err *err)
                        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
                        .truncated = tgi_opts_flag(c->opts, TGI_OPT_ALLOW_TRUNCATED),
                        .surplus = &c->surplus};
+    TGI_TRY(tgi_opts_source_check(c->opts, err));
     tgi_opts_source(c->opts, &o);
     tgi_opts_source_slices(c->opts, &o);
     if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) > 0) {
@@ -263,9 +266,8 @@ static void tell_of_input(const tgi_copying *c)
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     if (c->info->meta.left_behind[0])
-        tgi_ctx_log(c->ctx, TG_LOG_WARN,
-                    "%s: its OME-XML also has %s: a copy does not carry these", c->input,
-                    c->info->meta.left_behind);
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: it also has %s: a copy does not carry these",
+                    c->input, c->info->meta.left_behind);
 }
 
 static tg_status open_rows(tgi_copying *c, tgi_err *err)

@@ -8,6 +8,7 @@
 #include "engine/out/scratch.h"
 #include "engine/post/objects.h"
 #include "engine/post/post.h"
+#include "io/ome_write.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -173,12 +174,13 @@ tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err)
 {
     const tgi_image_meta *m = c->part && c->part->meta ? c->part->meta : &c->meta;
     const int other = c->part && c->part->image;
+    const double size[3] = {tgi_size_in_x(m, 0), tgi_size_in_x(m, 1), tgi_size_in_x(m, 2)};
     const tgi_objects_opts o = {
         .post = c->source,
         .path = tgi_opts_str(c->opts, TGI_OPT_OBJECTS),
         .replace = goes_on || tgi_opts_flag(c->opts, TGI_OPT_YES),
         .bytes = c->table_bytes ? c->table_bytes - tgi_objects_rest(c->source) : 0,
-        .physical = m->physical,
+        .physical = size,
         .unit = m->unit[2],
         .channel = other ? c->part->channel : m->channel_name,
         .channels = other ? c->part->n_channels : m->n_channels};

@@ -3,6 +3,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/graph/card.h"
+#include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_state.h"
 #include "io/picked.h"
@@ -79,7 +80,8 @@ tg_status tgi_job_planes_again(const tg_job *job, tgi_source **s, tgi_err *err)
 tg_status tgi_job_planes_pick(tg_job *job, int *again, tgi_err *err)
 {
     const tgi_mapping *m = &job->map;
-    if (!m->planes.n || m->loops_samples || job->set.window > 1)
+    if (!m->planes.n || m->loops_samples || job->set.window > 1 ||
+        tgi_job_wants_film(job)) /* of films planes are frames */
         return TG_OK;
     for (int i = 0; i < m->n_loop; i++)
         job->picked.letters[i] = m->loop[i].letter;

@@ -209,6 +209,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .keep_bad = tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 2,
         .truncated = tgi_opts_flag(job->opts, TGI_OPT_ALLOW_TRUNCATED),
         .surplus = &job->surplus};
+    TGI_TRY(tgi_opts_source_check(job->opts, err));
     tgi_opts_source(job->opts, &opts);
     if (job->graph && job->graph->spatial == 2)
         tgi_opts_source_slices(job->opts, &opts);
@@ -249,8 +250,8 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     if (job->info->note[0])
         tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
     if (job->info->meta.left_behind[0])
-        tgi_job_warn(job, "%s: its OME-XML also has %s: outputs do not carry these",
-                     job->set.input, job->info->meta.left_behind);
+        tgi_job_warn(job, "%s: it also has %s: outputs do not carry these", job->set.input,
+                     job->info->meta.left_behind);
     return TG_OK;
 }
 
@@ -396,7 +397,8 @@ static void type_integers(tg_job *job)
         d != TG_DTYPE_I16)
         return;
     job->set.invert = 0;
-    if (!tgi_opts_dtype(job->opts, &asked))
+    if (!tgi_opts_dtype(job->opts, &asked) ||
+        job->post) /* float32 is asked for in front of --post */
         job->set.dtype = d == TG_DTYPE_BOOL ? TG_DTYPE_U8 : d;
 }
 

@@ -176,7 +176,8 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
         return tgi_fail(err, TG_E_ARG,
                         "the network takes 3 channels, and the image (axes %s) is grey: make "
                         "an image of red, green and blue of it first, "
-                        "`ffmpeg -i IN -pix_fmt %s OUT.png`, or choose another",
+                        "`ffmpeg -i IN -pix_fmt %s OUT.png`, choose another, or give it as all "
+                        "three, --channels 0,0,0",
                         info->axes, info->dtype == TG_DTYPE_U8 ? "rgb24" : "rgb48be");
     const int seen = info->samples - (info->meta.alpha ? 1 : 0);
     if (find_axis(a, n, 'T') >= 0 && seen > 1 && m->channels % seen == 0)
@@ -189,8 +190,12 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
         return tgi_fail(
             err, TG_E_ARG,
             "the network takes %lld channels, the image (axes %s) has pixels of %d: "
-            "choose an image that matches",
-            (long long)m->channels, info->axes, info->samples);
+            "choose an image that matches, or say which, in the network's order, such as "
+            "--channels %s",
+            (long long)m->channels, info->axes, info->samples,
+            m->channels == 2   ? "0,1"
+            : m->channels == 3 ? "0,1,1"
+                               : "0,1,2,2");
     if (c >= 0 && a[c].letter != 'C')
         return tgi_fail(err, TG_E_ARG,
                         "the network takes %lld channels, the image (axes %s) has %lld planes: "
@@ -347,8 +352,12 @@ static tg_status list_axes(tgi_mapping *m, const tgi_image_info *info, tgi_err *
             size[i] = m->loop[i].size;
         }
         m->chosen = tgi_chosen_axis(&m->planes, m->n_items, m->n_loop, letter, size);
-        if (m->chosen.letter)
-            add_axis(m, &n, m->chosen.letter, m->n_items);
+        if (m->chosen.letter) /* OME has no axis of anything: such planes are in turn */
+            add_axis(m, &n,
+                     m->chosen.letter == 'I' && strcmp(info->flavor, "ome") == 0
+                         ? 'T'
+                         : m->chosen.letter,
+                     m->n_items);
         has_c |= m->chosen.letter == 'C';
     } else {
         for (int i = 0; i < info->n_axes; i++) {
@@ -444,7 +453,9 @@ void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_imag
     if (!strchr(m->out_axes, 'T'))
         out->time_increment = 0;
     if (m->planes.n > 0) {
-        out->time_increment = tgi_chosen_scale(&m->chosen, 'T', out->time_increment);
+        out->time_increment = m->chosen.letter == 'I'
+                                  ? 0
+                                  : tgi_chosen_scale(&m->chosen, 'T', out->time_increment);
         out->physical[0] = tgi_chosen_scale(&m->chosen, 'Z', out->physical[0]);
     }
     if (!same_samples)

@@ -14,7 +14,7 @@ typedef struct tgi_objects_opts {
         path; /* FILE.csv: it grows as FILE.csv.partial and gets its name when it is complete */
     int replace;            /* what is there */
     size_t bytes;           /* for sums */
-    const double *physical; /* size of a pixel, z, y, x; 0: not known */
+    const double *physical; /* size of a pixel, z, y, x, all in `unit`; 0: not known */
     const char *unit;       /* of these; "": not known */
     char *const
         *channel; /* names of channels, `channels` of them, entries may be NULL; or NULL */

@@ -20,6 +20,16 @@ const char *tgi_opts_pick(const tg_opts *o, int which)
     return text && !strchr(text, '(') ? text : NULL;
 }
 
+tg_status tgi_opts_source_check(const tg_opts *o, tgi_err *err)
+{
+    const char *c = tgi_opts_str(o, TGI_OPT_C), *channels = tgi_opts_str(o, TGI_OPT_CHANNELS);
+    return c && channels && !strchr(c, '(') && strcmp(c, channels) != 0
+               ? tgi_fail(err, TG_E_ARG,
+                          "--c %s and --channels %s: both choose channels, give one", c,
+                          channels)
+               : TG_OK;
+}
+
 void tgi_opts_source(const tg_opts *o, tgi_open_opts *out)
 {
     out->series = (int)tgi_opts_int(o, TGI_OPT_SERIES, 0);

@@ -10,6 +10,8 @@
 void tgi_opts_source(const tg_opts *o, tgi_open_opts *out);
 /* Slices that --roi names are chosen before the network sees the image, for who knows no depth. */
 void tgi_opts_source_slices(const tg_opts *o, tgi_open_opts *out);
+/* TG_E_ARG: --c and --channels, which are the same, both say something. */
+tg_status tgi_opts_source_check(const tg_opts *o, tgi_err *err);
 /* The regular expression for axis 0 to 2, z, c, t, of file names; NULL: none. --z, --c and --t hold one where they
  * have a group, which no list of numbers has. */
 const char *tgi_opts_name_key(const tg_opts *o, int axis);

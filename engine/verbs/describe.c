@@ -192,6 +192,8 @@ static tg_status describe_image(const char *path, const tg_opts *o, tgi_jw *w, t
     tgi_open_opts opts = {.threads = 1, .truncated = 1}; /* its note says what is missing */
     tgi_source *s = NULL;
     if (o)
+        TGI_TRY(tgi_opts_source_check(o, err));
+    if (o)
         tgi_opts_source(o, &opts);
     TGI_TRY(tgi_source_open(path, &opts, &s, err));
     put_image(w, s->ops->info(s));
