@@ -209,7 +209,7 @@ static tgi_copy_part part_of(const tg_job *job)
 
 /* ---- What --objects measures ------------------------------------------------------------- */
 
-/* The image that goes into the network, where its pixels are those that come out. */
+/* The image that goes into the network, where its pixels are those of the objects. */
 typedef struct measured {
     const tg_job *job;
     tgi_post_image image;
@@ -220,7 +220,9 @@ typedef struct measured {
 static int is_same_size(const tg_job *job)
 {
     const tgi_mapping *m = &job->map;
-    return memcmp(m->extent, m->out_extent, sizeof m->extent) == 0;
+    const int64_t grid = tgi_post_grid(&job->post->spec);
+    return m->extent[0] == m->out_extent[0] && m->extent[1] == m->out_extent[1] * grid &&
+           m->extent[2] == m->out_extent[2] * grid;
 }
 
 static tg_status measured_row(void *user, int64_t plane, int64_t y, int channel, double *dst,
