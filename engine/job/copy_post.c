@@ -159,7 +159,7 @@ static size_t table_bytes(const tgi_copying *c, uint64_t room)
                                                                      : sums);
 }
 
-/* Where nobody knows before what it takes: all the room that there is, and no more than any image takes. */
+/* Where nobody knows before what it takes: all the room that --ram gives, and without it what images take. */
 static void choose_room(tgi_copying *c, size_t room)
 {
     const size_t most = tgi_post_most(c->source);
@@ -167,7 +167,8 @@ static void choose_room(tgi_copying *c, size_t room)
         c->post_folder = NULL;
     const size_t least =
         c->post_folder ? tgi_post_least(c->source) : tgi_post_beside(c->source);
-    c->post_bytes = most <= room ? most : least > room ? least : room;
+    const size_t want = most < room && !tgi_opts_given(c->opts, TGI_OPT_RAM) ? most : room;
+    c->post_bytes = want > least ? want : least;
 }
 
 tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget, tgi_err *err)

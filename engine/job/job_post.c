@@ -147,7 +147,7 @@ static tg_status hand_on(const tgi_job_post *p, tg_opts *o, tgi_err *err)
 {
     static const tgi_opt of_output[] = {TGI_OPT_COMPRESS, TGI_OPT_PYRAMID, TGI_OPT_FORMAT,
                                         TGI_OPT_DTYPE,    TGI_OPT_SCRATCH, TGI_OPT_THREADS,
-                                        TGI_OPT_OBJECTS,  TGI_OPT_YES};
+                                        TGI_OPT_OBJECTS,  TGI_OPT_YES,     TGI_OPT_RAM};
     for (size_t i = 0; i < sizeof of_output / sizeof of_output[0]; i++)
         if (tgi_opts_given(p->opts, of_output[i]))
             TGI_TRY(tgi_opts_set(o, tgi_option_table(NULL)[of_output[i]].name,

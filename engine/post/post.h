@@ -57,8 +57,8 @@ tg_status tgi_post_open(tgi_source *inner, const tgi_post_opts *o, tgi_source **
 /* What the source keeps of an image in RAM at least, where there is a scratch file, and at most. */
 size_t tgi_post_least(const tgi_source *s);
 size_t tgi_post_most(const tgi_source *s);
-/* 1: how much it keeps is known when it is done (stardist, cellpose). It takes no more than it is given, and reading
- * answers TG_E_BUDGET where that is not enough. */
+/* 1: how much it keeps is known when it is done (stardist, cellpose), and the most is what it asks for where nobody
+ * names a budget. It takes no more than it is given; reading answers TG_E_BUDGET where that is not enough. */
 int tgi_post_takes_room(const tgi_source *s);
 /* What such a one keeps at least without a scratch file. */
 size_t tgi_post_beside(const tgi_source *s);
