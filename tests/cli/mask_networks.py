@@ -149,7 +149,7 @@ def test_table(lab, rng):
     for which, grid, planes in (("cellpose", 1, flow(rng)), ("stardist", 2, star(rng))):
         image, table = lab.planes("in.npy", planes), lab.path("t.csv")
         list_ = which if grid == 1 else "stardist:grid=2"
-        number = lab.got(image, "--axes", "CYX", "--post", list_, "--objects", table)
+        number = lab.got(image, "--axes", "CYX", "--post", list_, "--objects", table, "--ram", "20MiB")
         values = load_planes(image)
         rows = rows_of(table)
         check(len(rows) == max(number), "%s: %d lines of %d objects" % (list_, len(rows), max(number)))
@@ -208,7 +208,7 @@ def test_run(lab, rng):
         want = lab.want(which.split(":")[0], values, *(["grid=2"] if half else []))
         seen = set()
         for tile in ("48", "32x96"):
-            code, _, err = lab.run("run", "-m", net, lab.path("in.tif"), "-o", out, "--post", which, "--tile", tile, "--objects", lab.path("run.csv"), "-y", "-q")
+            code, _, err = lab.run("run", "-m", net, lab.path("in.tif"), "-o", out, "--post", which, "--tile", tile, "--objects", lab.path("run.csv"), "--ram", "20MiB", "-y", "-q")
             check(code == 0, "run %s: exit %d: %s" % (which, code, err))
             seen.add(read(out))
             got = lab.got(out, "--axes", "YX") if code == 0 else []
@@ -219,7 +219,7 @@ def test_run(lab, rng):
         pixels = [k for k, v in enumerate(want) if v == 3]
         mean = sum(mine[1][k] for k in pixels) / len(pixels)
         check(len(rows) == max(want) and abs(float(rows[2]["mean_1"]) - mean) < 1e-5 * (1 + abs(mean)), "run %s: the table" % which)
-    stop = ["run", "-m", network(lab.path("net.onnx"), 3), lab.path("flow.tif"), "-o", lab.path("stop.tif"), "--post", "cellpose", "--objects", lab.path("stop.csv"), "--threads", "1", "-q"]
+    stop = ["run", "-m", network(lab.path("net.onnx"), 3), lab.path("flow.tif"), "-o", lab.path("stop.tif"), "--post", "cellpose", "--objects", lab.path("stop.csv"), "--threads", "1", "--ram", "20MiB", "-q"]
     copied(lab, lab.planes("flow.npy", flow(rng)), "flow.tif")
     stopped(lab, stop, lab.path("stop.tif"), lab.path("stop.csv"), 53)
 
@@ -232,7 +232,7 @@ def copied(lab, image, name):
 def test_stops(lab, rng):
     for which, planes in (("cellpose", flow(rng)), ("stardist:grid=4", star(rng))):
         copied(lab, lab.planes("in.npy", planes), "in.tif")
-        stopped(lab, ["copy", lab.path("in.tif"), "-o", lab.path("stop.tif"), "--post", which, "--objects", lab.path("stop.csv"), "--threads", "1", "-q"],
+        stopped(lab, ["copy", lab.path("in.tif"), "-o", lab.path("stop.tif"), "--post", which, "--objects", lab.path("stop.csv"), "--threads", "1", "--ram", "20MiB", "-q"],
                 lab.path("stop.tif"), lab.path("stop.csv"), 29)
 
 
@@ -259,7 +259,7 @@ def test_sizes(lab, rng):
     """A grid makes pixels smaller, their unit stays; channels are those of the table alone."""
     image, out, table = lab.path("sized.tif"), lab.path("grid.tif"), lab.path("grid.csv")
     ome_tiff(image, star(rng), 'PhysicalSizeX="0.8" PhysicalSizeY="0.4"')
-    code, _, err = lab.run("copy", image, "-o", out, "--post", "stardist:grid=4", "--objects", table, "-y", "-q")
+    code, _, err = lab.run("copy", image, "-o", out, "--post", "stardist:grid=4", "--objects", table, "--ram", "30MiB", "-y", "-q")
     check(code == 0, err)
     info = json.loads(lab.run("info", out, "--json")[1])
     size = info["physical_size"]
