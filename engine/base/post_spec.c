@@ -4,13 +4,14 @@
 #include "engine/base/number.h"
 #include "engine/base/spec.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef enum takes { NOTHING, A_NUMBER, A_SIZE, NEIGHBOURS } takes;
+typedef enum takes { NOTHING, A_NUMBER, A_SIZE, NEIGHBOURS, SETTINGS } takes;
 
 /* Where a step may stand. */
-typedef enum place { ON_VALUES, TO_MASK, ON_MASK, LAST } place;
+typedef enum place { ON_VALUES, TO_MASK, ON_MASK, LAST, ALONE } place;
 
 static const struct {
     const char *name, *how;
@@ -25,12 +26,16 @@ static const struct {
     [TGI_POST_MIN_SIZE] = {"min-size", "min-size:50", A_SIZE, ON_MASK},
     [TGI_POST_LABEL] = {"label", "label, label:4, label:8, label:6 or label:26", NEIGHBOURS,
                         LAST},
+    [TGI_POST_STARDIST] = {"stardist", "stardist[:prob=0.5][:nms=0.4][:grid=1][:rays-first]",
+                           SETTINGS, ALONE},
+    [TGI_POST_CELLPOSE] = {"cellpose", "cellpose[:prob=0][:flow=0.4][:niter=200][:min-size=15]",
+                           SETTINGS, ALONE},
 };
 #define N_KINDS ((int)(sizeof kinds / sizeof kinds[0]))
 
 #define ALL_STEPS                                                                              \
-    "sigmoid, softmax, threshold:X, otsu, fill-holes, min-size:N and label, separated by "     \
-    "commas"
+    "sigmoid, softmax, threshold:X, otsu, fill-holes, min-size:N, label, stardist and "        \
+    "cellpose, separated by commas"
 
 const char *tgi_post_name(tgi_post_kind kind)
 {
@@ -38,15 +43,18 @@ const char *tgi_post_name(tgi_post_kind kind)
 }
 
 /* An underscore is a hyphen, as in names of options. */
+static int is_word(const char *name, const char *word)
+{
+    while (*name && *name == (*word == '_' ? '-' : *word))
+        name++, word++;
+    return !*name && !*word;
+}
+
 static int kind_of(const char *word)
 {
-    for (int k = 0; k < N_KINDS; k++) {
-        const char *a = kinds[k].name, *b = word;
-        while (*a && *a == (*b == '_' ? '-' : *b))
-            a++, b++;
-        if (!*a && !*b)
+    for (int k = 0; k < N_KINDS; k++)
+        if (is_word(kinds[k].name, word))
             return k;
-    }
     return -1;
 }
 
@@ -74,6 +82,71 @@ static tg_status read_neighbours(const char *value, tgi_post_step *out)
     return TG_E_ARG;
 }
 
+/* A number of stardist or cellpose, and what it may be. */
+typedef struct setting {
+    tgi_post_kind of;
+    const char *name;
+    size_t at; /* in the step */
+    double lo, hi;
+    int whole;
+} setting;
+#define AT(member) offsetof(tgi_post_step, member)
+static const setting settings[] = {
+    {TGI_POST_STARDIST, "prob", AT(prob), 0, 1, 0},
+    {TGI_POST_STARDIST, "nms", AT(nms), 0, 1, 0},
+    {TGI_POST_STARDIST, "grid", AT(grid), 1, 64, 1},
+    {TGI_POST_CELLPOSE, "prob", AT(prob), -1e6, 1e6, 0},
+    {TGI_POST_CELLPOSE, "flow", AT(flow), 0, 1e6, 0},
+    {TGI_POST_CELLPOSE, "niter", AT(niter), 1, 1000000, 1},
+    {TGI_POST_CELLPOSE, "min-size", AT(size), 0, 1000000000, 1},
+};
+
+static tg_status read_setting(int k, char *word, tgi_post_step *out)
+{
+    char *value = strchr(word, '=');
+    double v;
+    if (!value) {
+        out->rays_first = k == TGI_POST_STARDIST && is_word("rays-first", word);
+        return out->rays_first ? TG_OK : TG_E_ARG;
+    }
+    *value++ = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const setting *s = &settings[i];
+        if ((int)s->of != k || !is_word(s->name, word))
+            continue;
+        if (!tgi_number_parse(value, strlen(value), &v) || v < s->lo || v > s->hi ||
+            (s->whole && v != (double)(int64_t)v))
+            return TG_E_ARG;
+        if (s->whole)
+            *(int64_t *)(void *)((char *)out + s->at) = (int64_t)v;
+        else
+            *(double *)(void *)((char *)out + s->at) = v;
+        return TG_OK;
+    }
+    return TG_E_ARG;
+}
+
+/* "prob=0.5:nms=0.4"; without `value` their defaults alone. */
+static tg_status read_settings(int k, const char *value, tgi_post_step *out)
+{
+    char text[TGI_POST_TEXT];
+    out->prob = k == TGI_POST_STARDIST ? 0.5 : 0;
+    out->nms = out->flow = 0.4;
+    out->grid = 1;
+    out->niter = 200;
+    out->size = 15;
+    if (!value)
+        return TG_OK;
+    snprintf(text, sizeof text, "%s", value);
+    for (char *at = text, *next; at; at = next) {
+        next = strchr(at, ':');
+        if (next)
+            *next++ = 0;
+        TGI_TRY(read_setting(k, at, out));
+    }
+    return TG_OK;
+}
+
 /* The number behind the colon; `value` NULL: there is none. */
 static tg_status read_value(int k, const char *value, tgi_post_step *out)
 {
@@ -84,6 +157,8 @@ static tg_status read_value(int k, const char *value, tgi_post_step *out)
         return value ? tgi_int_parse(value, 1, INT64_MAX, "", &out->size, NULL) : TG_E_ARG;
     case NEIGHBOURS:
         return value ? read_neighbours(value, out) : TG_OK;
+    case SETTINGS:
+        return read_settings(k, value, out);
     default:
         return value ? TG_E_ARG : TG_OK;
     }
@@ -97,6 +172,14 @@ static tg_status check_place(const tgi_post_spec *s, const tgi_post_step *step, 
         const tgi_post_kind before = s->step[i].kind;
         if (before == step->kind)
             return tgi_fail(err, TG_E_ARG, "%s stands there twice", name);
+        if (at == ALONE || kinds[before].place == ALONE)
+            return tgi_fail(err, TG_E_ARG,
+                            "%s behind %s: stardist and cellpose stand alone: they take what "
+                            "the network gives and number objects themselves%s",
+                            name, tgi_post_name(before),
+                            before == TGI_POST_CELLPOSE && step->kind == TGI_POST_MIN_SIZE
+                                ? "; cellpose:min-size=N leaves small ones out"
+                                : "");
         if (at <= TO_MASK && kinds[before].place == TO_MASK)
             return tgi_fail(err, TG_E_ARG,
                             "%s behind %s: that makes 0 and 1 of the values, once, behind "
@@ -190,6 +273,22 @@ int tgi_post_makes_mask(const tgi_post_spec *s)
 int tgi_post_gives_classes(const tgi_post_spec *s)
 {
     return s->n && kinds[s->step[s->n - 1].kind].place != ON_VALUES;
+}
+
+int tgi_post_gives_numbers(const tgi_post_spec *s)
+{
+    return tgi_post_has(s, TGI_POST_LABEL) || tgi_post_network(s) != NULL;
+}
+
+const tgi_post_step *tgi_post_network(const tgi_post_spec *s)
+{
+    return s->n == 1 && kinds[s->step[0].kind].place == ALONE ? &s->step[0] : NULL;
+}
+
+int tgi_post_grid(const tgi_post_spec *s)
+{
+    const tgi_post_step *n = tgi_post_network(s);
+    return n ? (int)n->grid : 1;
 }
 
 int tgi_post_neighbours(const tgi_post_spec *s)

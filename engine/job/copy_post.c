@@ -21,7 +21,7 @@ static tg_status choose_dtype(const tgi_copying *c, const tgi_post_spec *s, tg_d
                               tgi_err *err)
 {
     *out = TG_DTYPE_NONE;
-    if (!tgi_post_has(s, TGI_POST_LABEL) || !tgi_opts_dtype(c->opts, out) || !*out)
+    if (!tgi_post_gives_numbers(s) || !tgi_opts_dtype(c->opts, out) || !*out)
         return TG_OK;
     if (*out == TG_DTYPE_U8 || *out == TG_DTYPE_U16 || *out == TG_DTYPE_U32)
         return TG_OK;
@@ -39,6 +39,26 @@ static tg_status check_pyramid(const tgi_copying *c, const tgi_post_spec *s, tgi
                : TG_OK;
 }
 
+/* Where a network gives one value for some pixels: where these lie in what comes out. */
+static void follow_grid(tgi_image_meta *m, int grid)
+{
+    for (int k = 0; k < 2; k++) {
+        tgi_ome_place *p = &m->ome_place;
+        p->shift[k] *= grid;
+        p->scale[k] = (p->scale[k] > 0 ? p->scale[k] : 1) * grid;
+        m->physical[k + 1] /= grid;
+        m->resolution[k] *= grid;
+    }
+}
+
+/* Channels become one. */
+static void drop_channels(tgi_copying *c)
+{
+    c->meta.n_channels = 0;
+    c->meta.n_labels = 0;
+    c->meta.ome_place.any_channel = 1;
+}
+
 /* From here on the copy is one of all that the source gives. */
 static void stand_in_front(tgi_copying *c, tgi_source *source)
 {
@@ -47,6 +67,10 @@ static void stand_in_front(tgi_copying *c, tgi_source *source)
     c->info = source->ops->info(source);
     c->post = 1;
     c->planes = (tgi_planes_spec){.n = 1, .range = {{0, c->info->n_planes}}};
+    c->n_planes = c->info->n_planes;
+    c->n_axes = c->info->n_axes;
+    memcpy(c->axes, c->info->axes, sizeof c->axes);
+    memcpy(c->shape, c->info->shape, sizeof c->shape);
     c->y = (tgi_range){0, c->info->height};
     c->x = (tgi_range){0, c->info->width};
     c->dtype =
@@ -59,9 +83,11 @@ static void stand_in_front(tgi_copying *c, tgi_source *source)
 
 tg_status tgi_objects_need_label(const tgi_post_spec *s, const tg_opts *o, tgi_err *err)
 {
-    return tgi_opts_str(o, TGI_OPT_OBJECTS) && !tgi_post_has(s, TGI_POST_LABEL)
+    return tgi_opts_str(o, TGI_OPT_OBJECTS) && !tgi_post_gives_numbers(s)
                ? tgi_fail(err, TG_E_ARG,
-                          "--objects lists what label numbers: --post threshold:X,label")
+                          "--objects lists what label numbers: --post threshold:X,label (or "
+                          "stardist, "
+                          "cellpose)")
                : TG_OK;
 }
 
@@ -70,6 +96,7 @@ tg_status tgi_copy_add_post(tgi_copying *c, tgi_err *err)
     tgi_post_opts o = {.tick = tgi_copy_post_tick,
                        .user = c,
                        .volume = c->part && c->part->volume,
+                       .n_threads = tgi_copy_encoders_of(c),
                        .objects = tgi_opts_str(c->opts, TGI_OPT_OBJECTS) != NULL,
                        .image = c->part ? c->part->image : NULL};
     tgi_source *source = NULL;
@@ -89,6 +116,11 @@ tg_status tgi_copy_add_post(tgi_copying *c, tgi_err *err)
     const size_t before = tgi_mem_held();
     TGI_TRY(tgi_post_open(c->source, &o, &source, err));
     c->source_bytes += tgi_mem_held() - before;
+    c->n_channels = c->meta.n_channels;
+    c->channel_name = c->meta.channel_name;
+    if (tgi_post_network(&o.spec))
+        drop_channels(c);
+    follow_grid(&c->meta, tgi_post_grid(&o.spec));
     stand_in_front(c, source);
     return TG_OK;
 }
@@ -128,6 +160,18 @@ static size_t table_bytes(const tgi_copying *c, uint64_t room)
                                                                      : sums);
 }
 
+/* Where nobody knows before what it takes: all the room that --ram gives, and without it what images take. */
+static void choose_room(tgi_copying *c, size_t room)
+{
+    const size_t most = tgi_post_most(c->source);
+    if (most <= room || !tgi_post_scratch(c->source))
+        c->post_folder = NULL;
+    const size_t least =
+        c->post_folder ? tgi_post_least(c->source) : tgi_post_beside(c->source);
+    const size_t want = most < room && !tgi_opts_given(c->opts, TGI_OPT_RAM) ? most : room;
+    c->post_bytes = want > least ? want : least;
+}
+
 tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget, tgi_err *err)
 {
     if (!c->post)
@@ -138,6 +182,10 @@ tg_status tgi_copy_choose_post(tgi_copying *c, uint64_t others, uint64_t budget,
     const size_t most = tgi_post_most(c->source), least = tgi_post_least(c->source);
     TGI_TRY(look_at_scratch(c, err));
     c->table_bytes = table;
+    if (tgi_post_takes_room(c->source)) {
+        choose_room(c, (size_t)room);
+        return TG_OK;
+    }
     c->post_bytes = most;
     if (most > room && c->post_folder)
         c->post_bytes = least > room ? least : enough(c, beside, least, (size_t)room);
@@ -153,7 +201,7 @@ int tgi_copy_post_needs_scratch(const tgi_copying *c)
 
 uint64_t tgi_copy_post_scratch(const tgi_copying *c)
 {
-    return c->post ? tgi_post_most(c->source) : 0;
+    return c->post ? tgi_post_scratch(c->source) : 0;
 }
 
 tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err)
@@ -172,7 +220,7 @@ tg_status tgi_copy_check_objects(const tgi_copying *c, int afresh, tgi_err *err)
 /* A run that goes on may find what it wrote itself. */
 tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err)
 {
-    const tgi_image_meta *m = c->part && c->part->meta ? c->part->meta : &c->meta;
+    const tgi_image_meta *m = &c->meta;
     const int other = c->part && c->part->image;
     const double size[3] = {tgi_size_in_x(m, 0), tgi_size_in_x(m, 1), tgi_size_in_x(m, 2)};
     const tgi_objects_opts o = {
@@ -182,8 +230,8 @@ tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err)
         .bytes = c->table_bytes ? c->table_bytes - tgi_objects_rest(c->source) : 0,
         .physical = size,
         .unit = m->unit[2],
-        .channel = other ? c->part->channel : m->channel_name,
-        .channels = other ? c->part->n_channels : m->n_channels};
+        .channel = other ? c->part->channel : c->channel_name,
+        .channels = other ? c->part->n_channels : c->n_channels};
     const int made =
         c->part && c->part->info; /* all is there, and was written before it was sealed */
     return o.path && c->post && !made ? tgi_objects_write(&o, err) : TG_OK;

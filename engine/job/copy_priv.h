@@ -35,16 +35,18 @@ typedef struct tgi_copying {
     char input_sum[TGI_SHA256_TEXT]; /* of all of it, as the journal knows it; "": not yet */
     int unsure;  /* nobody knows whether the input is what the interrupted run read */
     int changed; /* the input is another one now */
-    char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
-    size_t row_bytes;           /* of both */
-    size_t budget;              /* what --ram allows */
-    size_t source_bytes;        /* of the library, that the source took when it was opened */
-    int spare;                  /* it was opened to hold as little as it can */
-    int went_on;                /* with tiles of an interrupted copy */
-    int post;                   /* the source is one of --post (post.h): */
-    size_t post_bytes;          /* what it keeps in RAM */
-    const char *post_folder;    /* and where the rest; NULL: there is none */
-    size_t table_bytes;         /* of these, for the sums of --objects */
+    char *in_rows, *out_rows;  /* [sample][row][column]; one row of the output */
+    size_t row_bytes;          /* of both */
+    size_t budget;             /* what --ram allows */
+    size_t source_bytes;       /* of the library, that the source took when it was opened */
+    int spare;                 /* it was opened to hold as little as it can */
+    int went_on;               /* with tiles of an interrupted copy */
+    int post;                  /* the source is one of --post (post.h): */
+    size_t post_bytes;         /* what it keeps in RAM */
+    const char *post_folder;   /* and where the rest; NULL: there is none */
+    size_t table_bytes;        /* of these, for the sums of --objects, */
+    char *const *channel_name; /* whose columns are the input's channels; or NULL */
+    int n_channels;
     int refused;                /* check_budget did not let it begin */
     int64_t step;               /* rows read at once */
     atomic_int surplus;         /* the input has more data than pixels */

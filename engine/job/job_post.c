@@ -146,7 +146,7 @@ static tg_status hand_on(const tgi_job_post *p, tg_opts *o, tgi_err *err)
 {
     static const tgi_opt of_output[] = {TGI_OPT_COMPRESS, TGI_OPT_PYRAMID, TGI_OPT_FORMAT,
                                         TGI_OPT_DTYPE,    TGI_OPT_SCRATCH, TGI_OPT_THREADS,
-                                        TGI_OPT_OBJECTS,  TGI_OPT_YES};
+                                        TGI_OPT_OBJECTS,  TGI_OPT_YES,     TGI_OPT_RAM};
     for (size_t i = 0; i < sizeof of_output / sizeof of_output[0]; i++)
         if (tgi_opts_given(p->opts, of_output[i]))
             TGI_TRY(tgi_opts_set(o, tgi_option_table(NULL)[of_output[i]].name,
@@ -208,7 +208,7 @@ static tgi_copy_part part_of(const tg_job *job)
 
 /* ---- What --objects measures ------------------------------------------------------------- */
 
-/* The image that goes into the network, where its pixels are those that come out. */
+/* The image that goes into the network, where its pixels are those of the objects. */
 typedef struct measured {
     const tg_job *job;
     tgi_post_image image;
@@ -219,7 +219,9 @@ typedef struct measured {
 static int is_same_size(const tg_job *job)
 {
     const tgi_mapping *m = &job->map;
-    return memcmp(m->extent, m->out_extent, sizeof m->extent) == 0;
+    const int64_t grid = tgi_post_grid(&job->post->spec);
+    return m->extent[0] == m->out_extent[0] && m->extent[1] == m->out_extent[1] * grid &&
+           m->extent[2] == m->out_extent[2] * grid;
 }
 
 static tg_status measured_row(void *user, int64_t plane, int64_t y, int channel, double *dst,

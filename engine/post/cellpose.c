@@ -102,7 +102,9 @@ tg_status tgi_cellpose_open(const tgi_post_rows *rows, const tgi_cellpose_how *h
     c->height = rows->height;
     c->width = rows->width;
     c->memory =
-        (tgi_room){.who = "cellpose", .remedy = "a scratch folder", .limit = how->limit_bytes};
+        (tgi_room){.who = "cellpose",
+                   .remedy = how->scratch ? "a higher threshold (prob=X)" : "a scratch folder",
+                   .limit = how->limit_bytes};
     const tg_status st = find(c, err);
     c->rows = NULL;
     if (st != TG_OK)

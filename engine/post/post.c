@@ -1,12 +1,11 @@
 /* post.c - see post.h. Step k makes its row of the row of step k - 1; step -1 is the inner source. Rows on the way
  * are doubles where they are values, and bytes of 0 and 1 where they are masks. */
-#include "engine/post/post.h"
+#include "engine/post/post_made.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/post/components.h"
 #include "engine/post/otsu.h"
-#include "kernels/pixels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +33,7 @@ typedef struct piece {
 } piece;
 
 typedef struct post {
-    tgi_source base;
+    tgi_post_made base;
     tgi_source *inner;
     tgi_post_opts how;
     tgi_image_info info; /* of what comes out; its strings are the inner source's */
@@ -78,48 +77,6 @@ static tgi_post_place place_of(const post *p, int64_t plane, int sample, int64_t
 }
 
 /* ---- Rows of the inner source ------------------------------------------------------------ */
-
-void tgi_post_to_double(tg_dtype type, const void *src, int64_t n, double *dst)
-{
-#define EACH(T)                                                                                \
-    for (int64_t i = 0; i < n; i++)                                                            \
-        dst[i] = (double)((const T *)src)[i];                                                  \
-    return
-    float some[256];
-    switch (type) {
-    case TG_DTYPE_I8:
-        EACH(int8_t);
-    case TG_DTYPE_U16:
-        EACH(uint16_t);
-    case TG_DTYPE_I16:
-        EACH(int16_t);
-    case TG_DTYPE_U32:
-        EACH(uint32_t);
-    case TG_DTYPE_I32:
-        EACH(int32_t);
-    case TG_DTYPE_U64:
-        EACH(uint64_t);
-    case TG_DTYPE_I64:
-        EACH(int64_t);
-    case TG_DTYPE_F32:
-        EACH(float);
-    case TG_DTYPE_F64:
-        EACH(double);
-    case TG_DTYPE_U8:
-    case TG_DTYPE_BOOL:
-        EACH(uint8_t);
-    default:
-        break;
-    }
-#undef EACH
-    for (int64_t at = 0; at < n; at += 256) {
-        const int64_t k = tgi_min(256, n - at);
-        tgi_pixels_load(type, (const char *)src + (size_t)at * tgi_dtype_size(type), k, 1.0f,
-                        0.0f, some, 1);
-        for (int64_t i = 0; i < k; i++)
-            dst[at + i] = (double)some[i];
-    }
-}
 
 static size_t row_bytes(const post *p)
 {
@@ -485,7 +442,7 @@ static const tgi_source_ops post_ops = {.format = "post",
 
 /* ---- Tables of objects ------------------------------------------------------------------- */
 
-tgi_post_shape tgi_post_shape_of(const tgi_source *s)
+static tgi_post_shape shape_of(const tgi_source *s)
 {
     const post *p = (const post *)s;
     const tgi_post_image *image = p->how.image;
@@ -506,13 +463,13 @@ tgi_post_shape tgi_post_shape_of(const tgi_source *s)
     return t;
 }
 
-int64_t tgi_post_plane(const tgi_source *s, const tgi_post_place *at)
+static int64_t post_plane(const tgi_source *s, const tgi_post_place *at)
 {
     return plane_of((const post *)s, at);
 }
 
-tg_status tgi_post_numbers(tgi_source *s, const tgi_post_place *at, const uint32_t **row,
-                           tgi_err *err)
+static tg_status post_numbers(tgi_source *s, const tgi_post_place *at, const uint32_t **row,
+                              tgi_err *err)
 {
     post *p = post_of(s);
     TGI_TRY(components_row(p, p->n - 1, at, p->mask, err));
@@ -520,8 +477,8 @@ tg_status tgi_post_numbers(tgi_source *s, const tgi_post_place *at, const uint32
     return TG_OK;
 }
 
-tg_status tgi_post_intensity(tgi_source *s, const tgi_post_place *at, int channel, double *dst,
-                             tgi_err *err)
+static tg_status post_intensity(tgi_source *s, const tgi_post_place *at, int channel,
+                                double *dst, tgi_err *err)
 {
     post *p = post_of(s);
     const tgi_post_image *image = p->how.image;
@@ -535,14 +492,14 @@ tg_status tgi_post_intensity(tgi_source *s, const tgi_post_place *at, int channe
     return TG_OK;
 }
 
-tg_status tgi_post_tick(tgi_source *s, const char *phase, double fraction, tgi_err *err)
+static tg_status post_tick(tgi_source *s, const char *phase, double fraction, tgi_err *err)
 {
     return tick(post_of(s), phase, fraction, err);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
-size_t tgi_post_least(const tgi_source *s)
+static size_t post_least(const tgi_source *s)
 {
     const post *p = (const post *)s;
     size_t n = 0;
@@ -553,7 +510,7 @@ size_t tgi_post_least(const tgi_source *s)
     return n;
 }
 
-size_t tgi_post_most(const tgi_source *s)
+static size_t post_most(const tgi_source *s)
 {
     const post *p = (const post *)s;
     size_t n = 0;
@@ -564,10 +521,10 @@ size_t tgi_post_most(const tgi_source *s)
     return n;
 }
 
-tg_status tgi_post_settle(tgi_source *s, size_t bytes, const char *folder, tgi_err *err)
+static tg_status post_settle(tgi_source *s, size_t bytes, const char *folder, tgi_err *err)
 {
     post *p = post_of(s);
-    const size_t least = tgi_post_least(s), most = tgi_post_most(s);
+    const size_t least = post_least(s), most = post_most(s);
     for (int k = 0; k < p->n; k++) {
         step *t = &p->step[k];
         if (!t->most)
@@ -580,6 +537,16 @@ tg_status tgi_post_settle(tgi_source *s, size_t bytes, const char *folder, tgi_e
     }
     return TG_OK;
 }
+
+static const tgi_post_made_ops made_ops = {.shape = shape_of,
+                                           .plane = post_plane,
+                                           .numbers = post_numbers,
+                                           .intensity = post_intensity,
+                                           .tick = post_tick,
+                                           .least = post_least,
+                                           .most = post_most,
+                                           .scratch = post_most,
+                                           .settle = post_settle};
 
 /* ---- Open -------------------------------------------------------------------------------- */
 
@@ -752,14 +719,15 @@ static tg_status allocate(post *p, tgi_err *err)
     return ok ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows of --post");
 }
 
-tg_status tgi_post_open(tgi_source *inner, const tgi_post_opts *o, tgi_source **out,
-                        tgi_err *err)
+tg_status tgi_post_open_steps(tgi_source *inner, const tgi_post_opts *o, tgi_source **out,
+                              tgi_err *err)
 {
     post *p = tgi_calloc(TGI_TAG_IO, 1, sizeof *p);
     if (!p)
         return tgi_fail(err, TG_E_NOMEM, "no memory for --post");
     const tgi_image_info *in = inner->ops->info(inner);
-    p->base.ops = &post_ops;
+    p->base.source.ops = &post_ops;
+    p->base.made = &made_ops;
     p->how = *o;
     p->from = in->dtype;
     list_steps(p);
@@ -773,10 +741,10 @@ tg_status tgi_post_open(tgi_source *inner, const tgi_post_opts *o, tgi_source **
     }
     if (st == TG_OK) {
         p->inner = inner;
-        *out = &p->base;
+        *out = &p->base.source;
         return TG_OK;
     }
-    tgi_source *base = &p->base;
+    tgi_source *base = &p->base.source;
     post_close(&base);
     return st;
 }

@@ -7,7 +7,8 @@
  * pixels are kept.
  *
  * The image that a step looks at is a plane, or a volume over axis Z. Channels are images by themselves.
- * Planes that a volume has in turn (ZC) are looked at together. */
+ * Planes that a volume has in turn (ZC) are looked at together. stardist and cellpose take all channels of a plane
+ * together, and their image has none (post_network.c). */
 #ifndef TGI_POST_H
 #define TGI_POST_H
 
@@ -40,6 +41,7 @@ typedef struct tgi_post_opts {
     int volume;     /* 1: images are volumes where the list does not say otherwise */
     tg_dtype dtype; /* of numbers of objects: uint8, uint16, uint32; NONE: uint32 */
     int objects;    /* 1: intensities are asked for, too (objects.h) */
+    int n_threads;  /* 0: 1; cellpose's */
     /* Pixels that intensities are of; NULL: the inner source's. */
     const struct tgi_post_image *image;
     /* Between rows of a pass; `phase` is static. */
@@ -55,6 +57,13 @@ tg_status tgi_post_open(tgi_source *inner, const tgi_post_opts *o, tgi_source **
 /* What the source keeps of an image in RAM at least, where there is a scratch file, and at most. */
 size_t tgi_post_least(const tgi_source *s);
 size_t tgi_post_most(const tgi_source *s);
+/* 1: how much it keeps is known when it is done (stardist, cellpose), and the most is what it asks for where nobody
+ * names a budget. It takes no more than it is given; reading answers TG_E_BUDGET where that is not enough. */
+int tgi_post_takes_room(const tgi_source *s);
+/* What such a one keeps at least without a scratch file. */
+size_t tgi_post_beside(const tgi_source *s);
+/* Bytes of its scratch files. */
+size_t tgi_post_scratch(const tgi_source *s);
 /* So many bytes may be in RAM, tgi_post_least or more; `folder`: for the rest, or NULL where all is
  * (borrowed). Allocates them. Before the first row is read. */
 tg_status tgi_post_settle(tgi_source *s, size_t bytes, const char *folder, tgi_err *err);

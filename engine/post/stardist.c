@@ -164,9 +164,8 @@ tg_status tgi_stardist_open(const tgi_post_rows *rows, const tgi_stardist_how *h
     s->how.height = how->height ? how->height : rows->height * how->grid;
     s->how.width = how->width ? how->width : rows->width * how->grid;
     s->rays = rows->planes - 1;
-    s->memory = (tgi_room){.who = "stardist",
-                           .limit = how->limit_bytes,
-                           .remedy = "a higher probability threshold"};
+    s->memory = (tgi_room){
+        .who = "stardist", .limit = how->limit_bytes, .remedy = "a higher threshold (prob=X)"};
     gathering g = {.rows = rows, .s = s};
     g.band = tgi_min(how->band_rows > 0 ? how->band_rows : BAND_ROWS, rows->height);
     tg_status st = find(&g, err);

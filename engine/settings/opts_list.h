@@ -295,12 +295,15 @@ TGI_OPT(
     "objects out of the values, step by step: sigmoid, softmax (over channels), threshold:X "
     "(above X is 1, else 0) or otsu, fill-holes, min-size:N, label (numbers of connected "
     "objects; "
-    "label:4, label:8 or in volumes label:6, label:26); \"sigmoid,threshold:0.5,label\" "
-    "(default: the descriptor's, else none)")
-TGI_OPT(
-    OBJECTS, "objects", NULL, "FILE.csv", NULL, "plan run copy", RULE_TEXT, 0, 0, NULL, 2,
-    "with --post ...,label: write a table of the objects, a line each: number, pixels, centre, "
-    "box around it, mean of each channel of the input")
+    "label:4, label:8 or in volumes label:6, label:26); \"sigmoid,threshold:0.5,label\"; or "
+    "alone, for what such a network gives, "
+    "stardist[:prob=0.5][:nms=0.4][:grid=1][:rays-first] or "
+    "cellpose[:prob=0][:flow=0.4][:niter=200][:min-size=15] (default: the descriptor's, else "
+    "none)")
+TGI_OPT(OBJECTS, "objects", NULL, "FILE.csv", NULL, "plan run copy", RULE_TEXT, 0, 0, NULL, 2,
+        "with --post ...,label, stardist or cellpose: write a table of the objects, a line "
+        "each: number, pixels, centre, "
+        "box around it, mean of each channel of the input")
 TGI_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy preset",
     RULE_COMPRESS, 0, 0, NULL, 1,

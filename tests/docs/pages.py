@@ -23,7 +23,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIP = 77
-PROGRESS = re.compile(r"(statistics|look ahead|run|check|verify|copy|finish|otsu|fill-holes|min-size|label|objects) \d+ %")
+PROGRESS = re.compile(r"(statistics|look ahead|run|check|verify|copy|finish|otsu|fill-holes|min-size|label|stardist|cellpose|objects) \d+ %")
 NUMBER = r"\d+(?:\.\d+)?"
 HELD = ((rf"{NUMBER} (?:B|KiB|MiB|GiB|TiB)", NUMBER + r" (?:B|KiB|MiB|GiB|TiB)"),
         (rf"{NUMBER} (?:ms|s|min|h)(?: \d+ (?:s|min))?", NUMBER + r" (?:ms|s|min|h)(?: \d+ (?:s|min))?"),

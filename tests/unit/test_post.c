@@ -412,7 +412,19 @@ static void test_what_is_no_list_is_named(void)
                  {"threshold:1,sigmoid", "sigmoid behind threshold"},
                  {"sigmoid,softmax", "one of them makes probabilities"},
                  {"sigmoid,label", "threshold:X or otsu has to make a mask"},
-                 {"softmax,min-size:4", "threshold:X or otsu has to make a mask"}};
+                 {"softmax,min-size:4", "threshold:X or otsu has to make a mask"},
+                 {"stardist:prob=2", "stardist[:prob=0.5]"},
+                 {"stardist:prob=nan", "stardist[:prob=0.5]"},
+                 {"stardist:flow=0", "stardist[:prob=0.5]"},
+                 {"stardist:grid=0", "stardist[:prob=0.5]"},
+                 {"stardist:rays-first=1", "stardist[:prob=0.5]"},
+                 {"cellpose:rays-first", "cellpose[:prob=0]"},
+                 {"cellpose:niter=1e9", "cellpose[:prob=0]"},
+                 {"cellpose:", "cellpose[:prob=0]"},
+                 {"cellpose::", "cellpose[:prob=0]"},
+                 {"cellpose,cellpose", "stands there twice"},
+                 {"softmax,stardist", "stand alone"},
+                 {"cellpose,min-size:4", "cellpose:min-size=N"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         tgi_post_spec s;
         tgi_err err = {0};
@@ -440,10 +452,28 @@ static void test_a_list_is_read(void)
     CHECK(!tgi_post_makes_mask(&s) && !tgi_post_gives_classes(&s));
 }
 
+static void test_networks_have_settings(void)
+{
+    tgi_post_spec s = {0};
+    tgi_err err = {0};
+    CHECK_OK(tgi_post_parse("stardist:nms=0.25:rays_first:grid=4", &s, &err), err);
+    const tgi_post_step *n = tgi_post_network(&s);
+    CHECK(n && n->kind == TGI_POST_STARDIST && n->rays_first && tgi_post_grid(&s) == 4);
+    CHECK(n && n->nms == 0.25 && n->prob == 0.5);
+    CHECK(tgi_post_gives_numbers(&s) && tgi_post_gives_classes(&s));
+    CHECK_OK(tgi_post_parse("cellpose:prob=-1.5:min-size=0:niter=7", &s, &err), err);
+    n = tgi_post_network(&s);
+    CHECK(n && n->kind == TGI_POST_CELLPOSE && n->prob == -1.5 && n->flow == 0.4);
+    CHECK(n && n->size == 0 && n->niter == 7 && tgi_post_grid(&s) == 1);
+    CHECK_OK(tgi_post_parse("label", &s, &err), err);
+    CHECK(!tgi_post_network(&s) && tgi_post_gives_numbers(&s) && tgi_post_grid(&s) == 1);
+}
+
 int main(void)
 {
     RUN(test_what_is_no_list_is_named);
     RUN(test_a_list_is_read);
+    RUN(test_networks_have_settings);
     RUN(test_numbers_come_back_from_the_file);
     RUN(test_500_volumes_in_bands);
     RUN(test_steps_on_masks_follow_each_other);
