@@ -45,7 +45,7 @@ struct tgi_ome_carry {
     bool shape; /* in a shape of a ROI */
     int shape_depth;
     size_t bytes;
-    bool too_much, no_memory;
+    bool too_much, no_memory, old;
     tgi_ome_kept kept;
     int64_t room;
     int channel; /* number of the one that is read; -1: none */
@@ -322,6 +322,11 @@ bool tgi_ome_carry_end(tgi_ome_carry *c, const char *name)
     return true;
 }
 
+void tgi_ome_carry_old(tgi_ome_carry *c)
+{
+    c->old = true;
+}
+
 /* ---- What goes where --------------------------------------------------------------------- */
 
 static const struct {
@@ -466,6 +471,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
         begin_element(c, r, name);
         return true;
     }
+    if (c->old && !(at->wanted && at->pixels))
+        return false;
     if (at->before && is_among(name, of_ome, sizeof of_ome / sizeof *of_ome))
         return take(c, HEAD, r, name);
     if (at->wanted && at->pixels) {
@@ -473,7 +480,7 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             begin_channel(c, r);
         else if (strcmp(name, "Plane") == 0)
             take_plane(c, r);
-        else if (c->channel >= 0 &&
+        else if (c->channel >= 0 && !c->old &&
                  is_among(name, of_channel, sizeof of_channel / sizeof *of_channel) &&
                  !(xmlTextReaderIsEmptyElement(r) == 1 &&
                    xmlTextReaderHasAttributes(r) != 1)) /* it says nothing */

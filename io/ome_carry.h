@@ -25,6 +25,9 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
 /* Within one that is taken: text, or its end. False: nothing is. */
 bool tgi_ome_carry_text(tgi_ome_carry *c, const char *text);
 bool tgi_ome_carry_end(tgi_ome_carry *c, const char *name);
+/* The document is of an older schema, whose elements are others than those of the one that is written: of it times, positions and
+ * settings of channels are taken alone. */
+void tgi_ome_carry_old(tgi_ome_carry *c);
 /* What was taken; NULL and TG_OK: nothing. *dropped: some was too much to keep, and nothing of it is. */
 tg_status tgi_ome_carry_take(tgi_ome_carry **c, tgi_ome_kept **out, bool *dropped,
                              tgi_err *err);

@@ -107,14 +107,14 @@ static const char *const channel[] = {"EmissionWavelength", "ExcitationWavelengt
 static const struct {
     const char *element, *words;
     const char *const *attributes;
-    int carried; /* unless it is too much: ome_carry.h */
+    int carried; /* unless it is too much: ome_carry.h; 2: also of an older schema */
 } kinds[] = {
     {"Instrument", "the instrument", NULL, 1},
     {"ObjectiveSettings", "objective settings", NULL, 1},
     {"ImagingEnvironment", "the environment", NULL, 1},
     {"Experimenter", "the experimenter", NULL, 1},
-    {"Channel", "wavelengths and dyes", channel, 1},
-    {"Plane", "times and positions of planes", plane, 1},
+    {"Channel", "wavelengths and dyes", channel, 2},
+    {"Plane", "times and positions of planes", plane, 2},
     {"ROI", "regions of interest", NULL, 1},
     {"XMLAnnotation", "annotations", NULL, 1},
     {"Plate", "plates and wells", NULL, 0},
@@ -147,7 +147,8 @@ static void name_left_behind(const tgi_ome_notes *notes, char *text, size_t cap)
 {
     text[0] = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (notes->left_behind & 1u << i && (!kinds[i].carried || notes->too_much)) {
+        if (notes->left_behind & 1u << i &&
+            (!kinds[i].carried || notes->too_much || (notes->old && kinds[i].carried < 2))) {
             const size_t n = strlen(text);
             snprintf(text + n, cap - n, "%s%s", n ? ", " : "", kinds[i].words);
         }

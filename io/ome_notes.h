@@ -20,7 +20,8 @@ typedef struct tgi_ome_notes {
     int64_t n_labels;
     unsigned left_behind; /* a bit for each kind of element that is not carried over */
     bool too_much;        /* nothing of what could be carried is: it is too large */
-    tgi_ome_kept *kept;   /* or NULL */
+    bool old; /* of another schema than the one that is written: elements are not carried */
+    tgi_ome_kept *kept; /* or NULL */
 } tgi_ome_notes;
 
 /* One value of our annotation ("Range 0", "LUT 0", "Label 0", "Info"). Tables, ranges and

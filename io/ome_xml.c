@@ -282,7 +282,8 @@ static bool start_text(parse *p, const char *name, bool wanted)
     } else if (p->in_map && strcmp(name, "M") == 0) {
         attribute(p, "K", p->key, sizeof p->key);
         begin_text(p, NULL);
-    } else if (wanted && !p->in_pixels && strcmp(name, "AcquisitionDate") == 0) {
+    } else if (wanted && !p->in_pixels &&
+               (strcmp(name, "AcquisitionDate") == 0 || strcmp(name, "AcquiredDate") == 0)) {
         begin_text(p, &p->o->notes.acquired);
     } else if (wanted && !p->in_pixels && strcmp(name, "Description") == 0) {
         begin_text(p, &p->o->notes.about);
@@ -299,6 +300,16 @@ static void take_size(parse *p)
         return;
     o->images[o->n_images - 1].width = integer(p, "SizeX", 0);
     o->images[o->n_images - 1].height = integer(p, "SizeY", 0);
+}
+
+/* Elements of an older schema may be others in the one that is written. */
+static void take_schema(parse *p)
+{
+    const char *space = (const char *)xmlTextReaderConstNamespaceUri(p->r);
+    if (!space || strstr(space, "/2016-06"))
+        return;
+    p->o->notes.old = true;
+    tgi_ome_carry_old(p->carry);
 }
 
 static void start_element(parse *p, const char *name)
@@ -318,6 +329,7 @@ static void start_element(parse *p, const char *name)
         return;
     if (strcmp(name, "OME") == 0) {
         attribute(p, "UUID", p->root_uuid, sizeof p->root_uuid);
+        take_schema(p);
     } else if (strcmp(name, "BinaryOnly") == 0) {
         o->binary_only = true;
         attribute(p, "MetadataFile", o->metadata_file, sizeof o->metadata_file);

@@ -617,3 +617,17 @@ tg_status tgi_picked_planes(tgi_source **s, const char *letters, const tgi_plane
     *s = chosen;
     return TG_OK;
 }
+
+const int64_t *tgi_picked_channels(const tgi_source *s, int64_t *n, int64_t *all)
+{
+    for (; s; s = s->ops->inner ? s->ops->inner(s) : NULL) {
+        const picked *k = s->ops == &picked_ops ? (const picked *)s : NULL;
+        for (int i = 0; k && i < k->n_axes; i++)
+            if (k->axis[i].letter == 'C' && k->axis[i].list.at) {
+                *n = k->axis[i].list.n;
+                *all = channels_of(k->inner->ops->info(k->inner));
+                return k->axis[i].list.at;
+            }
+    }
+    return NULL;
+}

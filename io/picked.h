@@ -10,6 +10,8 @@
 #include "io/axis_list.h"
 #include "io/image.h"
 
+/* Channels of the image that are there, of *all; NULL: all of them. A view, of the first choice behind `s`. */
+const int64_t *tgi_picked_channels(const tgi_source *s, int64_t *n, int64_t *all);
 /* 1: something is chosen. */
 int tgi_axis_pick_any(const tgi_axis_pick *p);
 /* `inner` is owned on TG_OK: both are closed with tgi_source_close. TG_E_ARG: no such axis, or an entry that

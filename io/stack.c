@@ -96,12 +96,14 @@ static tg_status agrees(const stack_source *s, const char *path, const tgi_image
     if (i->width != w->width || i->height != w->height || i->samples != w->samples)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s has %lld x %lld pixels of %d samples, the stack %lld x %lld of %d: "
-                        "choose its files by a pattern in quotes, or give each an output of its own (run --each)",
+                        "choose its files by a pattern in quotes, or give each an output of "
+                        "its own (run --each)",
                         path, (long long)i->width, (long long)i->height, i->samples,
                         (long long)w->width, (long long)w->height, w->samples);
     if (i->dtype != w->dtype)
         return tgi_fail(err, TG_E_FORMAT,
-                        "%s holds %s, the stack %s: choose its files by a pattern in quotes, or give each an output of its own (run --each)",
+                        "%s holds %s, the stack %s: choose its files by a pattern in quotes, "
+                        "or give each an output of its own (run --each)",
                         path, tgi_dtype_name(i->dtype), tgi_dtype_name(w->dtype));
     return TG_OK;
 }

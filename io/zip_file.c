@@ -463,6 +463,21 @@ static int skip(zip_file_t *f, uint64_t n)
     return 1;
 }
 
+tg_status tgi_zip_check(tgi_zip *z, int64_t i, tgi_err *err)
+{
+    const tgi_zip_record *r;
+    uint8_t more;
+    TGI_TRY(tgi_zip_locate(z, i, &r, err));
+    zip_file_t *f = lib.zip_fopen_index(z->zip, (zip_uint64_t)i, 0);
+    if (!f)
+        return failed(lib.zip_get_error(z->zip), r->name, err);
+    const int good = skip(f, r->bytes) && lib.zip_fread(f, &more, 1) == 0;
+    lib.zip_fclose(f);
+    return good ? TG_OK
+                : tgi_fail(err, TG_E_FORMAT,
+                           "record \"%s\" is damaged: its checksum is another", r->name);
+}
+
 tg_status tgi_zip_read(tgi_zip *z, int64_t i, uint64_t from, void *dst, size_t n, tgi_err *err)
 {
     const tgi_zip_record *r;

@@ -39,6 +39,8 @@ tg_status tgi_zip_locate(tgi_zip *z, int64_t i, const tgi_zip_record **out, tgi_
 uint64_t tgi_zip_unpacked(const tgi_zip *z);
 /* TG_E_FORMAT where two of the records that were located share bytes. */
 tg_status tgi_zip_check_apart(const tgi_zip *z, tgi_err *err);
+/* Read all of a record, to compare its checksum. TG_E_FORMAT: damaged. */
+tg_status tgi_zip_check(tgi_zip *z, int64_t i, tgi_err *err);
 /* n bytes of a record, unpacked, from `from` on. TG_E_FORMAT: damaged, or shorter. */
 tg_status tgi_zip_read(tgi_zip *z, int64_t i, uint64_t from, void *dst, size_t n, tgi_err *err);
 

@@ -9,6 +9,9 @@ typedef struct tgi_copy_part {
     const tgi_image_meta *meta;  /* what to say of it, instead of what the input says */
     struct tgi_journal *journal; /* of the output, open; what a stopped run left is discarded.
                                    It is sealed, and its holder gives the name */
+    struct tgi_sink_layout *
+        *layout; /* receives that of the output, which the journal looks at until it is closed;
+                                        tgi_sink_layout_free */
     const char
         *fingerprint; /* a stopped run's tiles that have it are gone on with; NULL: none are */
     int volume;       /* --post: images are volumes */

@@ -333,6 +333,11 @@ tg_status tgi_copy_to_tiff(tgi_copying *c, tgi_err *err)
     }
     if (!c->part)
         tgi_journal_close(&j);
-    tgi_sink_layout_free(&l);
+    if (c->part && c->part->layout) {
+        tgi_sink_layout_free(c->part->layout);
+        *c->part->layout = l;
+    } else {
+        tgi_sink_layout_free(&l);
+    }
     return st;
 }

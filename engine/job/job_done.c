@@ -96,3 +96,21 @@ tg_status tgi_job_is_done(tg_job *job, int *done, int64_t *bad, tgi_err *err)
     tgi_json_free(&receipt);
     return st;
 }
+
+tg_status tgi_output_is_done(const char *output, const char *now, int *there, int64_t *bad,
+                             tgi_err *err)
+{
+    char *was = NULL;
+    tgi_json *receipt = receipt_of(output);
+    *there = receipt != NULL;
+    *bad = 0;
+    if (!receipt)
+        return TG_OK;
+    tg_status st = stored_text(receipt, &was, err);
+    if (st == TG_OK)
+        st = tgi_fingerprint_compare_done(was, strlen(was), now, output, err);
+    tgi_free(was);
+    (void)tgi_json_int(tgi_json_get(receipt, "bad_regions"), bad);
+    tgi_json_free(&receipt);
+    return st;
+}

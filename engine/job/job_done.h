@@ -9,4 +9,9 @@
  * without a receipt, or with a journal beside it, is the run's own affair. */
 tg_status tgi_job_is_done(tg_job *job, int *done, int64_t *bad, tgi_err *err);
 
+/* Is `output` finished, and made with the fingerprint `now`? *there: it has a receipt, and no journal is beside it; *bad as
+ * above. TG_E_EXISTS: with another one. */
+tg_status tgi_output_is_done(const char *output, const char *now, int *there, int64_t *bad,
+                             tgi_err *err);
+
 #endif

@@ -7,6 +7,7 @@
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
 #include "engine/job/fingerprint.h"
+#include "engine/job/job_done.h"
 #include "engine/job/job_film.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
@@ -113,6 +114,7 @@ void tgi_job_post_free(tg_job *job)
     tgi_job_post *p = job->post;
     if (!p)
         return;
+    tgi_sink_layout_free(&p->layout);
     tgi_free(p->output);
     tgi_opts_free(&p->opts);
     tgi_free(p);
@@ -489,6 +491,7 @@ static tg_status make_objects(tg_job *job, tgi_journal *j, int made, tgi_err *er
     char *text = NULL;
     tg_opts *o = NULL;
     part.journal = j;
+    part.layout = &job->post->layout;
     values_info(job, &info);
     if (made) {
         part.info = &info;
@@ -563,6 +566,29 @@ static tg_status check_table(const tg_job *job, const tgi_journal *j, tgi_err *e
                : TG_OK;
 }
 
+/* --skip-done: is OUT what would be made? */
+static tg_status look_for_done(tg_job *job, int *done, tg_run_result *res, tgi_err *err)
+{
+    tgi_job_post *p = job->post;
+    char *text = NULL;
+    int there = 0;
+    *done = 0;
+    if (!tgi_opts_flag(p->opts, TGI_OPT_SKIP_DONE) || access(p->output, F_OK) != 0)
+        return TG_OK;
+    TGI_TRY(tgi_job_plan_to_run(job, err));
+    TGI_TRY(fingerprint(job, &text, err));
+    tg_status st = tgi_output_is_done(p->output, text, &there, &res->bad_regions, err);
+    tgi_free(text);
+    *done = st == TG_OK && there;
+    if (st == TG_E_EXISTS && job->set.overwrite) {
+        *err = (tgi_err){0};
+        st = TG_OK;
+    }
+    return *done ? tgi_bad_tiles_verdict(res->bad_regions, job->set.input, job->source,
+                                         p->output, err)
+                 : st;
+}
+
 tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     tg_run_result res = {.size = sizeof res};
@@ -572,6 +598,14 @@ tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
         return tgi_job_run(job, out, err);
     if (!p->output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
+    int done;
+    const tg_status found = look_for_done(job, &done, &res, err);
+    if (done && out) {
+        res.output = p->output;
+        *out = res;
+    }
+    if (done || found != TG_OK)
+        return found;
     TGI_TRY(tgi_journal_open(p->output, job->set.overwrite, NULL, &j, err));
     const int finished = tgi_journal_state(j) == TGI_JOURNAL_FINISHED;
     tg_status st = finished ? tgi_journal_clear_finished(j, err) : check_table(job, j, err);

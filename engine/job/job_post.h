@@ -17,8 +17,9 @@ typedef struct tgi_job_post {
     char *output;  /* OUT; the job's own output is OUT.values.tif. NULL: a plan names none */
     tg_opts *opts; /* as they were given */
     /* Of the plan: */
-    size_t peak;            /* of the copy */
-    uint64_t disk, scratch; /* bytes of OUT, and of the scratch files */
+    size_t peak;                    /* of the copy */
+    uint64_t disk, scratch;         /* bytes of OUT, and of the scratch files */
+    struct tgi_sink_layout *layout; /* of OUT, while its journal is open */
 } tgi_job_post;
 
 /* Before the settings are read: take what the job's options and its descriptor say. */

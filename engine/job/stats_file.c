@@ -8,6 +8,7 @@
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
 #include "engine/out/journal.h"
+#include "io/picked.h"
 #include "io/side_file.h"
 #include "io/text_file.h"
 
@@ -34,6 +35,42 @@ static tg_status read_set(const tgi_json *v, const char *path, tgi_stats *s, tgi
                  : TG_OK;
 }
 
+/* Of all channels of the image those that were chosen. */
+static tg_status read_picked(const tgi_json *first, const int64_t *picked, int64_t n,
+                             const char *path, tgi_stats *sets, tgi_err *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const tgi_json *v = first;
+        for (int64_t k = 0; k < picked[i]; k++)
+            v = tgi_json_next(v);
+        TGI_TRY(read_set(v, path, &sets[i], err));
+    }
+    return TG_OK;
+}
+
+/* A file of some channels is for these alone. */
+static tg_status check_picked(const tgi_json *of, const int64_t *picked, int64_t n,
+                              const char *path, tgi_err *err)
+{
+    int64_t k = 0, was = -1;
+    const tgi_json *v = of;
+    int same = !of == !picked;
+    for (; v && same; v = tgi_json_next(v), k++)
+        same = k < n && tgi_json_int(v, &was) && was == picked[k];
+    if (same && (!of || k == n))
+        return TG_OK;
+    if (!of)
+        return TG_OK; /* the count says it */
+    for (v = of, k = 0; v && tgi_json_int(v, &was) && k < n && picked && was == picked[k]; k++)
+        v = tgi_json_next(v);
+    const int64_t missing = picked && k < n ? picked[k] : k == 0 && was == 0 ? 1 : 0;
+    return tgi_fail(err, TG_E_ARG,
+                    "%s holds no statistics of channel %lld, which the job reads: it was "
+                    "written by one that "
+                    "left it out; give --stats another name",
+                    path, (long long)missing);
+}
+
 static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *path,
                           tgi_stats *sets, tgi_err *err)
 {
@@ -48,9 +85,14 @@ static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *pa
                         "%s holds statistics for --normalize %s, the job asks for %s", path,
                         norm, job->set.normalize_text);
     const tgi_json *const first = tgi_json_first(tgi_json_get(doc, "channels"));
-    int64_t there = 0;
+    const tgi_json *const of = tgi_json_first(tgi_json_get(doc, "channels_of"));
+    int64_t there = 0, n = 0, all = 0;
+    const int64_t *const picked = tgi_picked_channels(job->source, &n, &all);
     for (const tgi_json *v = first; v; v = tgi_json_next(v))
         there++;
+    if (picked && !of && there == all && n == job->map.n_stats)
+        return read_picked(first, picked, n, path, sets, err);
+    TGI_TRY(check_picked(of, picked, n, path, err));
     if (there != job->map.n_stats)
         return tgi_fail(err, TG_E_ARG,
                         "%s holds statistics of %lld channels, the image has %lld", path,
@@ -312,6 +354,19 @@ static tg_status written_meanwhile(tg_job *job, const char *path, const tgi_stat
     return TG_OK;
 }
 
+/* Which channels of the image these are, where it is not all of them. */
+static void put_picked(tgi_jw *w, const tg_job *job)
+{
+    int64_t n = 0, all;
+    const int64_t *const picked = tgi_picked_channels(job->source, &n, &all);
+    if (!picked)
+        return;
+    tgi_jw_begin(w, "channels_of", '[');
+    for (int64_t i = 0; i < n; i++)
+        tgi_jw_int(w, NULL, picked[i]);
+    tgi_jw_end(w, ']');
+}
+
 tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
@@ -322,6 +377,7 @@ tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)
     tgi_jw_begin(&w, NULL, '{');
     tgi_jw_str(&w, "normalize", job->set.normalize_text);
     tgi_jw_str(&w, "image", job->set.input);
+    put_picked(&w, job);
     tgi_stats_json(&w, sets, job->map.n_stats);
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, &text, err));

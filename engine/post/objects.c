@@ -8,6 +8,7 @@
 #include "io/part.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +65,10 @@ static void put(table *t, const char *fmt, ...)
 static void put_number(table *t, double v)
 {
     char text[TGI_NUMBER_TEXT];
+    if (isnan(v)) { /* as pandas and others write and read it */
+        put(t, ",");
+        return;
+    }
     tgi_number_text(v, text);
     put(t, ",%s", text);
 }
@@ -243,7 +248,6 @@ static tg_status put_image(table *t, tgi_post_place at, tgi_err *err)
 {
     uint64_t most = 0, first = 1;
     do {
-        memset(t->memory, 0, t->room * t->stride);
         for (at.z = 0; at.z < t->shape.depth; at.z++)
             for (at.y = 0; at.y < t->shape.height; at.y++) {
                 TGI_TRY(add_row(t, &at, first, &most, err));
@@ -256,6 +260,8 @@ static tg_status put_image(table *t, tgi_post_place at, tgi_err *err)
                 TGI_TRY(flush(t, err));
             put_object(t, &at, first + k, k);
         }
+        const uint64_t used = most < first ? 0 : most - first + 1;
+        memset(t->memory, 0, (used < t->room ? used : t->room) * t->stride); /* for the next */
         first += t->room;
     } while (first <= most);
     return TG_OK;
@@ -284,7 +290,7 @@ static tg_status allocate(table *t, tgi_err *err)
     const size_t n = (size_t)t->shape.channels, w = (size_t)t->shape.width;
     t->stride = sizeof(sums) + n * sizeof(total);
     t->room = t->o->bytes / t->stride ? t->o->bytes / t->stride : 1;
-    t->memory = tgi_malloc(TGI_TAG_IO, t->room * t->stride);
+    t->memory = tgi_calloc(TGI_TAG_IO, t->room, t->stride);
     t->text = tgi_malloc(TGI_TAG_IO, TEXT);
     t->rows = tgi_calloc(TGI_TAG_IO, n, sizeof *t->rows);
     t->row_memory = tgi_calloc(TGI_TAG_IO, n * w, sizeof(double));
