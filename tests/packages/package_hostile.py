@@ -175,6 +175,14 @@ def archives(folder):
     with open(os.path.join(folder, "damaged.zip"), "wb") as f:
         f.write(data[:at + 40] + b"\xff" + data[at + 41:])
     yield "damaged.zip", "a byte of the weights"
+    unsigned = [("rdf.yaml", changed(("weights", "onnx", "sha256"), None)), net]  # nothing but the archive's own checksum tells
+    archive(os.path.join(folder, "whole_unsigned.zip"), unsigned)
+    with open(os.path.join(folder, "whole_unsigned.zip"), "rb") as f:
+        bare = f.read()
+    at = bare.index(NET) + len(NET) // 2
+    with open(os.path.join(folder, "damaged_unsigned.zip"), "wb") as f:
+        f.write(bare[:at] + bytes([bare[at] ^ 1]) + bare[at + 1:])
+    yield "damaged_unsigned.zip", "a bit of weights without SHA-256"
     with open(os.path.join(folder, "place.zip"), "wb") as f:  # the directory says that the weights lie elsewhere
         i = data.rindex(b"net.onnx") - 46
         f.write(data[:i + 42] + struct.pack("<I", 1 << 30) + data[i + 46:])

@@ -65,6 +65,24 @@ def only_what_is_missing(tegula, model, files, out):
         expect(same == (n != "b.ome.tif"), "again: " + n)
 
 
+def objects_of_each(tegula, model, files, out):
+    """Objects and a table of each; and again nothing. Memory that is freed is overwritten at once, so that nobody reads it."""
+    words = [tegula, "run", "-m", model, *(os.path.join(files, n) for n in SIZES), "-o", out + "/", "--post", "otsu,label", "--objects", out + "/tables/"]
+    env = dict(os.environ, MALLOC_PERTURB_="85", GLIBC_TUNABLES="glibc.malloc.tcache_count=0")
+    for told in ("4 done", "0 done, 4 were complete"):
+        r = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+        expect(r.returncode == 0 and told in r.stdout, "objects: %d: %s%s" % (r.returncode, r.stdout, r.stderr))
+    for n in SIZES:
+        labels = tifffile.imread(os.path.join(out, n))
+        table = rows(os.path.join(out, "tables", n.split(".")[0] + ".csv"))
+        expect(len(table) == int(labels.max()) and sum(int(k["area"]) for k in table) == int((labels > 0).sum()), "objects: the table of " + n)
+    r = ask([*words[:-1], os.path.join(out, "one.csv")])
+    expect(r.returncode == 64 and "--objects DIR/" in r.stderr, "objects: one table: %d: %s" % (r.returncode, r.stderr))
+    one = os.path.join(files, "a.tif")
+    r = ask([tegula, "run", "-m", model, one, "-o", os.path.join(out, "a.tif"), "--post", "otsu,min-size:3,label", "--skip-done", "-q"])
+    expect(r.returncode == 73, "objects: another list: exit %d" % r.returncode)
+
+
 def stopped(tegula, model, files, out):
     """A signal in the middle: what is done stays, the same command does the rest, with the same bytes."""
     large = os.path.join(files, "large.tif")
@@ -112,6 +130,7 @@ def main():
         made(files)
         all_but_the_broken(tegula, model, files, out)
         only_what_is_missing(tegula, model, files, out)
+        objects_of_each(tegula, model, files, os.path.join(folder, "objects"))
         stopped(tegula, model, files, os.path.join(folder, "stopped"))
         refused(tegula, model, files, out)
     print("many images: each as alone, and again only what is missing")

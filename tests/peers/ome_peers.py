@@ -214,6 +214,20 @@ def others(tegula, folder, path):
     expect("also has" in told and "annotations" in told and find(tree(out), "Instrument") is None, "too much: " + told)
 
 
+def old_schema(tegula, folder, path):
+    """Elements of an older schema may be others in the one that is written: they are named, not written."""
+    old, out = os.path.join(folder, "old.ome.tif"), os.path.join(folder, "old-out.ome.tif")
+    text = text_of(path).replace("2016-06", "2013-06")
+    tifffile.imwrite(old, drawn((T * C * Z, Y, X), "uint16", 3), description=text, metadata=None)
+    told = ask(tegula, ["copy", old, "-o", out, "-q"])
+    b = tree(out)
+    expect("also has" in told and "the instrument" in told and "regions of interest" in told and "wavelengths" not in told, "old: " + told)
+    expect(find(b, "Instrument") is None and find(b, "ROI") is None and find(b, "Image", "InstrumentRef") is None, "old: elements")
+    expect(plane_values(b) == plane_values(tree(path)), "old: planes")
+    expect(find(b, "Image", "Pixels", "Channel").get("EmissionWavelength") == "460", "old: wavelengths")
+    return valid(out, "old")
+
+
 def main():
     tegula = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -223,6 +237,7 @@ def main():
         checked += regions(tegula, folder, path)
         classes(tegula, folder, path)
         others(tegula, folder, path)
+        checked += old_schema(tegula, folder, path)
     print("all is there; %s" % ("%d files are valid by OME's schema" % checked if checked else "no ome-types: nothing was held against the schema"))
 
 
