@@ -228,6 +228,20 @@ def old_schema(tegula, folder, path):
     return valid(out, "old")
 
 
+def units(tegula, folder):
+    """A pixel of 250 x 500 nm and slices 1 micrometre apart: volumes and centres are in the unit of columns."""
+    path, table = os.path.join(folder, "units.ome.tif"), os.path.join(folder, "units.csv")
+    a = numpy.zeros((4, 20, 30), "uint8")
+    a[1:4, 5, 7] = 1
+    tifffile.imwrite(path, a, metadata={"axes": "ZYX", "PhysicalSizeX": 250, "PhysicalSizeXUnit": "nm", "PhysicalSizeY": 500, "PhysicalSizeYUnit": "nm",
+                                        "PhysicalSizeZ": 1, "PhysicalSizeZUnit": "\u00b5m"})
+    ask(tegula, ["copy", path, "-o", os.path.join(folder, "units-out.tif"), "--post", "label:6", "--objects", table, "-q"])
+    with open(table, encoding="utf-8") as f:
+        head, line = (x.split(",") for x in f.read().splitlines())
+    got = dict(zip(head, line))
+    expect(float(got["volume_nm3"]) == 3 * 250 * 500 * 1000 and float(got["centroid_z_nm"]) == 2000, "units: %s" % got)
+
+
 def main():
     tegula = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -237,6 +251,7 @@ def main():
         checked += regions(tegula, folder, path)
         classes(tegula, folder, path)
         others(tegula, folder, path)
+        units(tegula, folder)
         checked += old_schema(tegula, folder, path)
     print("all is there; %s" % ("%d files are valid by OME's schema" % checked if checked else "no ome-types: nothing was held against the schema"))
 
