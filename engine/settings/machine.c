@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define TABLE_PART 512 /* a page table of 8 bytes for each page of 4096 */
-#define PROGRAM_STEP ((uint64_t)1 << 20)
+#define PROGRAM_STEP ((uint64_t)512 << 10)
 #define PROGRAM_SPREAD ((uint64_t)128 << 10) /* twenty pages were seen */
 
 /* ---- This machine ------------------------------------------------------------------------ */
@@ -95,7 +95,7 @@ size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin
 
 /* Of `bytes` that the program was seen to hold. What it holds differs by some pages from start
  * to start: the spread keeps a program that lies just below a step on it. */
-static uint64_t whole_mib(uint64_t bytes)
+static uint64_t whole_steps(uint64_t bytes)
 {
     return tgi_sat_add(bytes, PROGRAM_STEP + PROGRAM_SPREAD - 1) / PROGRAM_STEP * PROGRAM_STEP;
 }
@@ -109,8 +109,8 @@ size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program,
         const uint64_t ours = touched + touched / TABLE_PART;
         own = now > ours ? now - ours : 0;
     }
-    *more = whole_mib(tgi_sat_add(own, PROGRAM_SPREAD / 2)) - whole_mib(own);
-    own = whole_mib(own);
+    *more = whole_steps(tgi_sat_add(own, PROGRAM_SPREAD / 2)) - whole_steps(own);
+    own = whole_steps(own);
     *program = own > *program ? own : *program;
     return tgi_machine_process_of(*program, held);
 }

@@ -87,7 +87,7 @@ void tgi_machine_find_gpus(tgi_machine *m);
 size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin);
 /* What the process of a job holds: `held` bytes of the library (tgi_mem_held), their page
  * tables, and the program. What is measured of the program differs by some pages from start to
- * start (where the system puts things is drawn by lot), so it is rounded up to whole MiB: the
+ * start (where the system puts things is drawn by lot), so it is rounded up to steps of 512 KiB: the
  * same command has the same plan each time, but where it lies within those pages of a step.
  * *program (0 at first) keeps it, so that it is the same for all plans of a job, and never
  * shrinks. *more: what the next start may count beyond it, where it lies near a step; a budget

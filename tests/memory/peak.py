@@ -78,9 +78,9 @@ def judge(name, budget, r):
         return row, "measured is above the budget"
     if not 1.0 <= ratio <= 1.10:
         return row, "predicted/measured is outside 1.00..1.10"
-    # The program itself is counted in whole MiB, and plan and run may be on two sides of one: engine/settings/machine.c.
+    # The program itself is counted in steps of 512 KiB, and plan and run may be on two sides of one: engine/settings/machine.c.
     promised = r.plan.get("peak_bytes", 0)
-    if promised < seen or promised > max(1.10 * seen, told + MIB + MIB // 256):
+    if promised < seen or promised > max(1.10 * seen, told + MIB // 2 + MIB // 256):
         return row, f"plan promised {r.plan.get('peak_bytes', 0) / MIB:.2f} MiB"
     if r.seconds > 0.2 and own < 0.97 * seen:
         return row, "the program's own measurement is more than 3 % below ours"
