@@ -101,6 +101,10 @@ static tg_status pair(const reading *r, const char *a, double a_absent, const ch
         st = wrong(r, a, "has not one number for each channel", err);
     if (st == TG_OK && !(s->a = tgi_calloc(TGI_TAG_GRAPH, 2 * (size_t)s->n, sizeof *s->a)))
         st = tgi_fail(err, TG_E_NOMEM, "no memory for a description");
+    for (int i = 0; st == TG_OK && s->kind != TGI_STEP_CLIP && i < s->n; i++)
+        if (!isfinite(v[n[0] > 1 ? i : 0]) ||
+            !isfinite(v[TGI_CARD_VALUES + (n[1] > 1 ? i : 0)]))
+            st = wrong(r, a, "is not finite", err);
     for (int i = 0; st == TG_OK && i < s->n; i++) {
         s->a[i] = v[n[0] > 1 ? i : 0];
         s->a[s->n + i] = v[TGI_CARD_VALUES + (n[1] > 1 ? i : 0)];

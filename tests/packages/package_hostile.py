@@ -100,6 +100,7 @@ def texts():
     yield "step_line", changed(STEPS, [{"id": "zero_mean_unit_variance", "kwargs": {"axes": ["x"]}}]), "statistics of each line"
     yield "step_nan", changed(STEPS, [{"id": "scale_linear", "kwargs": {"gain": "nan"}}]), "a gain that is no number"
     yield "step_huge", changed(STEPS, [{"id": "scale_linear", "kwargs": {"gain": 1}}]).replace('"gain": 1', '"gain": 1e999'), "a gain of 1e999"
+    yield "step_infinite", changed(STEPS, [{"id": "scale_linear", "kwargs": {"gain": 1}}]).replace('"gain": 1', '"gain": .inf'), "a gain of infinity"
     yield "step_length", changed(STEPS, [{"id": "scale_linear", "kwargs": {"gain": [1, 2], "axis": "channel"}}]), "two gains for one channel"
     yield "clip_turned", changed(STEPS, [{"id": "clip", "kwargs": {"min": 1, "max": 0}}]), "a clip without a range"
     yield "eps", changed(STEPS, [{"id": "zero_mean_unit_variance", "kwargs": {"eps": -1}}]), "a negative eps"
