@@ -35,6 +35,7 @@ typedef struct batch_job {
     const char *input; /* cells, too */
     const char *mask;  /* NULL: of the command line */
     const char *output;
+    const char *table;    /* of its objects (run_each.c); NULL: none */
     const char *hindered; /* why it cannot even begin; NULL: it can */
     int line;             /* of the table where its row begins; 0: it is of a folder */
     /* What became of it. */
@@ -47,10 +48,9 @@ typedef struct batch_job {
 
 typedef struct batch {
     cli *c;
-    tg_pool *pool;    /* of all that lies here */
-    const char *list; /* the table, or the folder, for messages */
-    const char *
-        list_of_objects; /* of many images: the folder for their tables of objects; NULL: none */
+    tg_pool *pool;      /* of all that lies here */
+    const char *list;   /* the table, or the folder, for messages */
+    const char *tables; /* of many images: the folder for their tables of objects; NULL: none */
     const tg_option *column[BATCH_COLUMNS];
     int n_columns;
     batch_job *job;

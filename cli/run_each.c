@@ -44,13 +44,13 @@ static size_t stem_of(const char *name)
 static tg_status name_table(batch *b, batch_job *j, const char *name, size_t stem)
 {
     char path[BATCH_PATH];
-    const char *to = b->list_of_objects;
+    const char *to = b->tables;
     const size_t n = strlen(to);
     if (snprintf(path, sizeof path, "%s%s%.*s.csv", to, to[n - 1] == '/' ? "" : "/", (int)stem,
                  name) >= (int)sizeof path)
         return cli_fail(b->c, TG_E_ARG, "%s: the name of the table is too long", j->input);
-    j->mask = cli_batch_text(b, path);
-    return j->mask ? TG_OK : cli_batch_no_memory(b);
+    j->table = cli_batch_text(b, path);
+    return j->table ? TG_OK : cli_batch_no_memory(b);
 }
 
 static tg_status add_image(batch *b, const char *path)
@@ -71,7 +71,7 @@ static tg_status add_image(batch *b, const char *path)
     j->output = cli_batch_text(b, out);
     if (!j->input || !j->output)
         return cli_batch_no_memory(b);
-    return b->list_of_objects ? name_table(b, j, name, stem ? stem : strlen(name)) : TG_OK;
+    return b->tables ? name_table(b, j, name, stem ? stem : strlen(name)) : TG_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -188,8 +188,8 @@ static tg_status run_job(cli *c, batch_job *j)
     tg_status st = set(c, "input", j->input);
     if (st == TG_OK)
         st = set(c, "output", j->output);
-    if (st == TG_OK && j->mask) /* its table of objects */
-        st = set(c, "objects", j->mask);
+    if (st == TG_OK && j->table) /* its table of objects */
+        st = set(c, "objects", j->table);
     if (st == TG_OK)
         st = tg_job_open(c->ctx, c->opts, &job);
     if (st == TG_OK)
@@ -282,8 +282,7 @@ static tg_status work(batch *b)
     cli *c = b->c;
     tg_status st = check_options(c);
     const char *table = tg_opts_get(c->opts, "objects"), *tables = NULL;
-    if (table && *table && st == TG_OK &&
-        !(tables = b->list_of_objects = cli_batch_text(b, table)))
+    if (table && *table && st == TG_OK && !(tables = b->tables = cli_batch_text(b, table)))
         st = cli_batch_no_memory(b);
     if (st == TG_OK)
         st = list_images(b);
