@@ -272,7 +272,8 @@ static void put_member(FILE *to, cursor *c, int indent, int pad, unit u)
     fputc('\n', to);
 }
 
-/* Behind `shown` entries of a list: true where the others are only counted. */
+/* Behind `shown` entries of a list, or of a table of counts: true where the others are only counted. What an object says of
+   other kinds is shown in full: each member says something else. */
 static bool cut_short(FILE *to, cursor *c, int indent, int shown, char end)
 {
     const char *s;
@@ -283,6 +284,8 @@ static bool cut_short(FILE *to, cursor *c, int indent, int shown, char end)
         return false;
     for (; !take(&look, end) && look.p < look.end; take(&look, ',')) {
         if (end == '}' && (!string(&look, &s, &n) || !take(&look, ':')))
+            return false;
+        if (end == '}' && (look.p >= look.end || !strchr("-0123456789", *look.p)))
             return false;
         if (!skip(&look, 0))
             return false;
