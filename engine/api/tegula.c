@@ -22,6 +22,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/ctx.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/settings/lent.h"
@@ -142,7 +143,9 @@ void tg_ctx_keep_model(tg_ctx *ctx, int keep)
 {
     if (!ctx)
         return;
-    ctx->keeps = keep;
+    if (!ctx->keeps != !keep)
+        tgi_pages_keep(keep);
+    ctx->keeps = keep != 0;
     if (!keep)
         drop_kept(ctx);
 }
@@ -164,7 +167,7 @@ void tg_ctx_close(tg_ctx **ctx)
 {
     if (!ctx || !*ctx)
         return;
-    drop_kept(*ctx);
+    tg_ctx_keep_model(*ctx, 0);
     tgi_free(*ctx);
     *ctx = NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "engine/ends/tensors.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
@@ -287,6 +288,7 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
     if (!c->machine)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
+    tgi_pages_keep_at_most(0); /* what a copy takes is not all of a reservation */
     tgi_machine_here(c->machine);
     c->budget = c->part && c->part->budget ? c->part->budget
                                            : tgi_machine_budget(c->machine, c->opts, NULL);
