@@ -2,6 +2,7 @@
 #include "engine/job/job_post.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/job/copy.h"
 #include "engine/job/descriptor.h"
@@ -9,6 +10,7 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_done.h"
 #include "engine/job/job_film.h"
+#include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
@@ -430,13 +432,35 @@ static void put_fingerprint(tgi_jw *w, const char *text)
     tgi_jw_end(w, '}');
 }
 
-/* The receipt of the values, of OUT. */
+/* What the network computed, and what became of it. */
+static void put_methods(tgi_jw *w, const char *key, const char *methods, const char *steps)
+{
+    const size_t n = strlen(methods) + strlen(steps) + 64;
+    char *text = tgi_malloc(TGI_TAG_MISC, n);
+    w->failed |= !text;
+    if (!text)
+        return;
+    snprintf(text, n, "%s The output was made of its values by these steps: %s.", methods,
+             steps);
+    tgi_jw_str(w, key, text);
+    tgi_free(text);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The receipt of the values, of OUT: memory and time of both. */
 static tg_status write_receipt(const tg_job *job, tgi_journal *j, const char *text,
                                tgi_err *err)
 {
     const tgi_job_post *p = job->post;
     uint32_t check = 0;
     uint64_t bytes = 0;
+    int64_t whole;
+    double seconds;
+    const char *methods;
     char path[4200], crc[16], *json = NULL;
     tgi_json *of = tgi_receipt_of(job->set.output);
     tgi_jw w = {0};
@@ -455,6 +479,12 @@ static tg_status write_receipt(const tg_job *job, tgi_journal *j, const char *te
             tgi_jw_str(&w, key, crc);
         else if (strcmp(key, "fingerprint") == 0)
             put_fingerprint(&w, text);
+        else if (strcmp(key, "measured_peak_bytes") == 0 && tgi_json_int(m, &whole))
+            tgi_jw_uint(&w, key, larger((uint64_t)whole, tgi_job_tracker_peak(p->tracker)));
+        else if (strcmp(key, "seconds") == 0 && tgi_json_num(m, &seconds))
+            tgi_jw_num(&w, key, seconds + tgi_seconds() - p->began);
+        else if (strcmp(key, "methods") == 0 && tgi_json_str(m, &methods))
+            put_methods(&w, key, methods, p->text);
         else
             put_value(&w, key, m);
     }
@@ -519,16 +549,32 @@ static tg_status make_objects(tg_job *job, tgi_journal *j, int made, tgi_err *er
     return st;
 }
 
+static tg_status watched_objects(tg_job *job, tgi_journal *j, int made, tg_run_result *res,
+                                 tgi_err *err)
+{
+    tgi_job_post *p = job->post;
+    TGI_TRY(tgi_job_tracker_open(job, 1, &p->tracker, err)); /* the log goes on */
+    tgi_tracker_expect(p->tracker, job->plan.bytes.total, job->plan.budget);
+    (void)tgi_tracker_update(p->tracker, "objects", 0);
+    p->began = tgi_seconds();
+    const tg_status st = make_objects(job, j, made, err);
+    const uint64_t peak = tgi_job_tracker_close(job, &p->tracker);
+    res->measured_peak_bytes = larger(res->measured_peak_bytes, peak);
+    res->seconds += tgi_seconds() - p->began;
+    return st;
+}
+
 /* All was made by a run that was stopped before OUT got its name. *done: so it is; else a tile of it is damaged, and all is
  * made again. */
-static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tgi_err *err)
+static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tg_run_result *res,
+                             tgi_err *err)
 {
     tgi_err e = {0};
     *done = 0;
     if (!tgi_journal_is_sealed(*j) || access(job->set.output, F_OK) == 0)
         return TG_OK;
     TGI_TRY(tgi_job_plan_to_run(job, err));
-    const tg_status st = make_objects(job, *j, 1, &e);
+    const tg_status st = watched_objects(job, *j, 1, res, &e);
     *done = st == TG_OK;
     if (st == TG_E_INTERNAL) { /* what is missing would have to be read */
         tgi_journal_close(j);
@@ -542,7 +588,7 @@ static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tgi_err *e
 static tg_status go(tg_job *job, tgi_journal **j, tg_run_result *res, tgi_err *err)
 {
     int done;
-    TGI_TRY(settle_made(job, j, &done, err));
+    TGI_TRY(settle_made(job, j, &done, res, err));
     if (done)
         return TG_OK;
     const tg_status st = tgi_job_run(job, res, err);
@@ -551,7 +597,7 @@ static tg_status go(tg_job *job, tgi_journal **j, tg_run_result *res, tgi_err *e
     const tgi_err filled = *err;
     *err = (tgi_err){0};
     TGI_TRY(tgi_job_plan_to_run(job, err));
-    TGI_TRY(make_objects(job, *j, 0, err));
+    TGI_TRY(watched_objects(job, *j, 0, res, err));
     *err = filled;
     return st;
 }

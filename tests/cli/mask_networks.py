@@ -208,9 +208,10 @@ def test_run(lab, rng):
         want = lab.want(which.split(":")[0], values, *(["grid=2"] if half else []))
         seen = set()
         for tile in ("48", "32x96"):
-            code, _, err = lab.run("run", "-m", net, lab.path("in.tif"), "-o", out, "--post", which, "--tile", tile, "--objects", lab.path("run.csv"), "--ram", "20MiB", "-y", "-q")
+            code, _, err = lab.run("run", "-m", net, lab.path("in.tif"), "-o", out, "--post", which, "--tile", tile, "--objects", lab.path("run.csv"), "--ram", "20MiB", "--log", lab.path("run.log.csv"), "-y", "-q")
             check(code == 0, "run %s: exit %d: %s" % (which, code, err))
             seen.add(read(out))
+            both_watched(lab, out, which)
             got = lab.got(out, "--axes", "YX") if code == 0 else []
             check(got == want and max(want) > 5, "run %s, tiles of %s" % (which, tile))
         check(len(seen) == 1, "run %s: bytes follow the tiles" % which)
@@ -222,6 +223,22 @@ def test_run(lab, rng):
     stop = ["run", "-m", network(lab.path("net.onnx"), 3), lab.path("flow.tif"), "-o", lab.path("stop.tif"), "--post", "cellpose", "--objects", lab.path("stop.csv"), "--threads", "1", "--ram", "20MiB", "-q"]
     copied(lab, lab.planes("flow.npy", flow(rng)), "flow.tif")
     stopped(lab, stop, lab.path("stop.tif"), lab.path("stop.csv"), 53)
+
+
+def both_watched(lab, out, which):
+    """Memory, time and methods of a receipt, and the log, are those of the network and of what was made of its values."""
+    with open(out + ".tegula.json", encoding="utf-8") as f:
+        receipt = json.load(f)
+    check(0 < receipt["measured_peak_bytes"] <= receipt["predicted_peak_bytes"], "memory: %s" % receipt)
+    check(receipt["methods"].endswith("The output was made of its values by these steps: %s." % which), "methods: %s" % receipt["methods"])
+    rows = rows_of(lab.path("run.log.csv"))
+    phases = [r["phase"] for r in rows]
+    check(phases[-1] == "objects" and "run" in phases, "log: %s" % phases)
+    most = {"objects": 0, "run": 0}
+    for r in rows:
+        most[r["phase"]] = max(most.get(r["phase"], 0), int(r["peak_bytes"]))
+    check(abs(max(most.values()) - receipt["measured_peak_bytes"]) <= 1 << 20,  # what is written after it
+          "peaks of the log: %s, of the receipt %d" % (most, receipt["measured_peak_bytes"]))
 
 
 def copied(lab, image, name):
