@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_MS 100 /* unless --log-interval says otherwise */
@@ -37,6 +38,18 @@ tg_status tgi_job_tracker_open(tg_job *job, int go_on, tg_tracker **out, tgi_err
     TGI_TRY(tgi_tracker_open(&o, out, err));
     job->log.how = TGI_SIDE_REPLACE; /* from here on it is this job's own */
     return TG_OK;
+}
+
+tg_status tgi_job_tracker_again(tg_job *job, tg_tracker **out, tgi_err *err)
+{
+    char path[4096];
+    struct stat s;
+    const char *csv = tgi_gate_log(job->opts, path, sizeof path);
+    if (!csv || (!tgi_is_stream(csv) && (stat(csv, &s) != 0 || S_ISREG(s.st_mode))))
+        return tgi_job_tracker_open(job, 1, out, err);
+    const tgi_tracker_opts o = {
+        .peak_ms = PEAK_MS, .budget = job->plan.budget, .look = tgi_look_here(0)};
+    return tgi_tracker_open(&o, out, err);
 }
 
 uint64_t tgi_job_tracker_peak(tg_tracker *t)

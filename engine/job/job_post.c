@@ -553,7 +553,7 @@ static tg_status watched_objects(tg_job *job, tgi_journal *j, int made, tg_run_r
                                  tgi_err *err)
 {
     tgi_job_post *p = job->post;
-    TGI_TRY(tgi_job_tracker_open(job, 1, &p->tracker, err)); /* the log goes on */
+    TGI_TRY(tgi_job_tracker_again(job, &p->tracker, err));
     tgi_tracker_expect(p->tracker, job->plan.bytes.total, job->plan.budget);
     (void)tgi_tracker_update(p->tracker, "objects", 0);
     p->began = tgi_seconds();
