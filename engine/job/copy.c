@@ -288,7 +288,6 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
     if (!c->machine)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
-    tgi_pages_keep_at_most(0); /* what a copy takes is not all of a reservation */
     tgi_machine_here(c->machine);
     c->budget = c->part && c->part->budget ? c->part->budget
                                            : tgi_machine_budget(c->machine, c->opts, NULL);
@@ -579,6 +578,8 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi
 {
     tgi_copying c = {.ctx = ctx, .opts = o, .begun = tgi_seconds(), .part = part};
     tgi_err e = {0};
+    if (!part)
+        tgi_pages_keep_at_most(0); /* its memory is not a reservation */
     tg_status st = open_copy(&c, &e);
     if (st == TG_OK)
         st = copy_opened(&c, &e);

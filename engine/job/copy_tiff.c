@@ -276,6 +276,7 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
     if (st == TG_OK)
         st = tgi_copy_write_objects(c, c->went_on, err);
     st = tgi_copy_input_held(c, st, err);
+    tgi_copy_forget_objects(c, st);
     leave(c, j, st);
     if (st == TG_OK)
         st = tgi_picture_make(c->writer, l, &c->meta, j, err);

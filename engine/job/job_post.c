@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "engine/job/copy.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
@@ -553,6 +554,9 @@ static tg_status watched_objects(tg_job *job, tgi_journal *j, int made, tg_run_r
                                  tgi_err *err)
 {
     tgi_job_post *p = job->post;
+    /* What waits for the next job is beside the copy. */
+    const size_t all = job->plan.bytes.total;
+    tgi_pages_keep_at_most(all > p->peak ? (all - p->peak) / 257 * 256 : 0);
     TGI_TRY(tgi_job_tracker_again(job, &p->tracker, err));
     tgi_tracker_expect(p->tracker, job->plan.bytes.total, job->plan.budget);
     (void)tgi_tracker_update(p->tracker, "objects", 0);

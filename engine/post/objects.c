@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXT ((size_t)64 << 10)
 #define LINE 4096
@@ -301,13 +302,40 @@ static tg_status allocate(table *t, tgi_err *err)
     return TG_OK;
 }
 
+/* Two files of the same bytes; false where one cannot be read. */
+static bool same_bytes(const char *path, const char *other)
+{
+    char a[2048], b[2048];
+    FILE *f = fopen(path, "rb"), *g = fopen(other, "rb");
+    bool same = f && g;
+    for (size_t n = 1; same && n;) {
+        n = fread(a, 1, sizeof a, f);
+        same =
+            fread(b, 1, sizeof b, g) == n && memcmp(a, b, n) == 0 && !ferror(f) && !ferror(g);
+    }
+    if (f)
+        fclose(f);
+    if (g)
+        fclose(g);
+    return same;
+}
+
+/* What is there is of the run that was stopped, or not ours. */
+static tg_status keep_or_refuse(const tgi_objects_opts *o, const tgi_part *part, tgi_err *err)
+{
+    return same_bytes(o->path, part->partial)
+               ? TG_OK
+               : tgi_fail(err, TG_E_EXISTS,
+                          "%s: exists already, and is another table; -y replaces it", o->path);
+}
+
 tg_status tgi_objects_write(const tgi_objects_opts *o, tgi_err *err)
 {
     table t = {.o = o, .shape = tgi_post_shape_of(o->post), .part = TGI_PART_CLOSED};
     const tgi_part_spec spec = {.path = o->path,
                                 .ending = ".partial",
                                 .bytes = TGI_PART_GROWS,
-                                .replace = o->replace,
+                                .replace = o->replace || o->goes_on,
                                 .head = "label,",
                                 .head_bytes = 6};
     t.whole = t.shape.whole;
@@ -319,7 +347,9 @@ tg_status tgi_objects_write(const tgi_objects_opts *o, tgi_err *err)
     if (st == TG_OK)
         st = tgi_part_sync(&t.part, err);
     if (st == TG_OK)
-        st = tgi_part_name(&t.part, err);
+        st = o->goes_on && !o->replace && access(o->path, F_OK) == 0
+                 ? keep_or_refuse(o, &t.part, err)
+                 : tgi_part_name(&t.part, err);
     tgi_part_drop(&t.part);
     tgi_free(t.memory);
     tgi_free(t.text);

@@ -12,7 +12,8 @@ typedef struct tgi_objects_opts {
     tgi_source *post; /* of a list that ends with label (post.h) */
     const char *
         path; /* FILE.csv: it grows as FILE.csv.partial and gets its name when it is complete */
-    int replace;            /* what is there */
+    int replace; /* what is there */
+    int goes_on; /* an earlier run may have written it: what is there stays if it has the same bytes */
     size_t bytes;           /* for sums */
     const double *physical; /* size of a pixel, z, y, x, all in `unit`; 0: not known */
     const char *unit;       /* of these; "": not known */

@@ -253,6 +253,23 @@ def test_stops(lab, rng):
                 lab.path("stop.tif"), lab.path("stop.csv"), 29)
 
 
+def test_table_of_others(lab, rng):
+    """A copy that goes on replaces no table that it did not write."""
+    image = lab.planes("in.npy", flow(rng))
+    copied(lab, image, "in.tif")
+    out, table = lab.path("mine.tif"), lab.path("mine.csv")
+    args = ["copy", lab.path("in.tif"), "-o", out, "--post", "cellpose", "--objects", table, "--threads", "1", "--ram", "20MiB", "-q"]
+    r = subprocess.run([lab.tegula] + args, capture_output=True, text=True, env=dict(os.environ, TEGULA_FAIL_IO="12:kill", TEGULA_SYNC_TILES="1"))
+    check(r.returncode == -9 and not os.path.exists(table), "killed: exit %d: %s" % (r.returncode, r.stderr))
+    with open(table, "w", encoding="utf-8") as f:
+        f.write("of somebody else\n")
+    code, _, err = lab.run(*args)
+    check(code == 73 and "mine.csv: exists already, and is another table; -y replaces it" in err, "another's table: exit %d: %s" % (code, err))
+    check(read(table) == b"of somebody else\n" and not os.path.exists(out), "another's table is gone")
+    code, _, err = lab.run(*args, "-y")
+    check(code == 0 and read(table).startswith(b"label,") and os.path.exists(out), "-y: exit %d: %s" % (code, err))
+
+
 def ome_tiff(path, planes, attributes):
     """Planes as a file of pages, the first with OME-XML."""
     text = ('<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYCZT" Type="float" '
@@ -344,7 +361,7 @@ def main():
     print("seed %d (TEGULA_SEED=%d repeats it)" % (seed, seed), flush=True)
     lab, rng = Lab(*sys.argv[1:3]), random.Random(seed)
     try:
-        for test in (test_copy, test_places, test_table, test_sizes, test_stops, test_run, test_refusals, test_memory):
+        for test in (test_copy, test_places, test_table, test_sizes, test_stops, test_table_of_others, test_run, test_refusals, test_memory):
             test(lab, rng)
     finally:
         subprocess.run(["rm", "-rf", lab.dir])
