@@ -260,7 +260,7 @@ static tg_status open_measured(const tg_job *job, measured *i, tgi_err *err)
     i->image = (tgi_post_image){.row = measured_row,
                                 .user = i,
                                 .channels = (int)m->channels,
-                                .whole = !tgi_dtype_is_float(type) && tgi_dtype_size(type) < 8};
+                                .whole = tgi_post_is_whole(type)};
     i->item = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->item);
     i->z = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->z);
     i->row = tgi_malloc(TGI_TAG_IO, (size_t)m->extent[2] * tgi_dtype_size(type));

@@ -30,7 +30,7 @@ typedef union total {
 typedef struct table {
     const tgi_objects_opts *o;
     tgi_post_shape shape;
-    int whole;     /* pixels are whole numbers that a double holds */
+    int whole;     /* tgi_post_is_whole */
     size_t stride; /* of an object */
     uint64_t room; /* objects at once */
     char *memory;
