@@ -38,9 +38,10 @@ enum {
 
 struct tgi_ome_carry {
     text into[N_TEXTS];
-    text *now; /* the element that is taken goes there */
-    int depth; /* of elements within it; 0: none is taken */
-    bool open; /* its start tag has no > yet */
+    text *now;  /* the element that is taken goes there */
+    int depth;  /* of elements within it; 0: none is taken */
+    int deeper; /* elements beyond MOST_DEPTH, which are passed over */
+    bool open;  /* its start tag has no > yet */
     const xmlChar *space[MOST_DEPTH + 1];
     bool shape; /* in a shape of a ROI */
     int shape_depth;
@@ -249,6 +250,7 @@ static void begin_element(tgi_ome_carry *c, xmlTextReaderPtr r, const char *name
     close_tag(c);
     if (c->depth + 1 > MOST_DEPTH) {
         c->too_much = true;
+        c->deeper += !empty;
         return;
     }
     c->space[++c->depth] = space;
@@ -301,6 +303,10 @@ bool tgi_ome_carry_end(tgi_ome_carry *c, const char *name)
     }
     if (!c->depth)
         return false;
+    if (c->deeper) {
+        c->deeper--;
+        return true;
+    }
     if (c->open) {
         add(c, "/>");
         c->open = false;
@@ -463,6 +469,14 @@ static bool is_referenced(const tgi_ome_carry *c, xmlTextReaderPtr r)
     return strstr(c->into[ROI_REFS].p, ref) != NULL;
 }
 
+/* The reference to what is_imagej leaves out, which is written anew with what it refers to. */
+static bool is_our_note(xmlTextReaderPtr r, const char *name)
+{
+    char s[32];
+    return strcmp(name, "AnnotationRef") == 0 && value_of(r, "ID", s, sizeof s) &&
+           strcmp(s, "Annotation:imagej") == 0;
+}
+
 bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
                          const tgi_ome_where *at)
 {
@@ -487,7 +501,7 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             return take(c, PARTS, r, name);
         return false;
     }
-    if (at->wanted)
+    if (at->wanted && !is_our_note(r, name))
         for (size_t i = 0; i < sizeof of_image / sizeof *of_image; i++)
             if (strcmp(name, of_image[i].name) == 0)
                 return take(c, of_image[i].into, r, name);

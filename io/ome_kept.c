@@ -343,56 +343,101 @@ static tg_status pick_channels(const tgi_ome_kept *k, const tgi_axis_list *c, tg
     return TG_OK;
 }
 
-/* How often an entry was chosen; a channel may have been several times. */
-static int64_t times_in(const tgi_axis_list *l, int64_t was)
+/* Entries of a choice, by what they were: a channel may have been chosen several times. */
+typedef struct entry {
+    int64_t was, now;
+} entry;
+
+typedef struct choice {
+    entry *at; /* NULL: all */
+    int64_t n;
+} choice;
+
+static int by_entry(const void *a, const void *b)
 {
-    int64_t n = 0;
-    if (!l || !l->at)
-        return 1;
-    for (int64_t i = 0; i < l->n; i++)
-        n += l->at[i] == was;
-    return n;
+    const entry *x = a, *y = b;
+    if (x->was != y->was)
+        return x->was < y->was ? -1 : 1;
+    return (x->now > y->now) - (x->now < y->now);
 }
 
-static int64_t nth_in(const tgi_axis_list *l, int64_t was, int64_t nth)
+static tg_status make_choice(const tgi_axis_list *l, choice *out, tgi_err *err)
 {
+    *out = (choice){0};
     if (!l || !l->at)
-        return was;
+        return TG_OK;
+    out->at = tgi_calloc(TGI_TAG_IO, (size_t)l->n + 1, sizeof *out->at);
+    if (!out->at)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for what is chosen");
     for (int64_t i = 0; i < l->n; i++)
-        if (l->at[i] == was && nth-- == 0)
-            return i;
-    return -1;
+        out->at[i] = (entry){l->at[i], i};
+    out->n = l->n;
+    qsort(out->at, (size_t)l->n, sizeof *out->at, by_entry);
+    return TG_OK;
+}
+
+/* How often an entry was chosen, and the first of these in *first. */
+static int64_t times_in(const choice *c, int64_t was, int64_t *first)
+{
+    int64_t lo = 0, n = c->n, often = 0;
+    while (n > 0) {
+        const int64_t half = n / 2;
+        if (c->at[lo + half].was < was) {
+            lo += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    *first = lo;
+    while (lo + often < c->n && c->at[lo + often].was == was)
+        often++;
+    return c->at ? often : 1;
+}
+
+static int32_t place_at(const choice *c, int64_t was, int64_t i)
+{
+    return (int32_t)(c->at ? c->at[i].now : was);
+}
+
+/* Those that stay into `to`, or NULL: they are counted. */
+static int64_t choose_planes(const tgi_ome_kept *k, const choice of[3], tgi_plane_note *to)
+{
+    int64_t n = 0, z = 0, c = 0, t = 0;
+    for (int64_t i = 0; i < k->n_planes; i++) {
+        const tgi_plane_note *from = &k->plane[i];
+        const int there = times_in(&of[0], from->z, &z) && times_in(&of[2], from->t, &t);
+        const int64_t many = there ? times_in(&of[1], from->c, &c) : 0;
+        for (int64_t m = 0; m < many && to; m++) {
+            to[n + m] = *from;
+            to[n + m].z = place_at(&of[0], from->z, z);
+            to[n + m].c = place_at(&of[1], from->c, c + m);
+            to[n + m].t = place_at(&of[2], from->t, t);
+        }
+        n += many;
+    }
+    return n;
 }
 
 static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *z,
                              const tgi_axis_list *c, const tgi_axis_list *t, tgi_ome_kept *o,
                              tgi_err *err)
 {
-    int64_t n = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        n = 0;
-        for (int64_t i = 0; i < k->n_planes; i++) {
-            const tgi_plane_note *from = &k->plane[i];
-            const int64_t at_z = place_in(z, from->z), at_t = place_in(t, from->t);
-            if (at_z < 0 || at_t < 0)
-                continue;
-            const int64_t many = times_in(c, from->c);
-            for (int64_t m = 0; m < many && pass; m++) {
-                o->plane[n + m] = *from;
-                o->plane[n + m].z = (int32_t)at_z;
-                o->plane[n + m].t = (int32_t)at_t;
-                o->plane[n + m].c = (int32_t)nth_in(c, from->c, m);
-            }
-            n += many;
-        }
-        if (!n)
-            return TG_OK;
-        if (!pass && !(o->plane = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *o->plane)))
-            return tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
+    const tgi_axis_list *const list[3] = {z, c, t};
+    choice of[3] = {{0}};
+    tg_status st = TG_OK;
+    for (int i = 0; st == TG_OK && k->n_planes && i < 3; i++)
+        st = make_choice(list[i], &of[i], err);
+    const int64_t n = st == TG_OK ? choose_planes(k, of, NULL) : 0;
+    if (n && !(o->plane = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *o->plane)))
+        st = tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
+    if (n && st == TG_OK) {
+        o->n_planes = choose_planes(k, of, o->plane);
+        qsort(o->plane, (size_t)n, sizeof *o->plane, by_place);
     }
-    o->n_planes = n;
-    qsort(o->plane, (size_t)n, sizeof *o->plane, by_place);
-    return TG_OK;
+    for (int i = 0; i < 3; i++)
+        tgi_free(of[i].at);
+    return st;
 }
 
 typedef struct buffer {

@@ -263,7 +263,7 @@ static tg_status open_measured(const tg_job *job, measured *i, tgi_err *err)
     i->image = (tgi_post_image){.row = measured_row,
                                 .user = i,
                                 .channels = (int)m->channels,
-                                .whole = !tgi_dtype_is_float(type) && tgi_dtype_size(type) < 8};
+                                .whole = tgi_post_is_whole(type)};
     i->item = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->item);
     i->z = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->z);
     i->row = tgi_malloc(TGI_TAG_IO, (size_t)m->extent[2] * tgi_dtype_size(type));
@@ -589,21 +589,34 @@ static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tg_run_res
     return st;
 }
 
+static tg_status verdict(const tg_job *job, int64_t bad_regions, tgi_err *err)
+{
+    return tgi_bad_tiles_verdict(bad_regions, job->set.input, job->source, job->post->output,
+                                 err);
+}
+
+/* Of what an earlier run made: the receipt knows what was filled. */
+static tg_status verdict_then(const tg_job *job, tg_run_result *res, tgi_err *err)
+{
+    int there;
+    tgi_err ignored = {0};
+    (void)tgi_output_is_done(job->post->output, "", &there, &res->bad_regions, &ignored);
+    return verdict(job, res->bad_regions, err);
+}
+
 static tg_status go(tg_job *job, tgi_journal **j, tg_run_result *res, tgi_err *err)
 {
     int done;
     TGI_TRY(settle_made(job, j, &done, res, err));
     if (done)
-        return TG_OK;
+        return verdict_then(job, res, err);
     const tg_status st = tgi_job_run(job, res, err);
     if (st != TG_OK && !(st == TG_E_FORMAT && res->bad_regions > 0))
         return st;
-    const tgi_err filled = *err;
     *err = (tgi_err){0};
     TGI_TRY(tgi_job_plan_to_run(job, err));
     TGI_TRY(watched_objects(job, *j, 0, res, err));
-    *err = filled;
-    return st;
+    return verdict(job, res->bad_regions, err);
 }
 
 /* Before the network works for nothing. */
@@ -620,6 +633,7 @@ static tg_status check_table(const tg_job *job, const tgi_journal *j, tgi_err *e
 static tg_status look_for_done(tg_job *job, int *done, tg_run_result *res, tgi_err *err)
 {
     tgi_job_post *p = job->post;
+    const char *table = tgi_opts_str(p->opts, TGI_OPT_OBJECTS);
     char *text = NULL;
     int there = 0;
     *done = 0;
@@ -630,13 +644,40 @@ static tg_status look_for_done(tg_job *job, int *done, tg_run_result *res, tgi_e
     tg_status st = tgi_output_is_done(p->output, text, &there, &res->bad_regions, err);
     tgi_free(text);
     *done = st == TG_OK && there;
+    if (*done && table && access(table, F_OK) != 0) {
+        *done = 0;
+        st = tgi_fail(err, TG_E_EXISTS,
+                      "%s is complete, and its table %s is not there: -y makes both again",
+                      p->output, table);
+    }
     if (st == TG_E_EXISTS && job->set.overwrite) {
         *err = (tgi_err){0};
         st = TG_OK;
     }
-    return *done ? tgi_bad_tiles_verdict(res->bad_regions, job->set.input, job->source,
-                                         p->output, err)
-                 : st;
+    return *done ? verdict(job, res->bad_regions, err) : st;
+}
+
+/* OUT has its name, and only the journal stayed: of this command, or nothing is done. -y: another's goes. */
+static tg_status settle_finished(tg_job *job, tgi_journal **j, int *done, tg_run_result *res,
+                                 tgi_err *err)
+{
+    const char *output = job->post->output;
+    char *text = NULL;
+    size_t n;
+    TGI_TRY(tgi_job_plan_to_run(job, err));
+    TGI_TRY(fingerprint(job, &text, err));
+    const void *stored = tgi_journal_job(*j, &n);
+    const tg_status st = tgi_fingerprint_compare(stored, n, text, err);
+    tgi_free(text);
+    *done = st == TG_OK;
+    if (!*done && !(st == TG_E_CHANGED && job->set.overwrite))
+        return st;
+    *err = (tgi_err){0};
+    TGI_TRY(tgi_journal_clear_finished(*j, err));
+    if (*done)
+        return verdict_then(job, res, err);
+    tgi_journal_close(j);
+    return tgi_journal_open(output, 1, NULL, j, err);
 }
 
 tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
@@ -657,9 +698,12 @@ tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
     if (done || found != TG_OK)
         return found;
     TGI_TRY(tgi_journal_open(p->output, job->set.overwrite, NULL, &j, err));
-    const int finished = tgi_journal_state(j) == TGI_JOURNAL_FINISHED;
-    tg_status st = finished ? tgi_journal_clear_finished(j, err) : check_table(job, j, err);
-    if (st == TG_OK && !finished)
+    tg_status st = TG_OK;
+    if (tgi_journal_state(j) == TGI_JOURNAL_FINISHED)
+        st = settle_finished(job, &j, &done, &res, err);
+    if (st == TG_OK && !done)
+        st = check_table(job, j, err);
+    if (st == TG_OK && !done)
         st = go(job, &j, &res, err);
     tgi_journal_close(&j);
     res.output = p->output;

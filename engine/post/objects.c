@@ -31,7 +31,7 @@ typedef union total {
 typedef struct table {
     const tgi_objects_opts *o;
     tgi_post_shape shape;
-    int whole;     /* pixels are whole numbers that a double holds */
+    int whole;     /* tgi_post_is_whole */
     size_t stride; /* of an object */
     uint64_t room; /* objects at once */
     char *memory;
@@ -51,6 +51,12 @@ static tg_status flush(table *t, tgi_err *err)
     t->at += t->n;
     t->n = 0;
     return TG_OK;
+}
+
+/* For LINE bytes and a put behind them: no more is put between two calls. */
+static tg_status make_room(table *t, tgi_err *err)
+{
+    return t->n + 2 * LINE > TEXT ? flush(t, err) : TG_OK;
 }
 
 static void put(table *t, const char *fmt, ...) TGI_PRINTF(2, 3);
@@ -130,8 +136,7 @@ static tg_status put_head(table *t, tgi_err *err)
         snprintf(number, sizeof number, "%d", c);
         put_name(t, c < t->o->channels && t->o->channel && t->o->channel[c] ? t->o->channel[c]
                                                                             : number);
-        if (t->n + LINE > TEXT)
-            TGI_TRY(flush(t, err));
+        TGI_TRY(make_room(t, err));
     }
     put(t, "\n");
     return flush(t, err);
@@ -218,13 +223,15 @@ static void put_place(table *t, const tgi_post_place *at)
         put(t, ",%lld", (long long)(at->part % s->samples));
 }
 
-static void put_object(table *t, const tgi_post_place *at, uint64_t number, uint64_t i)
+static tg_status put_object(table *t, const tgi_post_place *at, uint64_t number, uint64_t i,
+                            tgi_err *err)
 {
     const sums *s = sums_of(t, i);
     const total *sum = totals_of(t, i);
     const double n = (double)s->area, *p = t->o->physical;
     const double centre[3] = {(double)s->z / n, (double)s->y / n, (double)s->x / n};
     const int first = t->shape.volume ? 0 : 1;
+    TGI_TRY(make_room(t, err));
     put(t, "%llu", (unsigned long long)number);
     put_place(t, at);
     put(t, ",%llu", (unsigned long long)s->area);
@@ -239,9 +246,12 @@ static void put_object(table *t, const tgi_post_place *at, uint64_t number, uint
         for (int k = first; k < 3; k++)
             put_number(t, centre[k] * p[k]);
     }
-    for (int c = 0; c < t->shape.channels; c++)
+    for (int c = 0; c < t->shape.channels; c++) {
+        TGI_TRY(make_room(t, err)); /* there may be thousands */
         put_number(t, (t->whole ? (double)sum[c].whole : sum[c].real) / n);
+    }
     put(t, "\n");
+    return TG_OK;
 }
 
 /* One image: all of its objects. */
@@ -256,11 +266,8 @@ static tg_status put_image(table *t, tgi_post_place at, tgi_err *err)
                                       (double)at.z / (double)t->shape.depth, err));
             }
         at.z = 0;
-        for (uint64_t k = 0; k < t->room && first + k <= most; k++) {
-            if (t->n + LINE > TEXT)
-                TGI_TRY(flush(t, err));
-            put_object(t, &at, first + k, k);
-        }
+        for (uint64_t k = 0; k < t->room && first + k <= most; k++)
+            TGI_TRY(put_object(t, &at, first + k, k, err));
         const uint64_t used = most < first ? 0 : most - first + 1;
         memset(t->memory, 0, (used < t->room ? used : t->room) * t->stride); /* for the next */
         first += t->room;
