@@ -6,6 +6,7 @@
 #include "io/ome_carry.h"
 
 #include "engine/base/mem.h"
+#include "io/ome_xml.h"
 
 #include <libxml/xmlreader.h>
 #include <math.h>
@@ -95,24 +96,15 @@ static void add_char(tgi_ome_carry *c, char ch)
     add_bytes(c, c->now, &ch, 1);
 }
 
-/* ASCII with character references; libxml2 hands out UTF-8 that XML allows. */
-static void add_escaped(tgi_ome_carry *c, const char *s)
+/* libxml2 hands out UTF-8 that XML allows. */
+static void add_escaped(tgi_ome_carry *c, const char *s, tgi_xml_place place)
 {
-    char ref[16];
-    const unsigned char *p = (const unsigned char *)s;
-    while (*p) {
-        uint32_t u = *p;
-        const int more = u >= 0xf0 ? 3 : u >= 0xe0 ? 2 : u >= 0xc0 ? 1 : 0;
-        u = more == 3 ? u & 7u : more == 2 ? u & 15u : more == 1 ? u & 31u : u;
-        for (int i = 0; i < more && p[1]; i++)
-            u = u << 6 | (*++p & 63u);
-        p++;
-        if (u >= 0x20 && u < 0x7f && !strchr("<>&\"'", (int)u)) {
-            add_char(c, (char)u);
-            continue;
-        }
-        snprintf(ref, sizeof ref, "&#%u;", (unsigned)u);
-        add(c, ref);
+    for (; *s; s++) {
+        const char *as = tgi_xml_as(*s, place);
+        if (as)
+            add(c, as);
+        else
+            add_char(c, *s);
     }
 }
 
@@ -121,7 +113,7 @@ static void add_attribute(tgi_ome_carry *c, const char *name, const char *value)
     add_char(c, ' ');
     add(c, name);
     add(c, "=\"");
-    add_escaped(c, value);
+    add_escaped(c, value, TGI_XML_ATTRIBUTE);
     add_char(c, '"');
 }
 
@@ -281,7 +273,7 @@ bool tgi_ome_carry_text(tgi_ome_carry *c, const char *s)
     if (!c->depth)
         return false;
     close_tag(c);
-    add_escaped(c, s);
+    add_escaped(c, s, TGI_XML_TEXT);
     return true;
 }
 
