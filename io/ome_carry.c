@@ -439,10 +439,14 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
     c->kept.plane[c->kept.n_planes++] = n;
 }
 
-static bool is_imagej(xmlTextReaderPtr r)
+/* What ImageJ knows is written again out of what was read; which levels a file has, Bio-Formats
+ * notes, and the output has its own. */
+static bool is_of_this_file(xmlTextReaderPtr r)
 {
-    char s[32];
-    return value_of(r, "Namespace", s, sizeof s) && strcmp(s, "imagej.net") == 0;
+    char s[64];
+    return value_of(r, "Namespace", s, sizeof s) &&
+           (strcmp(s, "imagej.net") == 0 ||
+            strcmp(s, "openmicroscopy.org/PyramidResolution") == 0);
 }
 
 /* Does the Image that is read name this region as its own? */
@@ -484,7 +488,7 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             if (strcmp(name, of_image[i].name) == 0)
                 return take(c, of_image[i].into, r, name);
     if (is_among(name, notes, sizeof notes / sizeof *notes) &&
-        (strcmp(name, "MapAnnotation") != 0 || !is_imagej(r)))
+        (strcmp(name, "MapAnnotation") != 0 || !is_of_this_file(r)))
         return take(c, NOTES, r, name);
     if (strcmp(name, "ROI") == 0)
         return take(c, at->alone || is_referenced(c, r) ? ROIS : OTHERS, r, name);
