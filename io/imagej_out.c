@@ -213,10 +213,12 @@ static bool has_colours(const tgi_image_meta *m, const stack *k)
 /* A ramp from black to each channel's colour. */
 static void ramps(const tgi_image_meta *m, uint8_t *lut)
 {
-    for (int c = 0; c < m->n_channels; c++)
+    for (int c = 0; c < m->n_channels; c++) {
+        const uint32_t color = m->channel_color[c] ? m->channel_color[c] : TGI_WHITE;
         for (int k = 0; k < 3; k++)
             for (unsigned v = 0; v < 256; v++)
-                *lut++ = (uint8_t)(v * (m->channel_color[c] >> (24 - 8 * k) & 255) / 255);
+                *lut++ = (uint8_t)(v * (color >> (24 - 8 * k) & 255) / 255);
+    }
 }
 
 /* A palette of 256 colours is a table too. */

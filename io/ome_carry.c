@@ -6,6 +6,7 @@
 #include "io/ome_carry.h"
 
 #include "engine/base/mem.h"
+#include "io/ome_xml.h"
 
 #include <libxml/xmlreader.h>
 #include <math.h>
@@ -96,24 +97,15 @@ static void add_char(tgi_ome_carry *c, char ch)
     add_bytes(c, c->now, &ch, 1);
 }
 
-/* ASCII with character references; libxml2 hands out UTF-8 that XML allows. */
-static void add_escaped(tgi_ome_carry *c, const char *s)
+/* libxml2 hands out UTF-8 that XML allows. */
+static void add_escaped(tgi_ome_carry *c, const char *s, tgi_xml_place place)
 {
-    char ref[16];
-    const unsigned char *p = (const unsigned char *)s;
-    while (*p) {
-        uint32_t u = *p;
-        const int more = u >= 0xf0 ? 3 : u >= 0xe0 ? 2 : u >= 0xc0 ? 1 : 0;
-        u = more == 3 ? u & 7u : more == 2 ? u & 15u : more == 1 ? u & 31u : u;
-        for (int i = 0; i < more && p[1]; i++)
-            u = u << 6 | (*++p & 63u);
-        p++;
-        if (u >= 0x20 && u < 0x7f && !strchr("<>&\"'", (int)u)) {
-            add_char(c, (char)u);
-            continue;
-        }
-        snprintf(ref, sizeof ref, "&#%u;", (unsigned)u);
-        add(c, ref);
+    for (; *s; s++) {
+        const char *as = tgi_xml_as(*s, place);
+        if (as)
+            add(c, as);
+        else
+            add_char(c, *s);
     }
 }
 
@@ -122,7 +114,7 @@ static void add_attribute(tgi_ome_carry *c, const char *name, const char *value)
     add_char(c, ' ');
     add(c, name);
     add(c, "=\"");
-    add_escaped(c, value);
+    add_escaped(c, value, TGI_XML_ATTRIBUTE);
     add_char(c, '"');
 }
 
@@ -283,7 +275,7 @@ bool tgi_ome_carry_text(tgi_ome_carry *c, const char *s)
     if (!c->depth)
         return false;
     close_tag(c);
-    add_escaped(c, s);
+    add_escaped(c, s, TGI_XML_TEXT);
     return true;
 }
 
@@ -453,10 +445,14 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
     c->kept.plane[c->kept.n_planes++] = n;
 }
 
-static bool is_imagej(xmlTextReaderPtr r)
+/* What ImageJ knows is written again out of what was read; which levels a file has, Bio-Formats
+ * notes, and the output has its own. */
+static bool is_of_this_file(xmlTextReaderPtr r)
 {
-    char s[32];
-    return value_of(r, "Namespace", s, sizeof s) && strcmp(s, "imagej.net") == 0;
+    char s[64];
+    return value_of(r, "Namespace", s, sizeof s) &&
+           (strcmp(s, "imagej.net") == 0 ||
+            strcmp(s, "openmicroscopy.org/PyramidResolution") == 0);
 }
 
 /* Does the Image that is read name this region as its own? */
@@ -506,7 +502,7 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             if (strcmp(name, of_image[i].name) == 0)
                 return take(c, of_image[i].into, r, name);
     if (is_among(name, notes, sizeof notes / sizeof *notes) &&
-        (strcmp(name, "MapAnnotation") != 0 || !is_imagej(r)))
+        (strcmp(name, "MapAnnotation") != 0 || !is_of_this_file(r)))
         return take(c, NOTES, r, name);
     if (strcmp(name, "ROI") == 0)
         return take(c, at->alone || is_referenced(c, r) ? ROIS : OTHERS, r, name);

@@ -130,7 +130,7 @@ static void take_channel(parse *p)
         o->channels = q;
     }
     tgi_ome_channel *c = &o->channels[o->n_channels++];
-    *c = (tgi_ome_channel){.color = 0xffffffff};
+    *c = (tgi_ome_channel){0};
     if (attribute(p, "Color", text, sizeof text))
         c->color = (uint32_t)strtoll(text, NULL, 10); /* signed in the schema */
     c->samples = integer(p, "SamplesPerPixel", 1);

@@ -42,8 +42,7 @@ tg_status tgi_copy_make_layout(const tgi_copying *c, tgi_sink_layout **out, tgi_
         spec.axes[n] = 'S';
         spec.shape[n++] = c->info->samples;
     }
-    if (spec.compression != TGI_COMPRESSION_NONE)
-        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    spec.predictor = tgi_sink_predictor(spec.compression, spec.dtype);
     return tgi_sink_layout_make(&spec, out, err);
 }
 

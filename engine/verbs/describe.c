@@ -107,7 +107,8 @@ static void put_meta(tgi_jw *w, const tgi_image_meta *m)
         char hex[16];
         tgi_jw_begin(w, "channel_colors", '[');
         for (int i = 0; i < m->n_channels; i++) {
-            snprintf(hex, sizeof hex, "#%08x", (unsigned)m->channel_color[i]);
+            const uint32_t color = m->channel_color[i] ? m->channel_color[i] : TGI_WHITE;
+            snprintf(hex, sizeof hex, "#%08x", (unsigned)color);
             tgi_jw_str(w, NULL, hex);
         }
         tgi_jw_end(w, ']');

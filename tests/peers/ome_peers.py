@@ -39,7 +39,7 @@ def made(path):
             '<InstrumentRef ID="Instrument:0"/><ObjectiveSettings ID="Objective:0" RefractiveIndex="1.518"/><ImagingEnvironment Temperature="37"/>'
             '<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="%d" SizeY="%d" SizeC="%d" SizeZ="%d" SizeT="%d" '
             'PhysicalSizeX="0.5"><Channel ID="Channel:0:0" Name="DAPI" SamplesPerPixel="1" EmissionWavelength="460" Fluor="D"/>'
-            '<Channel ID="Channel:0:1" Name="GFP" SamplesPerPixel="1" EmissionWavelength="510" AcquisitionMode="Other">'
+            '<Channel ID="Channel:0:1" Name="GFP" SamplesPerPixel="1" Color="-1" EmissionWavelength="510" AcquisitionMode="Other">'
             '<LightSourceSettings ID="LightSource:0" Attenuation="0.5"/><DetectorSettings ID="Detector:0" Gain="3"/><FilterSetRef ID="FilterSet:0"/>'
             '</Channel><Channel ID="Channel:0:2" SamplesPerPixel="1"/><TiffData IFD="0" PlaneCount="%d"/>%s</Pixels><ROIRef ID="ROI:0"/>'
             '<ROIRef ID="ROI:1"/><ROIRef ID="ROI:2"/><AnnotationRef ID="Annotation:0"/></Image><StructuredAnnotations>'
@@ -110,7 +110,7 @@ def same_channels(a, b, c, label):
     now = find(b, "Image", "Pixels").findall(SPACE + "Channel")
     expect(len(now) == len(c), "%s: %d channels" % (label, len(now)))
     for i, k in enumerate(c):
-        for key in ("Name", "EmissionWavelength", "Fluor", "AcquisitionMode"):
+        for key in ("Name", "Color", "EmissionWavelength", "Fluor", "AcquisitionMode"):
             expect(now[i].get(key) == was[k].get(key), "%s: channel %d: %s" % (label, i, key))
         expect([flat(e) for e in now[i]] == [flat(e) for e in was[k]], "%s: settings of channel %d" % (label, i))
 
