@@ -22,6 +22,7 @@
 #include "engine/settings/opts_source.h"
 #include "io/film_out.h"
 #include "io/picked.h"
+#include "kernels/pixels_exact.h"
 
 #include <string.h>
 
@@ -410,6 +411,11 @@ void tgi_copy_convert(tgi_copying *c, const char *src, int64_t n, char *dst, int
             memcpy(dst + (size_t)(i * stride) * size, src + (size_t)i * size, size);
         if (stride == 1)
             memcpy(dst, src, (size_t)n * size);
+        return;
+    }
+    if (tgi_pixels_need_exact(c->info->dtype, c->dtype)) {
+        c->clipped += tgi_pixels_convert_exact(c->info->dtype, src, n, c->dtype, dst, stride);
+        c->converted += n;
         return;
     }
     float piece[512];

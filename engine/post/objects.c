@@ -34,6 +34,7 @@ typedef struct table {
     int whole;     /* tgi_post_is_whole */
     size_t stride; /* of an object */
     uint64_t room; /* objects at once */
+    bool in_order; /* numbers: see `pass` */
     char *memory;
     double **rows; /* of each channel */
     double *row_memory;
@@ -144,21 +145,21 @@ static tg_status put_head(table *t, tgi_err *err)
 
 /* ---- Sums -------------------------------------------------------------------------------- */
 
-static sums *sums_of(const table *t, uint64_t i)
+static sums *sums_of(const table *t, uint64_t number)
 {
-    return (sums *)(void *)(t->memory + i * t->stride);
+    return (sums *)(void *)(t->memory + number % t->room * t->stride);
 }
 
-static total *totals_of(const table *t, uint64_t i)
+static total *totals_of(const table *t, uint64_t number)
 {
-    return (total *)(void *)(t->memory + i * t->stride + sizeof(sums));
+    return (total *)(void *)(t->memory + number % t->room * t->stride + sizeof(sums));
 }
 
-/* Columns [x0,x1) of a row belong to object i. */
-static void add_run(table *t, uint64_t i, int64_t z, int64_t y, int64_t x0, int64_t x1)
+/* Columns [x0,x1) of a row belong to an object. */
+static void add_run(table *t, uint64_t number, int64_t z, int64_t y, int64_t x0, int64_t x1)
 {
-    sums *s = sums_of(t, i);
-    total *sum = totals_of(t, i);
+    sums *s = sums_of(t, number);
+    total *sum = totals_of(t, number);
     const int64_t lo[3] = {z, y, x0}, hi[3] = {z + 1, y + 1, x1};
     const uint64_t n = (uint64_t)(x1 - x0);
     for (int k = 0; k < 3; k++) {
@@ -175,31 +176,6 @@ static void add_run(table *t, uint64_t i, int64_t z, int64_t y, int64_t x0, int6
                 sum[c].whole += (int64_t)t->rows[c][x];
             else
                 sum[c].real += t->rows[c][x];
-}
-
-/* Objects from number `first` on, as many as there is room for; *most: the largest number. */
-static tg_status add_row(table *t, const tgi_post_place *at, uint64_t first, uint64_t *most,
-                         tgi_err *err)
-{
-    const uint32_t *number = NULL;
-    const int64_t w = t->shape.width;
-    int loaded = 0;
-    TGI_TRY(tgi_post_numbers(t->o->post, at, &number, err));
-    for (int64_t x = 0; x < w;) {
-        const uint32_t v = number[x];
-        int64_t end = x + 1;
-        while (end < w && number[end] == v)
-            end++;
-        *most = v > *most ? v : *most;
-        if (v >= first && v - first < t->room) {
-            for (int c = 0; c < t->shape.channels && !loaded; c++)
-                TGI_TRY(tgi_post_intensity(t->o->post, at, c, t->rows[c], err));
-            loaded = 1;
-            add_run(t, v - first, at->z, at->y, x, end);
-        }
-        x = end;
-    }
-    return TG_OK;
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */
@@ -223,11 +199,10 @@ static void put_place(table *t, const tgi_post_place *at)
         put(t, ",%lld", (long long)(at->part % s->samples));
 }
 
-static tg_status put_object(table *t, const tgi_post_place *at, uint64_t number, uint64_t i,
-                            tgi_err *err)
+static tg_status put_object(table *t, const tgi_post_place *at, uint64_t number, tgi_err *err)
 {
-    const sums *s = sums_of(t, i);
-    const total *sum = totals_of(t, i);
+    const sums *s = sums_of(t, number);
+    const total *sum = totals_of(t, number);
     const double n = (double)s->area, *p = t->o->physical;
     const double centre[3] = {(double)s->z / n, (double)s->y / n, (double)s->x / n};
     const int first = t->shape.volume ? 0 : 1;
@@ -254,24 +229,99 @@ static tg_status put_object(table *t, const tgi_post_place *at, uint64_t number,
     return TG_OK;
 }
 
-/* One image: all of its objects. */
+/* ---- One image --------------------------------------------------------------------------- */
+
+/* Pixels that touch have the numbers 1, 2, 3, ... in the order in which their first ones come, and leave no row out, of a
+ * volume no plane. So sums of an object that the row before does not have are complete; they make room for a new one.
+ * Where there is none, because an object that is not complete stands in the way, `until` is the number that it was lacking
+ * for, and the next pass begins at its first row. Objects of a network may lie in several pieces: then
+ * each pass reads all rows. */
+typedef struct pass {
+    uint64_t first, until; /* numbers: not in the file yet, and no longer in this pass */
+    uint64_t most;         /* that was met */
+    tgi_post_place from, next;
+} pass;
+
+static bool is_complete(const table *t, uint64_t number, const tgi_post_place *at)
+{
+    const sums *s = sums_of(t, number);
+    return t->in_order && s->area && (t->shape.volume ? s->hi[0] < at->z : s->hi[1] < at->y);
+}
+
+static tg_status put_first(table *t, const tgi_post_place *at, pass *p, tgi_err *err)
+{
+    const tgi_post_place image = {at->group, at->part, 0, 0};
+    TGI_TRY(put_object(t, &image, p->first, err));
+    memset(sums_of(t, p->first), 0, t->stride);
+    p->first++;
+    return TG_OK;
+}
+
+/* Is there room for the sums of this one? */
+static tg_status find_room(table *t, const tgi_post_place *at, uint64_t number, pass *p,
+                           bool *has, tgi_err *err)
+{
+    while (number - p->first >= t->room && is_complete(t, p->first, at))
+        TGI_TRY(put_first(t, at, p, err));
+    *has = number - p->first < t->room;
+    if (!*has && t->in_order) {
+        p->until = number;
+        p->next = *at;
+    }
+    return TG_OK;
+}
+
+static tg_status add_row(table *t, const tgi_post_place *at, pass *p, tgi_err *err)
+{
+    const uint32_t *number = NULL;
+    const int64_t w = t->shape.width;
+    int loaded = 0;
+    TGI_TRY(tgi_post_numbers(t->o->post, at, &number, err));
+    for (int64_t x = 0, end; x < w; x = end) {
+        const uint32_t v = number[x];
+        bool has = false;
+        for (end = x + 1; end < w && number[end] == v;)
+            end++;
+        p->most = v > p->most ? v : p->most;
+        if (v >= p->first && v < p->until)
+            TGI_TRY(find_room(t, at, v, p, &has, err));
+        if (!has)
+            continue;
+        for (int c = 0; c < t->shape.channels && !loaded; c++)
+            TGI_TRY(tgi_post_intensity(t->o->post, at, c, t->rows[c], err));
+        loaded = 1;
+        add_run(t, v, at->z, at->y, x, end);
+    }
+    return TG_OK;
+}
+
+/* All rows from p->from on, or until the sums of this pass are complete. */
+static tg_status pass_rows(table *t, pass *p, tgi_err *err)
+{
+    const tgi_post_shape *s = &t->shape;
+    tgi_post_place at = p->from;
+    for (; at.z < s->depth; at.z++, at.y = 0)
+        for (; at.y < s->height; at.y++) {
+            TGI_TRY(add_row(t, &at, p, err));
+            TGI_TRY(tgi_post_tick(t->o->post, "objects", (double)at.z / (double)s->depth, err));
+            while (p->until <= p->most && p->first < p->until && is_complete(t, p->first, &at))
+                TGI_TRY(put_first(t, &at, p, err));
+            if (p->first == p->until)
+                return TG_OK;
+        }
+    return TG_OK;
+}
+
 static tg_status put_image(table *t, tgi_post_place at, tgi_err *err)
 {
-    uint64_t most = 0, first = 1;
+    pass p = {.first = 1, .from = at, .next = at};
     do {
-        for (at.z = 0; at.z < t->shape.depth; at.z++)
-            for (at.y = 0; at.y < t->shape.height; at.y++) {
-                TGI_TRY(add_row(t, &at, first, &most, err));
-                TGI_TRY(tgi_post_tick(t->o->post, "objects",
-                                      (double)at.z / (double)t->shape.depth, err));
-            }
-        at.z = 0;
-        for (uint64_t k = 0; k < t->room && first + k <= most; k++)
-            TGI_TRY(put_object(t, &at, first + k, k, err));
-        const uint64_t used = most < first ? 0 : most - first + 1;
-        memset(t->memory, 0, (used < t->room ? used : t->room) * t->stride); /* for the next */
-        first += t->room;
-    } while (first <= most);
+        p.until = t->in_order ? UINT64_MAX : p.first + t->room;
+        TGI_TRY(pass_rows(t, &p, err));
+        while (p.first < p.until && p.first <= p.most)
+            TGI_TRY(put_first(t, &at, &p, err));
+        p.from = p.next;
+    } while (p.first <= p.most);
     return TG_OK;
 }
 
@@ -346,6 +396,7 @@ tg_status tgi_objects_write(const tgi_objects_opts *o, tgi_err *err)
                                 .head = "label,",
                                 .head_bytes = 6};
     t.whole = t.shape.whole;
+    t.in_order = !tgi_post_takes_room(o->post);
     tg_status st = allocate(&t, err);
     if (st == TG_OK)
         st = tgi_part_create(&spec, &t.part, err);

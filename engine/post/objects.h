@@ -2,7 +2,8 @@
  *
  * Sums are exact: of whole numbers they are whole, and a centroid or a mean is one division of
  * them. A table has the objects of each image in the order of their numbers. As many as fit the memory
- * are summed in one pass over the image, the next ones in another. */
+ * are summed at once; of parts that touch, those that no later row can have make room for others, so
+ * one pass over the image does where few are large. */
 #ifndef TGI_OBJECTS_H
 #define TGI_OBJECTS_H
 
