@@ -447,6 +447,24 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
     c->kept.plane[c->kept.n_planes++] = n;
 }
 
+/* SignificantBits: a number that the type of the pixels, "uint16" or "float", has room for. */
+static void take_bits(tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    char type[32];
+    int32_t bits;
+    if (c->kept.significant_bits || !index_of(r, "SignificantBits", &bits) ||
+        !value_of(r, "Type", type, sizeof type))
+        return;
+    const int of_type = strcmp(type, "float") == 0 ? 32
+                        : strcmp(type, "double") == 0
+                            ? 64
+                            : atoi(type + strcspn(type, "0123456789"));
+    if (bits < 1 || bits > of_type || of_type > 64)
+        return;
+    c->kept.significant_bits = bits;
+    c->kept.type_bits = of_type;
+}
+
 static bool is_imagej(xmlTextReaderPtr r)
 {
     char s[32];
@@ -471,6 +489,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
         begin_element(c, r, name);
         return true;
     }
+    if (at->wanted && !at->pixels && strcmp(name, "Pixels") == 0)
+        take_bits(c, r);
     if (c->old && !(at->wanted && at->pixels))
         return false;
     if (at->before && is_among(name, of_ome, sizeof of_ome / sizeof *of_ome))

@@ -267,7 +267,8 @@ void tgi_rois_refs(const char *rois, const tgi_ome_place *p, void (*add)(void *u
     (void)each_roi(&w, rois, &lost);
 }
 
-const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap)
+const char *tgi_ome_kept_words(const tgi_ome_kept *k, const tgi_ome_place *p, char *buf,
+                               size_t cap)
 {
     int settings = 0;
     buf[0] = 0;
@@ -283,7 +284,9 @@ const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap)
               {settings, "wavelengths and settings of channels"},
               {k->n_planes > 0, "times and positions of planes"},
               {k->rois != NULL, "regions of interest"},
-              {k->annotations != NULL, "annotations"}};
+              {k->annotations != NULL, "annotations"},
+              {k->significant_bits < k->type_bits && !p->other_values,
+               "the number of significant bits"}};
     for (size_t i = 0, n = 0; i < sizeof of / sizeof *of; i++)
         if (of[i].there && n < cap)
             n += (size_t)snprintf(buf + n, cap - n, "%s%s", n ? ", " : "", of[i].words);
@@ -413,7 +416,7 @@ static tg_status pick_rois(const tgi_ome_kept *k, const tgi_axis_list *z,
                            tgi_err *err)
 {
     const tgi_axis_list *const pick[3] = {z, c, t};
-    const tgi_ome_place here = {{0, 0}, {0, 0}, 0, 0, 0};
+    const tgi_ome_place here = {{0, 0}, {0, 0}, 0, 0, 0, 0};
     buffer b = {NULL, 0};
     int64_t lost;
     if (!k->rois)
@@ -439,6 +442,8 @@ tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
     tgi_ome_kept *o = tgi_calloc(TGI_TAG_IO, 1, sizeof *o);
     if (!o)
         return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
+    o->significant_bits = k->significant_bits;
+    o->type_bits = k->type_bits;
     tg_status st = copy_text(&o->head, k->head, err);
     if (st == TG_OK)
         st = copy_text(&o->person_ref, k->person_ref, err);

@@ -42,6 +42,7 @@ typedef struct tgi_ome_kept {
     int n_channels;
     tgi_plane_note *plane; /* ascending by t, c, z */
     int64_t n_planes;
+    int significant_bits, type_bits; /* of a pixel: used, of its type; 0: not said */
 } tgi_ome_kept;
 
 /* Where things lie in the output: x, y of the input times scale, less shift. */
@@ -49,7 +50,8 @@ typedef struct tgi_ome_place {
     double scale[2], shift[2]; /* y, x; scale 0: 1 */
     int64_t first_z;           /* slice of the input that is slice 0 of the output */
     int any_channel; /* channels are others: of planes the first channel's times and positions hold */
-    int no_planes; /* slices or times are others: nothing is known of planes */
+    int no_planes;    /* slices or times are others: nothing is known of planes */
+    int other_values; /* computed, or of another type: nothing is known of their bits */
 } tgi_ome_place;
 
 void tgi_ome_kept_clear(tgi_ome_kept *k); /* what it holds; not itself */
@@ -87,7 +89,8 @@ int64_t tgi_rois_write(const char *rois, const tgi_ome_place *p,
 /* The same for elements that refer to the regions that are left. */
 void tgi_rois_refs(const char *rois, const tgi_ome_place *p, void (*add)(void *user, char c),
                    void *user);
-/* What of `m` only an OME-TIFF has a place for, in words; "" nothing. Cut to cap; returns buf. */
-const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap);
+/* What of `k`, at its place, only an OME-TIFF has a place for, in words; "" nothing. Cut to cap; returns buf. */
+const char *tgi_ome_kept_words(const tgi_ome_kept *k, const tgi_ome_place *p, char *buf,
+                               size_t cap);
 
 #endif

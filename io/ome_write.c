@@ -406,6 +406,8 @@ static void add_ome(text *t, const tgi_sink_layout *l, const tgi_image_meta *m,
         (long long)extent(l, 'T'));
     if (l->samples > 1)
         add(t, " Interleaved=\"true\"");
+    if (k && k->significant_bits && !m->ome_place.other_values)
+        add(t, " SignificantBits=\"%d\"", k->significant_bits);
     add_sizes(t, m);
     add(t, ">");
     add_channels(t, l, m);

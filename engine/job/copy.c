@@ -107,8 +107,10 @@ static void choose_meta(tgi_copying *c)
     m->ome_place.shift[0] += (double)c->y.lo;
     m->ome_place.shift[1] += (double)c->x.lo;
     m->ome_place.no_planes |= c->n_planes != c->info->n_planes;
-    if (c->dtype != c->info->dtype) /* numbers of another type are no indices and no inks */
+    if (c->dtype != c->info->dtype) { /* numbers of another type are no indices and no inks */
         m->stored_as = TGI_STORED_LIGHT;
+        m->ome_place.other_values = 1;
+    }
 }
 
 static tg_status pass_gate(const tgi_copying *c, tgi_err *err)

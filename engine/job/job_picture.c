@@ -118,7 +118,9 @@ const char *tgi_picture_lost(const tgi_picture_writer *w, int other, const tgi_s
                              const tgi_image_meta *meta, char *buf, size_t cap)
 {
     buf[0] = 0;
-    return !w && !other && l && tgi_ome_can(l) ? buf : tgi_ome_kept_words(meta->ome, buf, cap);
+    return !w && !other && l && tgi_ome_can(l)
+               ? buf
+               : tgi_ome_kept_words(meta->ome, &meta->ome_place, buf, cap);
 }
 
 /* A picture of numbers on the input's scale is of the input's type; of others there is none. */

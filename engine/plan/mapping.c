@@ -464,6 +464,7 @@ void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_imag
         m->from_samples)
         out->n_labels = 0;
     out->n_ranges = 0;
+    out->ome_place.other_values = 1;
     out->stored_as = TGI_STORED_LIGHT;
     if (!same_samples || m->left_out)
         out->alpha = 0;

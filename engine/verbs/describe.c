@@ -77,7 +77,7 @@ static void put_words(tgi_jw *w, const tgi_image_meta *m)
         tgi_jw_str(w, "acquired", m->acquired);
     if (m->about)
         tgi_jw_str(w, "description", m->about);
-    if (*tgi_ome_kept_words(m->ome, also, sizeof also))
+    if (*tgi_ome_kept_words(m->ome, &m->ome_place, also, sizeof also))
         tgi_jw_str(w, "ome_only", also);
     if (m->left_behind[0])
         tgi_jw_str(w, "not_carried", m->left_behind);

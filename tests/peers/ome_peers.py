@@ -38,7 +38,7 @@ def made(path):
             '<Image ID="Image:0" Name="day"><ExperimenterRef ID="Experimenter:0"/><Description>a &lt; b</Description>'
             '<InstrumentRef ID="Instrument:0"/><ObjectiveSettings ID="Objective:0" RefractiveIndex="1.518"/><ImagingEnvironment Temperature="37"/>'
             '<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="%d" SizeY="%d" SizeC="%d" SizeZ="%d" SizeT="%d" '
-            'PhysicalSizeX="0.5"><Channel ID="Channel:0:0" Name="DAPI" SamplesPerPixel="1" EmissionWavelength="460" Fluor="D"/>'
+            'SignificantBits="12" PhysicalSizeX="0.5"><Channel ID="Channel:0:0" Name="DAPI" SamplesPerPixel="1" EmissionWavelength="460" Fluor="D"/>'
             '<Channel ID="Channel:0:1" Name="GFP" SamplesPerPixel="1" EmissionWavelength="510" AcquisitionMode="Other">'
             '<LightSourceSettings ID="LightSource:0" Attenuation="0.5"/><DetectorSettings ID="Detector:0" Gain="3"/><FilterSetRef ID="FilterSet:0"/>'
             '</Channel><Channel ID="Channel:0:2" SamplesPerPixel="1"/><TiffData IFD="0" PlaneCount="%d"/>%s</Pixels><ROIRef ID="ROI:0"/>'
@@ -142,6 +142,28 @@ def choices(tegula, folder, path):
         same_channels(a, b, c, label)
         checked += valid(out, label)
     return checked
+
+
+def bits(tegula, folder, path):
+    """How many bits of a pixel are used holds while pixels are what they were; a PNG says that it has no place for it."""
+    def said(words):
+        out = os.path.join(folder, "bits.ome.tif")
+        told = ask(tegula, [*words, path, "-o", out, "-y", "-q"])
+        expect("significant" not in told, "bits: %s: %s" % (words, told))
+        valid(out, "bits")
+        return find(tree(out), "Image", "Pixels").get("SignificantBits")
+
+    model = network(os.path.join(folder, "same.onnx"), "ConvTranspose", 1)
+    for words, want in ((["copy"], "12"), (["copy", "--planes", "3"], "12"), (["copy", "--dtype", "float32"], None),
+                        (["copy", "--dtype", "uint8"], None), (["copy", "--post", "threshold:9"], None),
+                        (["run", "-m", model, "--normalize", "none", "--dtype", "same"], None)):
+        got = said(words)
+        expect(got == want, "bits: %s: %s" % (words, got))
+    png = os.path.join(folder, "bits.png")
+    told = ask(tegula, ["copy", path, "-o", png, "-q", "-y", "--planes", "0"])
+    expect("the number of significant bits" in told, "bits: " + told)
+    told = ask(tegula, ["run", "-m", model, path, "-o", png, "-q", "-y", "--planes", "0", "--normalize", "none", "--dtype", "same"])
+    expect("instruments" in told and "significant" not in told, "bits: " + told)
 
 
 def regions(tegula, folder, path):
@@ -249,6 +271,7 @@ def main():
         made(path)
         checked = choices(tegula, folder, path)
         checked += regions(tegula, folder, path)
+        bits(tegula, folder, path)
         classes(tegula, folder, path)
         others(tegula, folder, path)
         units(tegula, folder)
