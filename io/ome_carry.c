@@ -31,6 +31,7 @@ enum {
     NOTES,
     ROIS,
     PARTS,
+    PLANE_REFS,
     ROI_REFS,
     OTHERS,
     N_TEXTS
@@ -49,6 +50,8 @@ struct tgi_ome_carry {
     tgi_ome_kept kept;
     int64_t room;
     int channel; /* number of the one that is read; -1: none */
+    bool plane;  /* the last one of `kept` is being read: */
+    size_t refs; /* its references begin there */
 };
 
 tgi_ome_carry *tgi_ome_carry_new(void)
@@ -293,8 +296,25 @@ static void end_channel(tgi_ome_carry *c)
     c->into[PARTS] = (text){0};
 }
 
+/* A plane that says nothing is none. */
+static void end_plane(tgi_ome_carry *c)
+{
+    tgi_plane_note *n = c->plane ? &c->kept.plane[c->kept.n_planes - 1] : NULL;
+    if (!n)
+        return;
+    if (c->into[PLANE_REFS].n > c->refs) {
+        c->now = &c->into[PLANE_REFS];
+        add_char(c, 0);
+        n->refs = (uint32_t)c->refs + 1;
+    }
+    c->kept.n_planes -= !n->has && !n->refs;
+    c->plane = false;
+}
+
 bool tgi_ome_carry_end(tgi_ome_carry *c, const char *name)
 {
+    if (!c->depth && strcmp(name, "Plane") == 0)
+        end_plane(c);
     if (!c->depth && strcmp(name, "Channel") == 0) {
         end_channel(c);
         c->channel = -1;
@@ -415,6 +435,7 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
                               {"PositionZ", "PositionZUnit"}};
     tgi_plane_note n = {0};
     char s[64], *end;
+    end_plane(c);
     if (!index_of(r, "TheZ", &n.z) || !index_of(r, "TheC", &n.c) || !index_of(r, "TheT", &n.t))
         return;
     for (int i = 0; i < TGI_PLANE_VALUES; i++) {
@@ -429,7 +450,8 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
             continue; /* a unit that nobody knows */
         n.has |= (uint8_t)(1u << i);
     }
-    if (!n.has)
+    const bool empty = xmlTextReaderIsEmptyElement(r) == 1;
+    if (!n.has && empty)
         return;
     if (c->kept.n_planes >= MOST_PLANES) {
         c->too_much = true;
@@ -445,6 +467,8 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
         c->room = room;
     }
     c->kept.plane[c->kept.n_planes++] = n;
+    c->plane = !empty;
+    c->refs = c->into[PLANE_REFS].n;
 }
 
 /* SignificantBits: a number that the type of the pixels, "uint16" or "float", has room for. */
@@ -500,6 +524,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             begin_channel(c, r);
         else if (strcmp(name, "Plane") == 0)
             take_plane(c, r);
+        else if (c->plane && !c->old && strcmp(name, "AnnotationRef") == 0)
+            return take(c, PLANE_REFS, r, name);
         else if (c->channel >= 0 && !c->old &&
                  is_among(name, of_channel, sizeof of_channel / sizeof *of_channel) &&
                  !(xmlTextReaderIsEmptyElement(r) == 1 &&
@@ -536,6 +562,7 @@ tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dr
     *out = NULL;
     *dropped = c->too_much;
     end_channel(c);
+    end_plane(c);
     tg_status st = c->no_memory ? tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML") : TG_OK;
     tgi_ome_kept *k = st == TG_OK && !c->too_much ? tgi_malloc(TGI_TAG_IO, sizeof *k) : NULL;
     if (st == TG_OK && !c->too_much && !k)
@@ -547,6 +574,9 @@ tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dr
             *to[i] = c->into[i].p;
             c->into[i] = (text){0};
         }
+        c->kept.plane_refs = c->into[PLANE_REFS].p;
+        c->kept.plane_refs_bytes = c->into[PLANE_REFS].n;
+        c->into[PLANE_REFS] = (text){0};
         *k = c->kept;
         c->kept = (tgi_ome_kept){0};
         if (k->n_planes)

@@ -55,6 +55,19 @@ const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_pla
     return bsearch(&like, k->plane, (size_t)k->n_planes, sizeof *k->plane, by_place);
 }
 
+const char *tgi_plane_refs(const tgi_ome_kept *k, const tgi_plane_note *n)
+{
+    return n->refs ? k->plane_refs + n->refs - 1 : NULL;
+}
+
+static int any_values(const tgi_ome_kept *k)
+{
+    for (int64_t i = 0; i < k->n_planes; i++)
+        if (k->plane[i].has)
+            return 1;
+    return 0;
+}
+
 /* ---- Regions of interest ----------------------------------------------------------------- */
 
 typedef struct writing {
@@ -282,7 +295,7 @@ const char *tgi_ome_kept_words(const tgi_ome_kept *k, const tgi_ome_place *p, ch
     } of[] = {{k->head || k->person_ref || k->image_refs,
                "instruments, objectives and experimenters"},
               {settings, "wavelengths and settings of channels"},
-              {k->n_planes > 0, "times and positions of planes"},
+              {any_values(k), "times and positions of planes"},
               {k->rois != NULL, "regions of interest"},
               {k->annotations != NULL, "annotations"},
               {k->significant_bits < k->type_bits && !p->other_values,
@@ -308,6 +321,7 @@ void tgi_ome_kept_clear(tgi_ome_kept *k)
     tgi_free(k->channel_said);
     tgi_free(k->channel_parts);
     tgi_free(k->plane);
+    tgi_free(k->plane_refs);
     *k = (tgi_ome_kept){0};
 }
 
@@ -394,6 +408,12 @@ static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *z,
             return tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
     }
     o->n_planes = n;
+    if (k->plane_refs) { /* all of them: what is not chosen is not pointed to */
+        if (!(o->plane_refs = tgi_malloc(TGI_TAG_IO, k->plane_refs_bytes)))
+            return tgi_fail(err, TG_E_NOMEM, "no memory for annotations of planes");
+        memcpy(o->plane_refs, k->plane_refs, k->plane_refs_bytes);
+        o->plane_refs_bytes = k->plane_refs_bytes;
+    }
     qsort(o->plane, (size_t)n, sizeof *o->plane, by_place);
     return TG_OK;
 }

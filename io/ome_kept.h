@@ -25,6 +25,7 @@ enum {
 /* What a <Plane> says: value[i] holds where bit i of `has` is set. */
 typedef struct tgi_plane_note {
     int32_t z, c, t;
+    uint32_t refs; /* its references to annotations: plane_refs + refs - 1; 0: none */
     uint8_t has, unit[TGI_PLANE_VALUES]; /* tgi_plane_unit */
     double value[TGI_PLANE_VALUES];
 } tgi_plane_note;
@@ -42,6 +43,8 @@ typedef struct tgi_ome_kept {
     int n_channels;
     tgi_plane_note *plane; /* ascending by t, c, z */
     int64_t n_planes;
+    char *plane_refs; /* elements of planes, each ended by 0 */
+    size_t plane_refs_bytes;
     int significant_bits, type_bits; /* of a pixel: used, of its type; 0: not said */
 } tgi_ome_kept;
 
@@ -62,6 +65,8 @@ int tgi_plane_unit_of(int what, const char *name);
 /* Of the plane at z, c, t, or NULL. */
 const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_place *p,
                                         int64_t z, int64_t c, int64_t t);
+/* Elements in its <Plane>; NULL: none. */
+const char *tgi_plane_refs(const tgi_ome_kept *k, const tgi_plane_note *n);
 /* What stays when entries of axes are chosen (a list without `at`: all): planes and regions of interest with other
  * numbers, those of other entries gone. Returned; NULL and TG_OK where `k` is NULL. */
 tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,

@@ -215,19 +215,25 @@ static void add_plain(text *t, const char *s)
         add_char(t, *s);
 }
 
+/* Its attributes are written; `inside`: what stands in it, or NULL. */
+static void end_element(text *t, const char *inside, const char *name)
+{
+    if (!inside) {
+        add(t, "/>");
+        return;
+    }
+    add(t, ">");
+    add_plain(t, inside);
+    add(t, "</%s>", name);
+}
+
 /* What else was said of the channel. */
 static void end_channel(text *t, const tgi_ome_kept *k, int64_t c)
 {
     const int there = k && c < k->n_channels;
     if (there)
         add_plain(t, k->channel_said[c]);
-    if (!there || !k->channel_parts[c]) {
-        add(t, "/>");
-        return;
-    }
-    add(t, ">");
-    add_plain(t, k->channel_parts[c]);
-    add(t, "</Channel>");
+    end_element(t, there ? k->channel_parts[c] : NULL, "Channel");
 }
 
 /* Channel c of n. Where the network made several of each, its own name and number stand behind. */
@@ -332,7 +338,7 @@ static void add_planes(text *t, const tgi_sink_layout *l, const tgi_image_meta *
                     add_escaped(t, tgi_plane_unit(i, n->unit[i]));
                     add(t, "\"");
                 }
-                add(t, "/>");
+                end_element(t, tgi_plane_refs(m->ome, n), "Plane");
             }
 }
 
