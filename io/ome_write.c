@@ -236,18 +236,25 @@ static void end_channel(text *t, const tgi_ome_kept *k, int64_t c)
     end_element(t, there ? k->channel_parts[c] : NULL, "Channel");
 }
 
-/* Channel c of n. Where the network made several of each, its own name and number stand behind. */
+/* Channel c of n. Where the network made it, what it calls it stands behind; or, of several, its own name and a number. */
 static void name_channel(text *t, const tgi_image_meta *m, int64_t n, int64_t c)
 {
-    const int64_t each = m->n_channels > 0 && n % m->n_channels == 0 ? n / m->n_channels : n;
+    const int made = m->n_made > 0 && n % m->n_made == 0;
+    const int64_t each = made                                          ? m->n_made
+                         : m->n_channels > 0 && n % m->n_channels == 0 ? n / m->n_channels
+                                                                       : n;
     const char *name =
         m->channel_name && c / each < m->n_channels ? m->channel_name[c / each] : NULL;
-    const bool several = each > 1 && m->channel_stem;
-    if (!several && (!name || m->n_channels != n))
+    const bool several = !made && each > 1 && m->channel_stem;
+    if (!several && !made && (!name || m->n_channels != n))
         return;
     add(t, " Name=\"");
     if (name)
         add_escaped(t, name);
+    if (made) {
+        add(t, name ? ", " : "");
+        add_escaped(t, m->made_name[c % each]);
+    }
     if (several) {
         add(t, name ? ", " : "");
         add_escaped(t, m->channel_stem);

@@ -98,7 +98,7 @@ static void choose_meta(tgi_copying *c)
     tgi_image_meta *m = &c->meta;
     *m = c->part && c->part->meta ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
-        m->n_channels = m->n_luts = m->n_ranges = 0;
+        m->n_channels = m->n_made = m->n_luts = m->n_ranges = 0;
         m->n_labels = 0;
         m->time_increment =
             c->chosen.letter == 'T' ? tgi_chosen_scale(&c->chosen, 'T', m->time_increment) : 0;

@@ -54,7 +54,7 @@ static void follow_grid(tgi_image_meta *m, int grid)
 /* Channels become one. */
 static void drop_channels(tgi_copying *c)
 {
-    c->meta.n_channels = 0;
+    c->meta.n_channels = c->meta.n_made = 0;
     c->meta.n_labels = 0;
     c->meta.ome_place.any_channel = 1;
 }

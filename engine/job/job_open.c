@@ -462,6 +462,10 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                             .stats_by_channel = job->set.normalize.by_channel,
                             .stats_by_item = job->set.normalize.by_item,
                             .appended = job->set.appended};
+    if (job->set.card && job->set.card->in[0].n_names) {
+        how.channel_name = job->set.card->in[0].channel_name;
+        how.n_names = job->set.card->in[0].n_names;
+    }
     TGI_TRY(tgi_norm_scope_ask(job, &how, err));
     tgi_err e = {0};
     int again = 0;

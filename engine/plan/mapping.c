@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- Input ------------------------------------------------------------------------------- */
 
@@ -89,9 +90,20 @@ static int take_chosen(tgi_mapping *m, const tgi_image_info *info, const plane_a
 /* Room for "GFP,DAPI,...". */
 #define CHOICE_BYTES 400
 
-/* The first channels that the network could take, as --channels takes them: by name where all have one that stands
- * for nothing else; the last one again and again where the image has fewer. */
-static void offer_channels(int64_t channels, const tgi_image_meta *meta, int64_t has, char *buf)
+/* The channel of the image that is called `name`, in any case; -1: none. */
+static int64_t channel_called(const char *name, const tgi_image_meta *meta)
+{
+    for (int64_t i = 0; i < meta->n_channels; i++)
+        if (meta->channel_name[i] && strcasecmp(meta->channel_name[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* The channels that the network could take, as --channels takes them: by name where all have one that stands
+ * for nothing else; those that the network's description names, else the first, and the last one again and again
+ * where the image has fewer. */
+static void offer_channels(int64_t channels, const tgi_mapping_opts *o,
+                           const tgi_image_meta *meta, int64_t has, char *buf)
 {
     int named = meta->channel_name && meta->n_channels == has;
     for (int64_t i = 0; i < has && named; i++) {
@@ -101,8 +113,13 @@ static void offer_channels(int64_t channels, const tgi_image_meta *meta, int64_t
             named = strcmp(n, meta->channel_name[k]) != 0;
     }
     size_t n = 0;
+    int known = named && o->n_names >= channels;
+    for (int64_t i = 0; i < channels && known; i++)
+        known = channel_called(o->channel_name[i], meta) >= 0;
     for (int64_t i = 0; i < channels && n < CHOICE_BYTES - 1; i++) {
-        const int64_t at = i < has ? i : has - 1;
+        const int64_t at = known     ? channel_called(o->channel_name[i], meta)
+                           : i < has ? i
+                                     : has - 1;
         n += named ? (size_t)snprintf(buf + n, CHOICE_BYTES - n, "%s%s", i ? "," : "",
                                       meta->channel_name[at])
                    : (size_t)snprintf(buf + n, CHOICE_BYTES - n, "%s%lld", i ? "," : "",
@@ -110,11 +127,24 @@ static void offer_channels(int64_t channels, const tgi_image_meta *meta, int64_t
     }
 }
 
-/* The image has another number of channels: which of them the network gets is for somebody to say. */
-static tg_status refuse_channels(const tgi_mapping *m, const tgi_image_info *info, int64_t has,
-                                 tgi_err *err)
+/* " (DAPI, GFP)", as the network's description calls them; "" it does not. */
+static const char *names_of(const tgi_mapping_opts *o, int64_t channels, char *buf)
 {
-    char choice[CHOICE_BYTES], offer[600];
+    size_t n = 0;
+    buf[0] = 0;
+    if (o->n_names < channels)
+        return buf;
+    for (int64_t i = 0; i < channels && n < CHOICE_BYTES - 1; i++)
+        n += (size_t)snprintf(buf + n, CHOICE_BYTES - n, "%s%s%s", i ? ", " : " (",
+                              o->channel_name[i], i + 1 < channels ? "" : ")");
+    return buf;
+}
+
+/* The image has another number of channels: which of them the network gets is for somebody to say. */
+static tg_status refuse_channels(const tgi_mapping *m, const tgi_mapping_opts *o,
+                                 const tgi_image_info *info, int64_t has, tgi_err *err)
+{
+    char choice[CHOICE_BYTES], offer[600], takes[CHOICE_BYTES];
     if (m->channels > 64)
         return tgi_fail(
             err, TG_E_ARG,
@@ -124,18 +154,18 @@ static tg_status refuse_channels(const tgi_mapping *m, const tgi_image_info *inf
     const int named = info->meta.channel_name && info->meta.n_channels == has;
     const tgi_axis_entries of = {"--channels", "channel", has,
                                  named ? info->meta.channel_name : NULL, 1};
-    offer_channels(m->channels, &info->meta, has, choice);
+    offer_channels(m->channels, o, &info->meta, has, choice);
     return tgi_fail(
         err, TG_E_ARG,
-        "the network takes %lld channels, the image (axes %s) has %lld (%s): say which, "
+        "the network takes %lld channels%s, the image (axes %s) has %lld (%s): say which, "
         "in the network's order, such as --channels %s%s, or name its axes with --axes",
-        (long long)m->channels, info->axes, (long long)has,
+        (long long)m->channels, names_of(o, m->channels, takes), info->axes, (long long)has,
         tgi_axis_list_offer(&of, offer, sizeof offer), choice,
         has < m->channels ? " (one may come several times)" : "");
 }
 
 static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
-                               int n, const tgi_planes_spec *chosen, int *channel_axis,
+                               int n, const tgi_mapping_opts *o, int *channel_axis,
                                tgi_err *err)
 {
     const int c = channels_of(a, n);
@@ -150,7 +180,7 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
         m->left_out = info->samples - (int)m->channels;
         return TG_OK;
     }
-    *channel_axis = take_chosen(m, info, a, n, chosen);
+    *channel_axis = take_chosen(m, info, a, n, o->planes);
     if (*channel_axis >= 0)
         return TG_OK;
     if (c >= 0 && a[c].size == m->channels && info->samples == 1) {
@@ -204,7 +234,7 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
                         (long long)m->channels, info->axes, has,
                         has > m->channels ? "as many of them with --planes"
                                           : "an image that matches");
-    return refuse_channels(m, info, has, err);
+    return refuse_channels(m, o, info, has, err);
 }
 
 static tg_status take_depth(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
@@ -298,7 +328,7 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
     m->extent[0] = 1;
     m->extent[1] = info->height;
     m->extent[2] = info->width;
-    TGI_TRY(take_channels(m, info, a, n, o->planes, &channel_axis, err));
+    TGI_TRY(take_channels(m, info, a, n, o, &channel_axis, err));
     TGI_TRY(take_depth(m, info, a, n, channel_axis, &depth_axis, err));
     take_loops(m, info, a, n, channel_axis, depth_axis);
     if (o->roi) {
