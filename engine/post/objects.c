@@ -73,14 +73,50 @@ static void put_number(table *t, double v)
     put(t, ",%s", text);
 }
 
-/* A name as a part of a column's: letters and digits, '_' for all else. */
-static void put_name(table *t, const char *name)
+/* ---- Columns of channels ----------------------------------------------------------------- */
+
+#define COLUMN 80
+
+/* A channel's name as a part of a column's: letters and digits, '_' for all else; its number where it has none. */
+static void name_column(const table *t, int c, char text[COLUMN])
 {
-    char text[64];
+    const tgi_objects_opts *o = t->o;
+    const char *name = c < o->channels && o->channel ? o->channel[c] : NULL;
     size_t n = 0;
-    for (; name[n] && n + 1 < sizeof text; n++)
+    snprintf(text, COLUMN, "%d", c);
+    for (; name && name[n] && n < 63; n++) {
         text[n] = (char)(isalnum((unsigned char)name[n]) ? name[n] : '_');
-    text[n] = 0;
+        text[n + 1] = 0;
+    }
+}
+
+static int is_twice(const table *t, int c)
+{
+    char text[COLUMN], other[COLUMN];
+    name_column(t, c, text);
+    for (int k = 0; k < t->shape.channels; k++) {
+        name_column(t, k, other);
+        if (k != c && strcmp(text, other) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int ends_in_number(const char *text)
+{
+    const char *last = strrchr(text, '_');
+    return last && last[1] && !last[1 + strspn(last + 1, "0123456789")];
+}
+
+/* Names that are there twice have the channel's number behind them; and then those, too, that look as if they had one: no two
+ * columns are the same. */
+static void put_column(table *t, int c, int any_twice)
+{
+    char text[COLUMN];
+    name_column(t, c, text);
+    const size_t n = strlen(text);
+    if (any_twice && (ends_in_number(text) || is_twice(t, c)))
+        snprintf(text + n, COLUMN - n, "_%d", c);
     put(t, ",mean_%s", text);
 }
 
@@ -124,11 +160,11 @@ static tg_status put_head(table *t, tgi_err *err)
         for (int k = first; k < 3; k++)
             put(t, ",centroid_%c_%s", axis[k], unit_text(t));
     }
+    int any_twice = 0;
+    for (int c = 0; c < s->channels && !any_twice; c++)
+        any_twice = is_twice(t, c);
     for (int c = 0; c < s->channels; c++) {
-        char number[16];
-        snprintf(number, sizeof number, "%d", c);
-        put_name(t, c < t->o->channels && t->o->channel && t->o->channel[c] ? t->o->channel[c]
-                                                                            : number);
+        put_column(t, c, any_twice);
         if (t->n + LINE > TEXT)
             TGI_TRY(flush(t, err));
     }

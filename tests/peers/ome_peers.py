@@ -275,6 +275,21 @@ def units(tegula, folder):
     expect(float(got["volume_nm3"]) == 3 * 250 * 500 * 1000 and float(got["centroid_z_nm"]) == 2000, "units: %s" % got)
 
 
+def columns(tegula, folder):
+    """Channels of one name are different columns, and none of them is that of a channel which is called so."""
+    path, table = os.path.join(folder, "columns.ome.tif"), os.path.join(folder, "columns.csv")
+    for names, want in ((["DAPI", "GFP", "GFP_1"], ["DAPI", "GFP", "GFP_1"]), (["GFP", "DAPI", "GFP"], ["GFP_0", "DAPI", "GFP_2"]),
+                        (["a b", "a.b", "a_b_0"], ["a_b_0", "a_b_1", "a_b_0_2"]), (["x" * 70, "x" * 70 + "y", "y"], ["x" * 63 + "_0", "x" * 63 + "_1", "y"])):
+        a = numpy.zeros((3, 20, 30), "uint8")
+        a[:, 5, 7] = (3, 5, 7)
+        tifffile.imwrite(path, a, metadata={"axes": "CYX", "Channel": {"Name": names}})
+        ask(tegula, ["copy", path, "-o", os.path.join(folder, "columns-out.tif"), "--post", "threshold:1,label", "--objects", table, "-q", "-y"])
+        with open(table, encoding="utf-8") as f:
+            head, *lines = (x.split(",") for x in f.read().splitlines())
+        expect(head[-3:] == ["mean_" + w for w in want], "columns: %s: %s" % (names, head))
+        expect(all([float(v) for v in line[-3:]] == [3, 5, 7] for line in lines), "columns: %s" % lines)
+
+
 def main():
     tegula = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -286,6 +301,7 @@ def main():
         classes(tegula, folder, path)
         others(tegula, folder, path)
         units(tegula, folder)
+        columns(tegula, folder)
         checked += old_schema(tegula, folder, path)
     print("all is there; %s" % ("%d files are valid by OME's schema" % checked if checked else "no ome-types: nothing was held against the schema"))
 
