@@ -504,11 +504,8 @@ static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_s
     return only_ours(st);
 }
 
-static void put_names(tgi_jw *w, const char *key, const tgi_card_port *p)
+static void put_names(tgi_jw *w, const tgi_card_port *p)
 {
-    if (!p->n_names)
-        return;
-    tgi_jw_begin(w, key, '[');
     for (int i = 0; i < p->n_names; i++)
         tgi_jw_str(w, NULL, p->channel_name[i]);
     tgi_jw_end(w, ']');
@@ -529,8 +526,14 @@ static void put_steps(tgi_jw *w, const char *path)
         for (int i = 0; i < card->out[0].n_step; i++)
             tgi_jw_str(w, NULL, card->out[0].step[i].name);
         tgi_jw_end(w, ']');
-        put_names(w, "input_channels", &card->in[0]);
-        put_names(w, "output_channels", &card->out[0]);
+        if (card->in[0].n_names) {
+            tgi_jw_begin(w, "input_channels", '[');
+            put_names(w, &card->in[0]);
+        }
+        if (card->out[0].n_names) {
+            tgi_jw_begin(w, "output_channels", '[');
+            put_names(w, &card->out[0]);
+        }
     }
     tgi_card_free(&card);
 }
