@@ -41,9 +41,11 @@ typedef struct tgi_image_meta {
     /* Of an output whose network made several channels of each: what these are called, with a number behind it
      * ("scores" for "scores 0"); or NULL. A view. */
     const char *channel_stem;
+    char *const *made_name; /* or what each of the n_made of them is called; a view */
+    int n_made;
     char *description;              /* ImageDescription as found; may be OME-XML */
     char *title, *acquired, *about; /* of OME-XML: the image's name, date, description */
-    char left_behind[160];    /* what of OME-XML no output carries, in words; "" nothing */
+    char left_behind[352];    /* what of OME-XML no output carries, in words; "" nothing */
     struct tgi_ome_kept *ome; /* what only OME-TIFF has a place for, or NULL */
     tgi_ome_place ome_place;  /* where that lies in this image */
     char *software;

@@ -258,8 +258,11 @@ static tgi_image_meta view_of(const tgi_image_meta *m, const tgi_picture_spec *s
     v.n_labels = 0;
     const bool labels = m->label && m->n_labels == planes;
     const bool names = m->channel_name && m->n_channels == k->c.n && k->images > 1;
-    for (int64_t i = 0; (labels || names) && i < k->images; i++) {
-        label[i] = labels ? m->label[plane_of(k, i, &sample)] : m->channel_name[i % k->c.n];
+    const bool made = m->n_made && k->c.n % m->n_made == 0 && k->images > 1;
+    for (int64_t i = 0; (labels || names || made) && i < k->images; i++) {
+        label[i] = labels  ? m->label[plane_of(k, i, &sample)]
+                   : names ? m->channel_name[i % k->c.n]
+                           : m->made_name[i % k->c.n % m->n_made];
         v.n_labels = k->images;
     }
     v.label = label;

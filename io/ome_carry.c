@@ -32,6 +32,7 @@ enum {
     NOTES,
     ROIS,
     PARTS,
+    PLANE_REFS,
     ROI_REFS,
     OTHERS,
     N_TEXTS
@@ -51,6 +52,8 @@ struct tgi_ome_carry {
     tgi_ome_kept kept;
     int64_t room;
     int channel; /* number of the one that is read; -1: none */
+    bool plane;  /* the last one of `kept` is being read: */
+    size_t refs; /* its references begin there */
 };
 
 tgi_ome_carry *tgi_ome_carry_new(void)
@@ -287,8 +290,25 @@ static void end_channel(tgi_ome_carry *c)
     c->into[PARTS] = (text){0};
 }
 
+/* A plane that says nothing is none. */
+static void end_plane(tgi_ome_carry *c)
+{
+    tgi_plane_note *n = c->plane ? &c->kept.plane[c->kept.n_planes - 1] : NULL;
+    if (!n)
+        return;
+    if (c->into[PLANE_REFS].n > c->refs) {
+        c->now = &c->into[PLANE_REFS];
+        add_char(c, 0);
+        n->refs = (uint32_t)c->refs + 1;
+    }
+    c->kept.n_planes -= !n->has && !n->refs;
+    c->plane = false;
+}
+
 bool tgi_ome_carry_end(tgi_ome_carry *c, const char *name)
 {
+    if (!c->depth && strcmp(name, "Plane") == 0)
+        end_plane(c);
     if (!c->depth && strcmp(name, "Channel") == 0) {
         end_channel(c);
         c->channel = -1;
@@ -413,6 +433,7 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
                               {"PositionZ", "PositionZUnit"}};
     tgi_plane_note n = {0};
     char s[64], *end;
+    end_plane(c);
     if (!index_of(r, "TheZ", &n.z) || !index_of(r, "TheC", &n.c) || !index_of(r, "TheT", &n.t))
         return;
     for (int i = 0; i < TGI_PLANE_VALUES; i++) {
@@ -427,7 +448,8 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
             continue; /* a unit that nobody knows */
         n.has |= (uint8_t)(1u << i);
     }
-    if (!n.has)
+    const bool empty = xmlTextReaderIsEmptyElement(r) == 1;
+    if (!n.has && empty)
         return;
     if (c->kept.n_planes >= MOST_PLANES) {
         c->too_much = true;
@@ -443,6 +465,26 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
         c->room = room;
     }
     c->kept.plane[c->kept.n_planes++] = n;
+    c->plane = !empty;
+    c->refs = c->into[PLANE_REFS].n;
+}
+
+/* SignificantBits: a number that the type of the pixels, "uint16" or "float", has room for. */
+static void take_bits(tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    char type[32];
+    int32_t bits;
+    if (c->kept.significant_bits || !index_of(r, "SignificantBits", &bits) ||
+        !value_of(r, "Type", type, sizeof type))
+        return;
+    const int of_type = strcmp(type, "float") == 0 ? 32
+                        : strcmp(type, "double") == 0
+                            ? 64
+                            : atoi(type + strcspn(type, "0123456789"));
+    if (bits < 1 || bits > of_type || of_type > 64)
+        return;
+    c->kept.significant_bits = bits;
+    c->kept.type_bits = of_type;
 }
 
 /* What ImageJ knows is written again out of what was read; which levels a file has, Bio-Formats
@@ -481,6 +523,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
         begin_element(c, r, name);
         return true;
     }
+    if (at->wanted && !at->pixels && strcmp(name, "Pixels") == 0)
+        take_bits(c, r);
     if (c->old && !(at->wanted && at->pixels))
         return false;
     if (at->before && is_among(name, of_ome, sizeof of_ome / sizeof *of_ome))
@@ -490,6 +534,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             begin_channel(c, r);
         else if (strcmp(name, "Plane") == 0)
             take_plane(c, r);
+        else if (c->plane && !c->old && strcmp(name, "AnnotationRef") == 0)
+            return take(c, PLANE_REFS, r, name);
         else if (c->channel >= 0 && !c->old &&
                  is_among(name, of_channel, sizeof of_channel / sizeof *of_channel) &&
                  !(xmlTextReaderIsEmptyElement(r) == 1 &&
@@ -526,6 +572,7 @@ tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dr
     *out = NULL;
     *dropped = c->too_much;
     end_channel(c);
+    end_plane(c);
     tg_status st = c->no_memory ? tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML") : TG_OK;
     tgi_ome_kept *k = st == TG_OK && !c->too_much ? tgi_malloc(TGI_TAG_IO, sizeof *k) : NULL;
     if (st == TG_OK && !c->too_much && !k)
@@ -537,6 +584,9 @@ tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dr
             *to[i] = c->into[i].p;
             c->into[i] = (text){0};
         }
+        c->kept.plane_refs = c->into[PLANE_REFS].p;
+        c->kept.plane_refs_bytes = c->into[PLANE_REFS].n;
+        c->into[PLANE_REFS] = (text){0};
         *k = c->kept;
         c->kept = (tgi_ome_kept){0};
         if (k->n_planes)

@@ -55,6 +55,19 @@ const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_pla
     return bsearch(&like, k->plane, (size_t)k->n_planes, sizeof *k->plane, by_place);
 }
 
+const char *tgi_plane_refs(const tgi_ome_kept *k, const tgi_plane_note *n)
+{
+    return n->refs ? k->plane_refs + n->refs - 1 : NULL;
+}
+
+static int any_values(const tgi_ome_kept *k)
+{
+    for (int64_t i = 0; i < k->n_planes; i++)
+        if (k->plane[i].has)
+            return 1;
+    return 0;
+}
+
 /* ---- Regions of interest ----------------------------------------------------------------- */
 
 typedef struct writing {
@@ -267,7 +280,8 @@ void tgi_rois_refs(const char *rois, const tgi_ome_place *p, void (*add)(void *u
     (void)each_roi(&w, rois, &lost);
 }
 
-const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap)
+const char *tgi_ome_kept_words(const tgi_ome_kept *k, const tgi_ome_place *p, char *buf,
+                               size_t cap)
 {
     int settings = 0;
     buf[0] = 0;
@@ -281,9 +295,11 @@ const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap)
     } of[] = {{k->head || k->person_ref || k->image_refs,
                "instruments, objectives and experimenters"},
               {settings, "wavelengths and settings of channels"},
-              {k->n_planes > 0, "times and positions of planes"},
+              {any_values(k), "times and positions of planes"},
               {k->rois != NULL, "regions of interest"},
-              {k->annotations != NULL, "annotations"}};
+              {k->annotations != NULL, "annotations"},
+              {k->significant_bits < k->type_bits && !p->other_values,
+               "the number of significant bits"}};
     for (size_t i = 0, n = 0; i < sizeof of / sizeof *of; i++)
         if (of[i].there && n < cap)
             n += (size_t)snprintf(buf + n, cap - n, "%s%s", n ? ", " : "", of[i].words);
@@ -305,6 +321,7 @@ void tgi_ome_kept_clear(tgi_ome_kept *k)
     tgi_free(k->channel_said);
     tgi_free(k->channel_parts);
     tgi_free(k->plane);
+    tgi_free(k->plane_refs);
     *k = (tgi_ome_kept){0};
 }
 
@@ -437,6 +454,13 @@ static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *z,
     }
     for (int i = 0; i < 3; i++)
         tgi_free(of[i].at);
+    if (st == TG_OK && n &&
+        k->plane_refs) { /* all of them: what is not chosen is not pointed to */
+        if (!(o->plane_refs = tgi_malloc(TGI_TAG_IO, k->plane_refs_bytes)))
+            return tgi_fail(err, TG_E_NOMEM, "no memory for annotations of planes");
+        memcpy(o->plane_refs, k->plane_refs, k->plane_refs_bytes);
+        o->plane_refs_bytes = k->plane_refs_bytes;
+    }
     return st;
 }
 
@@ -458,7 +482,7 @@ static tg_status pick_rois(const tgi_ome_kept *k, const tgi_axis_list *z,
                            tgi_err *err)
 {
     const tgi_axis_list *const pick[3] = {z, c, t};
-    const tgi_ome_place here = {{0, 0}, {0, 0}, 0, 0, 0};
+    const tgi_ome_place here = {{0, 0}, {0, 0}, 0, 0, 0, 0};
     buffer b = {NULL, 0};
     int64_t lost;
     if (!k->rois)
@@ -484,6 +508,8 @@ tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
     tgi_ome_kept *o = tgi_calloc(TGI_TAG_IO, 1, sizeof *o);
     if (!o)
         return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
+    o->significant_bits = k->significant_bits;
+    o->type_bits = k->type_bits;
     tg_status st = copy_text(&o->head, k->head, err);
     if (st == TG_OK)
         st = copy_text(&o->person_ref, k->person_ref, err);

@@ -226,33 +226,46 @@ static void add_plain(text *t, const char *s)
         add_char(t, *s);
 }
 
+/* Its attributes are written; `inside`: what stands in it, or NULL. */
+static void end_element(text *t, const char *inside, const char *name)
+{
+    if (!inside) {
+        add(t, "/>");
+        return;
+    }
+    add(t, ">");
+    add_plain(t, inside);
+    add(t, "</%s>", name);
+}
+
 /* What else was said of the channel. */
 static void end_channel(text *t, const tgi_ome_kept *k, int64_t c)
 {
     const int there = k && c < k->n_channels;
     if (there)
         add_plain(t, k->channel_said[c]);
-    if (!there || !k->channel_parts[c]) {
-        add(t, "/>");
-        return;
-    }
-    add(t, ">");
-    add_plain(t, k->channel_parts[c]);
-    add(t, "</Channel>");
+    end_element(t, there ? k->channel_parts[c] : NULL, "Channel");
 }
 
-/* Channel c of n. Where the network made several of each, its own name and number stand behind. */
+/* Channel c of n. Where the network made it, what it calls it stands behind; or, of several, its own name and a number. */
 static void name_channel(text *t, const tgi_image_meta *m, int64_t n, int64_t c)
 {
-    const int64_t each = m->n_channels > 0 && n % m->n_channels == 0 ? n / m->n_channels : n;
+    const int made = m->n_made > 0 && n % m->n_made == 0;
+    const int64_t each = made                                          ? m->n_made
+                         : m->n_channels > 0 && n % m->n_channels == 0 ? n / m->n_channels
+                                                                       : n;
     const char *name =
         m->channel_name && c / each < m->n_channels ? m->channel_name[c / each] : NULL;
-    const bool several = each > 1 && m->channel_stem;
-    if (!several && (!name || m->n_channels != n))
+    const bool several = !made && each > 1 && m->channel_stem;
+    if (!several && !made && (!name || m->n_channels != n))
         return;
     add(t, " Name=\"");
     if (name)
         add_escaped(t, name, TGI_XML_ATTRIBUTE);
+    if (made) {
+        add(t, name ? ", " : "");
+        add_escaped(t, m->made_name[c % each], TGI_XML_ATTRIBUTE);
+    }
     if (several) {
         add(t, name ? ", " : "");
         add_escaped(t, m->channel_stem, TGI_XML_ATTRIBUTE);
@@ -343,7 +356,7 @@ static void add_planes(text *t, const tgi_sink_layout *l, const tgi_image_meta *
                     add_escaped(t, tgi_plane_unit(i, n->unit[i]), TGI_XML_ATTRIBUTE);
                     add(t, "\"");
                 }
-                add(t, "/>");
+                end_element(t, tgi_plane_refs(m->ome, n), "Plane");
             }
 }
 
@@ -417,6 +430,8 @@ static void add_ome(text *t, const tgi_sink_layout *l, const tgi_image_meta *m,
         (long long)extent(l, 'T'));
     if (l->samples > 1)
         add(t, " Interleaved=\"true\"");
+    if (k && k->significant_bits && !m->ome_place.other_values)
+        add(t, " SignificantBits=\"%d\"", k->significant_bits);
     add_sizes(t, m);
     add(t, ">");
     add_channels(t, l, m);

@@ -263,7 +263,13 @@ static void add_text(parse *p)
 /* Elements that outputs do not carry are remembered by name. */
 static void note_element(parse *p, const char *name)
 {
-    char v[8];
+    char v[32];
+    const size_t n = strlen(name);
+    if (n > 10 && strcmp(name + n - 10, "Annotation") == 0)
+        name = strcmp(name, "MapAnnotation") == 0 && attribute(p, "Namespace", v, sizeof v) &&
+                       strcmp(v, "imagej.net") == 0
+                   ? ""               /* ours */
+                   : "XMLAnnotation"; /* one kind stands for all */
     const char *const *which = tgi_ome_note_attributes(name);
     bool tells = !which;
     for (; which && *which && !tells; which++)

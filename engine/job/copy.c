@@ -100,7 +100,7 @@ static void choose_meta(tgi_copying *c)
     tgi_image_meta *m = &c->meta;
     *m = c->part && c->part->meta ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
-        m->n_channels = m->n_luts = m->n_ranges = 0;
+        m->n_channels = m->n_made = m->n_luts = m->n_ranges = 0;
         m->n_labels = 0;
         m->time_increment =
             c->chosen.letter == 'T' ? tgi_chosen_scale(&c->chosen, 'T', m->time_increment) : 0;
@@ -109,8 +109,10 @@ static void choose_meta(tgi_copying *c)
     m->ome_place.shift[0] += (double)c->y.lo;
     m->ome_place.shift[1] += (double)c->x.lo;
     m->ome_place.no_planes |= c->n_planes != c->info->n_planes;
-    if (c->dtype != c->info->dtype) /* numbers of another type are no indices and no inks */
+    if (c->dtype != c->info->dtype) { /* numbers of another type are no indices and no inks */
         m->stored_as = TGI_STORED_LIGHT;
+        m->ome_place.other_values = 1;
+    }
 }
 
 static tg_status pass_gate(const tgi_copying *c, tgi_err *err)

@@ -54,7 +54,7 @@ static void follow_grid(tgi_image_meta *m, int grid)
 /* Channels become one. */
 static void drop_channels(tgi_copying *c)
 {
-    c->meta.n_channels = 0;
+    c->meta.n_channels = c->meta.n_made = 0;
     c->meta.n_labels = 0;
     c->meta.ome_place.any_channel = 1;
 }
@@ -79,6 +79,7 @@ static void stand_in_front(tgi_copying *c, tgi_source *source)
     c->meta.palette = NULL;
     c->meta.n_palette = c->meta.n_luts = c->meta.n_ranges = 0;
     c->meta.icc_bytes = 0;
+    c->meta.ome_place.other_values = 1;
 }
 
 tg_status tgi_objects_need_label(const tgi_post_spec *s, const tg_opts *o, tgi_err *err)

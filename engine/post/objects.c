@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,15 +82,77 @@ static void put_number(table *t, double v)
     put(t, ",%s", text);
 }
 
-/* A name as a part of a column's: letters and digits, '_' for all else. */
-static void put_name(table *t, const char *name)
+/* ---- Columns of channels ----------------------------------------------------------------- */
+
+#define COLUMN 80
+
+/* A channel's name as a part of a column's: letters and digits, '_' for all else; its number where it has none. */
+static void name_column(const table *t, int c, char text[COLUMN])
 {
-    char text[64];
+    const tgi_objects_opts *o = t->o;
+    const char *name = c < o->channels && o->channel ? o->channel[c] : NULL;
     size_t n = 0;
-    for (; name[n] && n + 1 < sizeof text; n++)
+    snprintf(text, COLUMN, "%d", c);
+    for (; name && name[n] && n < 63; n++) {
         text[n] = (char)(isalnum((unsigned char)name[n]) ? name[n] : '_');
-    text[n] = 0;
-    put(t, ",mean_%s", text);
+        text[n + 1] = 0;
+    }
+}
+
+typedef struct column {
+    char text[COLUMN];
+    int c, twice;
+} column;
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const column *)a)->text, ((const column *)b)->text);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return ((const column *)a)->c - ((const column *)b)->c;
+}
+
+/* Names of all channels, and which are there twice; *any: one is. */
+static void name_columns(const table *t, column *all, int *any)
+{
+    const size_t n = (size_t)t->shape.channels;
+    for (size_t c = 0; c < n; c++) {
+        all[c] = (column){.c = (int)c};
+        name_column(t, (int)c, all[c].text);
+    }
+    qsort(all, n, sizeof *all, by_text);
+    for (size_t c = 1; c < n; c++)
+        if (strcmp(all[c - 1].text, all[c].text) == 0)
+            *any = all[c - 1].twice = all[c].twice = 1;
+    qsort(all, n, sizeof *all, by_number);
+}
+
+static int ends_in_number(const char *text)
+{
+    const char *last = strrchr(text, '_');
+    return last && last[1] && !last[1 + strspn(last + 1, "0123456789")];
+}
+
+/* Names that are there twice have the channel's number behind them; and then those, too, that look as if they had one: no two
+ * columns are the same. */
+static tg_status put_columns(table *t, tgi_err *err)
+{
+    const size_t n = (size_t)t->shape.channels;
+    int any = 0;
+    column *all = tgi_calloc(TGI_TAG_IO, n ? n : 1, sizeof *all);
+    tg_status st = all ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for names of columns");
+    if (all)
+        name_columns(t, all, &any);
+    for (size_t c = 0; st == TG_OK && c < n; c++) {
+        put(t, ",mean_%s", all[c].text);
+        if (any && (all[c].twice || ends_in_number(all[c].text)))
+            put(t, "_%d", all[c].c);
+        st = make_room(t, err);
+    }
+    tgi_free(all);
+    return st;
 }
 
 static int is_own(const table *t, char axis)
@@ -132,13 +195,7 @@ static tg_status put_head(table *t, tgi_err *err)
         for (int k = first; k < 3; k++)
             put(t, ",centroid_%c_%s", axis[k], unit_text(t));
     }
-    for (int c = 0; c < s->channels; c++) {
-        char number[16];
-        snprintf(number, sizeof number, "%d", c);
-        put_name(t, c < t->o->channels && t->o->channel && t->o->channel[c] ? t->o->channel[c]
-                                                                            : number);
-        TGI_TRY(make_room(t, err));
-    }
+    TGI_TRY(put_columns(t, err));
     put(t, "\n");
     return flush(t, err);
 }
@@ -340,7 +397,8 @@ size_t tgi_objects_rest(const tgi_source *post)
 {
     const tgi_post_shape s = tgi_post_shape_of(post);
     return TEXT + 4096 +
-           (size_t)s.channels * ((size_t)s.width * sizeof(double) + sizeof(double *));
+           (size_t)s.channels *
+               ((size_t)s.width * sizeof(double) + sizeof(double *) + sizeof(column));
 }
 
 static tg_status allocate(table *t, tgi_err *err)
