@@ -6,6 +6,7 @@
 #include "io/ome_carry.h"
 
 #include "engine/base/mem.h"
+#include "io/id_set.h"
 #include "io/ome_xml.h"
 
 #include <libxml/xmlreader.h>
@@ -17,7 +18,7 @@
 #define MOST_BYTES ((size_t)8 << 20)
 #define MOST_DEPTH 32
 #define MOST_PLANES (1 << 20)
-#define MOST_CHANNELS 4096
+#define MOST_CHANNELS 65536
 
 typedef struct text {
     char *p;
@@ -50,6 +51,7 @@ struct tgi_ome_carry {
     size_t bytes;
     bool too_much, no_memory, old;
     tgi_ome_kept kept;
+    tgi_id_set rois; /* that the Image names as its own */
     int64_t room;
     int channel; /* number of the one that is read; -1: none */
     bool plane;  /* the last one of `kept` is being read: */
@@ -377,7 +379,8 @@ static void begin_channel(tgi_ome_carry *c, xmlTextReaderPtr r)
     tgi_ome_kept *k = &c->kept;
     text said = {0};
     end_channel(c);
-    if (k->n_channels >= MOST_CHANNELS)
+    c->too_much |= k->n_channels >= MOST_CHANNELS;
+    if (c->too_much)
         return;
     if ((k->n_channels & (k->n_channels - 1)) == 0) { /* room doubles at powers of two */
         const size_t room = k->n_channels ? 2 * (size_t)k->n_channels : 1;
@@ -500,11 +503,18 @@ static bool is_of_this_file(xmlTextReaderPtr r)
 /* Does the Image that is read name this region as its own? */
 static bool is_referenced(const tgi_ome_carry *c, xmlTextReaderPtr r)
 {
-    char id[128], ref[160];
-    if (!value_of(r, "ID", id, sizeof id) || !c->into[ROI_REFS].p)
-        return false;
-    snprintf(ref, sizeof ref, "<ROIRef ID=\"%s\"", id);
-    return strstr(c->into[ROI_REFS].p, ref) != NULL;
+    xmlChar *id = xmlTextReaderGetAttribute(r, (const xmlChar *)"ID");
+    const bool is = id && tgi_id_set_has(&c->rois, (const char *)id);
+    xmlFree(id);
+    return is;
+}
+
+static void note_reference(tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    xmlChar *id = xmlTextReaderGetAttribute(r, (const xmlChar *)"ID");
+    if (id)
+        c->no_memory |= !tgi_id_set_add(&c->rois, (const char *)id);
+    xmlFree(id);
 }
 
 /* The reference to what is_imagej leaves out, which is written anew with what it refers to. */
@@ -543,6 +553,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             return take(c, PARTS, r, name);
         return false;
     }
+    if (at->wanted && strcmp(name, "ROIRef") == 0)
+        note_reference(c, r);
     if (at->wanted && !is_our_note(r, name))
         for (size_t i = 0; i < sizeof of_image / sizeof *of_image; i++)
             if (strcmp(name, of_image[i].name) == 0)
@@ -553,16 +565,6 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
     if (strcmp(name, "ROI") == 0)
         return take(c, at->alone || is_referenced(c, r) ? ROIS : OTHERS, r, name);
     return false;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const tgi_plane_note *x = a, *y = b;
-    const int32_t d[3] = {x->t - y->t, x->c - y->c, x->z - y->z};
-    for (int i = 0; i < 3; i++)
-        if (d[i])
-            return d[i] < 0 ? -1 : 1;
-    return 0;
 }
 
 tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dropped,
@@ -589,8 +591,7 @@ tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dr
         c->into[PLANE_REFS] = (text){0};
         *k = c->kept;
         c->kept = (tgi_ome_kept){0};
-        if (k->n_planes)
-            qsort(k->plane, (size_t)k->n_planes, sizeof *k->plane, by_place);
+        tgi_plane_notes_sort(k->plane, (size_t)k->n_planes);
         *out = k;
     }
     tgi_ome_carry_free(carry);
@@ -605,6 +606,7 @@ void tgi_ome_carry_free(tgi_ome_carry **carry)
     for (int i = 0; i < N_TEXTS; i++)
         tgi_free(c->into[i].p);
     tgi_ome_kept_clear(&c->kept);
+    tgi_id_set_clear(&c->rois);
     tgi_free(c);
     *carry = NULL;
 }

@@ -44,6 +44,12 @@ static int by_place(const void *a, const void *b)
     return 0;
 }
 
+void tgi_plane_notes_sort(tgi_plane_note *plane, size_t n)
+{
+    if (n)
+        qsort(plane, n, sizeof *plane, by_place);
+}
+
 const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_place *p,
                                         int64_t z, int64_t c, int64_t t)
 {
@@ -450,7 +456,7 @@ static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *z,
         st = tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
     if (n && st == TG_OK) {
         o->n_planes = choose_planes(k, of, o->plane);
-        qsort(o->plane, (size_t)n, sizeof *o->plane, by_place);
+        tgi_plane_notes_sort(o->plane, (size_t)n);
     }
     for (int i = 0; i < 3; i++)
         tgi_free(of[i].at);

@@ -62,6 +62,8 @@ void tgi_ome_kept_free(tgi_ome_kept **k); /* NULL is fine */
 /* The name of a unit as the schema spells it; an index for it, 0 where it is none. `what`: TGI_PLANE_... */
 const char *tgi_plane_unit(int what, int index);
 int tgi_plane_unit_of(int what, const char *name);
+/* As they are kept: by t, then c, then z. */
+void tgi_plane_notes_sort(tgi_plane_note *plane, size_t n);
 /* Of the plane at z, c, t, or NULL. */
 const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_place *p,
                                         int64_t z, int64_t c, int64_t t);
