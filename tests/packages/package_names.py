@@ -66,7 +66,7 @@ def packages(folder):
     where, one = os.path.join(folder, "package"), two_of(1)
     outs = ["nuclei", "border & more"]
     h.write_package(where, named(1, ["any"], outs, one), one)
-    escaped = ["nuclei", "border &#38; more"]
+    escaped = ["nuclei", "border &amp; more"]
     told(where, "two of one", "output_channels", outs)
     told(where, "two of one", "input_channels", ["any"])
     made(folder, where, image(folder, [None], 1), "two of one", escaped)
