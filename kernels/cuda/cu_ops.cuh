@@ -120,7 +120,9 @@
     X(reduce_min)                                                                              \
     X(reduce_prod)                                                                             \
     X(reduce_sum)                                                                              \
-    X(reduce_sum_square)
+    X(reduce_sum_square)                                                                       \
+    X(flow_warp) /* cu_flow.cu */                                                              \
+    X(flow_consistency)
 
 /* Over whole arrays; and each pointwise operator again, flat_<name> (cu_flat_eltwise.cu). */
 #define CU_FLAT_LIST(X)                                                                        \

@@ -555,9 +555,9 @@ static int n_without;
 static void note_no_variant(const char *op)
 {
     /* Of processors: a device has norms as they are, and attention as products (net.c). */
-    static const char *const of_processors[] = {
-        "PixelAttention",  "ConvexUpsample", "CorrelationLookup", "DeformConv",
-        "FlowConsistency", "FlowWarp",       "FoldBias",          "WindowAttention"};
+    static const char *const of_processors[] = {"PixelAttention",    "ConvexUpsample",
+                                                "CorrelationLookup", "DeformConv",
+                                                "FoldBias",          "WindowAttention"};
     if (strncmp(op, "Norm", 4) == 0)
         return;
     for (size_t i = 0; i < sizeof of_processors / sizeof *of_processors; i++)
@@ -631,6 +631,7 @@ static const case_line larger[] = {
     {"arg_max", "axis=1 | 1x40x5x70 | exact"},
     {"lrn", "size=5 | 1x24x5x40 | exact"},
     {"lp_normalization", "axis=1 | 1x24x5x40 | exact"},
+    {"flow_warp", " | 1x16x9x70 ; a:1x2x9x70 | exact"},
 };
 
 static const char *only; /* the one operator to look at */
