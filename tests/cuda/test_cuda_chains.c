@@ -556,7 +556,7 @@ static void note_no_variant(const char *op)
 {
     /* Of processors: a device has norms as they are, and attention as products (net.c). */
     static const char *const of_processors[] = {"PixelAttention", "CorrelationLookup",
-                                                "DeformConv", "FoldBias", "WindowAttention"};
+                                                "DeformConv", "WindowAttention"};
     if (strncmp(op, "Norm", 4) == 0)
         return;
     for (size_t i = 0; i < sizeof of_processors / sizeof *of_processors; i++)
