@@ -123,8 +123,9 @@
     X(reduce_sum_square)                                                                       \
     X(flow_warp) /* cu_flow.cu */                                                              \
     X(flow_consistency)                                                                        \
-    X(convex_upsample) /* cu_convex.cu */                                                      \
-    X(fold_bias)       /* cu_fold_bias.cu */
+    X(convex_upsample)    /* cu_convex.cu */                                                   \
+    X(fold_bias)          /* cu_fold_bias.cu */                                                \
+    X(correlation_lookup) /* cu_correlation.cu */
 
 /* Over whole arrays; and each pointwise operator again, flat_<name> (cu_flat_eltwise.cu). */
 #define CU_FLAT_LIST(X)                                                                        \
