@@ -125,7 +125,8 @@
     X(flow_consistency)                                                                        \
     X(convex_upsample)    /* cu_convex.cu */                                                   \
     X(fold_bias)          /* cu_fold_bias.cu */                                                \
-    X(correlation_lookup) /* cu_correlation.cu */
+    X(correlation_lookup) /* cu_correlation.cu */                                              \
+    X(window_attention)   /* cu_window_attention.cu */
 
 /* Over whole arrays; and each pointwise operator again, flat_<name> (cu_flat_eltwise.cu). */
 #define CU_FLAT_LIST(X)                                                                        \

@@ -555,8 +555,7 @@ static int n_without;
 static void note_no_variant(const char *op)
 {
     /* Of processors: a device has norms as they are, and attention as products (net.c). */
-    static const char *const of_processors[] = {"PixelAttention", "DeformConv",
-                                                "WindowAttention"};
+    static const char *const of_processors[] = {"PixelAttention", "DeformConv"};
     if (strncmp(op, "Norm", 4) == 0)
         return;
     for (size_t i = 0; i < sizeof of_processors / sizeof *of_processors; i++)
