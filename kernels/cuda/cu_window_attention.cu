@@ -1,27 +1,28 @@
 /* cu_window_attention.cu - WindowAttention without its matrix of likenesses: queries of a window pass
  * the keys that they look at a tile at a time, and what a tile adds is scaled by what the next one
- * finds (online softmax).
+ * finds (online softmax). Halves are multiplied on tensor cores (cu_window_mma.cuh), other numbers here.
  *
- * A block has one window, frame and head, and 32 queries. Tokens of the window, those around it and
- * pooled ones are found by index: a table of steps from the window's corner, on a grid whose borders
- * meet, so nothing is rolled, cut into windows or put together in memory. Sums are in float32 for all
- * element types; a tile of keys gives its place to the same keys' values:
+ * A block has one window, frame and head, and 32 queries (cu_window.cuh). Nothing is rolled, cut into
+ * windows or put together in memory. Sums are in float32; a tile of keys gives its place to the same
+ * keys' values:
  *
  *     queries  [32][row]     row: a head's channels up to whole fours, and 4 more, so that rows
  *     keys     [32][row]     begin in different banks
  *     shares   [32][36]      of a query's keys in the tile, by queries
  *
  * Sixteen threads have 4 queries: of a tile 2 keys each, of the result 4 channels each, once or twice.
- * They lie in one warp, so largest likeness, sum and shares need no barrier of the block.
+ * They lie in one warp, so largest likeness and shares need no barrier of the block.
  *
  * What bounds it, unverified on a GPU: reads of shared memory, 6 of 16 bytes for 32 multiply-adds of
- * likenesses, 2 for 16 of results. Products on tensor cores are not made yet.
+ * likenesses, 8 for 64 of results. bfloat16 is multiplied here too: shares of 8 bits would be more off
+ * than the results may be.
  *
  * Packed: key and value of a token that fills, float [2][a frame's channels]; then the table, int2
  * {y, x} of each token. */
 #include "kernels/cuda/cu_conv.cuh"
 #include "kernels/cuda/cu_map.cuh"
 #include "kernels/cuda/cu_ops.cuh"
+#include "kernels/cuda/cu_window_mma.cuh"
 
 extern "C" {
 #include "kernels/ops/window_tokens.h"
@@ -33,92 +34,10 @@ extern "C" {
 #define CU_SEE_SHARE 36 /* floats of a row of shares */
 #define CU_SEE_MOST 128 /* channels of a head */
 
-struct cu_see_args {
-    int32_t lo[2], hi[2];       /* the box: y, x */
-    int32_t window[2], full[2]; /* rows and columns: of a window, of whole windows */
-    int32_t size[2];            /* of the tokens */
-    int32_t down, across;       /* windows of the largest box */
-    int32_t batches, heads;     /* of 32 queries */
-    int32_t asked, frames, first;
-    int32_t channels, inner, row;  /* of a frame, of a head; floats of a row */
-    int32_t own, around;           /* tokens in the table: of the window, all */
-    int32_t pooled, pooled_across; /* of a frame */
-    float scale;
-    int32_t unused;
-    const float *fill;
-    const int2 *table;
-    cu_operand query, token[2], pool_of[2], masked; /* [0]: keys, [1]: values */
-    cu_view dst;
-    cu_pool pool;
-};
-
-/* Where a block works. */
-struct cu_see_block {
-    int32_t y0, x0;            /* of the window's first token */
-    int32_t frame, channel;    /* of queries; a head's first channel in a frame */
-    int32_t query0;            /* in the window */
-    int32_t masked, keys, per; /* all of them, and of a frame */
-};
-
-enum cu_see_kind { CU_SEE_NONE, CU_SEE_TOKEN, CU_SEE_POOLED, CU_SEE_FILL };
-
 struct cu_see_shared {
     float *queries, *keys, *shares;
     int4 *places; /* of the tile's keys: kind, y, x, frame */
 };
-
-template <class T>
-__device__ __forceinline__ bool cu_see_block_of(const cu_see_args *a, cu_see_block *b)
-{
-    uint32_t i = blockIdx.x;
-    b->query0 = (int32_t)(i % (uint32_t)a->batches) * CU_SEE_QUERIES;
-    i /= (uint32_t)a->batches;
-    b->channel = (int32_t)(i % (uint32_t)a->heads) * a->inner;
-    i /= (uint32_t)a->heads;
-    b->frame = (int32_t)(i % (uint32_t)a->asked);
-    i /= (uint32_t)a->asked;
-    const int32_t wx = a->lo[1] / a->window[1] + (int32_t)(i % (uint32_t)a->across);
-    const int32_t wy = a->lo[0] / a->window[0] + (int32_t)(i / (uint32_t)a->across);
-    b->y0 = wy * a->window[0];
-    b->x0 = wx * a->window[1];
-    if (b->y0 >= a->hi[0] || b->x0 >= a->hi[1])
-        return false;
-    b->masked = cu_read_one<T>(a->pool, a->masked, 0, wy, wx, 0) != 0.0f;
-    b->per = b->masked ? a->around + a->pooled : a->own;
-    b->keys = b->masked ? (a->frames - a->first + 1) / 2 * b->per : a->own;
-    return true;
-}
-
-/* Query q's token; false: it is not in the box. */
-__device__ __forceinline__ bool cu_see_query(const cu_see_args *a, const cu_see_block &b,
-                                             int32_t q, int32_t *y, int32_t *x)
-{
-    *y = b.y0 + q / a->window[1];
-    *x = b.x0 + q % a->window[1];
-    return q < a->own && *y >= a->lo[0] && *y < a->hi[0] && *x >= a->lo[1] && *x < a->hi[1];
-}
-
-/* A step from a window's corner, on a grid of n whose ends meet. */
-__device__ __forceinline__ int32_t cu_see_wrapped(int32_t at, int32_t n)
-{
-    return at < 0 ? at + n : at >= n ? at - n : at;
-}
-
-__device__ __forceinline__ int4 cu_see_key(const cu_see_args *a, const cu_see_block &b,
-                                           int32_t key)
-{
-    if (key >= b.keys)
-        return make_int4(CU_SEE_NONE, 0, 0, 0);
-    const int32_t i = key % b.per, frame = b.masked ? a->first + 2 * (key / b.per) : b.frame;
-    if (i >= a->around)
-        return make_int4(CU_SEE_POOLED, (i - a->around) / a->pooled_across,
-                         (i - a->around) % a->pooled_across, frame);
-    const int2 step = __ldg(a->table + i);
-    const int32_t y = cu_see_wrapped(b.y0 + step.x, a->full[0]),
-                  x = cu_see_wrapped(b.x0 + step.y, a->full[1]);
-    return make_int4(y < a->size[0] && x < a->size[1] ? CU_SEE_TOKEN : CU_SEE_FILL, y, x,
-                     frame);
-}
 
 /* Eight channels of a head from c on: 0 beyond its last. */
 template <class T>
@@ -311,12 +230,8 @@ __global__ void __launch_bounds__(CU_SEE_THREADS, 4) cu_see(const cu_see_args *_
 {
     CU_DYNAMIC_SHARED(float, shared);
     cu_see_block b;
-    int32_t y, x;
-    if (!cu_offered<T>() || !cu_see_block_of<T>(a, &b))
+    if (!cu_offered<T>() || !cu_see_block_of<T>(a, &b) || !cu_see_any(a, b))
         return;
-    if (!__syncthreads_or(threadIdx.x < CU_SEE_QUERIES &&
-                          cu_see_query(a, b, b.query0 + (int32_t)threadIdx.x, &y, &x)))
-        return; /* a window reaches beyond the box, or the last token */
     cu_see_shared s;
     s.queries = shared;
     s.keys = s.queries + CU_SEE_QUERIES * a->row;
@@ -434,7 +349,7 @@ static void fill_shape(const tgi_call *call, cu_see_args *a)
     a->across = (int32_t)windows[1];
     a->own = (int32_t)(w->window_h * w->window_w);
     a->around = (int32_t)tokens_of(w);
-    a->batches = (a->own + CU_SEE_QUERIES - 1) / CU_SEE_QUERIES;
+    a->batches = (a->own + a->queries - 1) / a->queries;
     a->heads = (int32_t)w->heads;
     a->asked = (int32_t)tgi_window_asked(w);
     a->frames = (int32_t)w->frames;
@@ -445,12 +360,13 @@ static void fill_shape(const tgi_call *call, cu_see_args *a)
     a->pooled_across = (int32_t)ctx->src[3].dim[3];
     a->pooled = (int32_t)ctx->src[3].dim[2] * a->pooled_across;
     a->scale = w->scale;
-    a->unused = 0;
 }
 
 template <class T> static void run(const tgi_call *call)
 {
+    constexpr bool products = cu_dtype<T>() == TG_DTYPE_F16;
     cu_see_args a;
+    a.queries = products ? CU_SEEM_QUERIES : CU_SEE_QUERIES;
     fill_shape(call, &a);
     a.fill = (const float *)call->packed;
     a.table = (const int2 *)(const void *)((const char *)call->packed + fill_bytes(call->ctx));
@@ -462,13 +378,17 @@ template <class T> static void run(const tgi_call *call)
     }
     a.masked = cu_pool_operand(&a.pool, &call->src[5]);
     a.dst = cu_view_of(&call->dst[0]);
-    const int64_t blocks = (int64_t)a.down * a.across * a.asked * a.heads * a.batches;
-    const unsigned shared_bytes =
-        (unsigned)sizeof(float) *
-            (unsigned)((CU_SEE_QUERIES + CU_SEE_KEYS) * a.row + CU_SEE_QUERIES * CU_SEE_SHARE) +
-        (unsigned)(CU_SEE_KEYS * sizeof(int4));
-    cu_launch_pool(call, a.inner <= 64 ? cu_see<T, 1> : cu_see<T, 2>, dim3((unsigned)blocks),
-                   dim3(CU_SEE_THREADS), shared_bytes, &a);
+    const dim3 grid((unsigned)((int64_t)a.down * a.across * a.asked * a.heads * a.batches));
+    if constexpr (products) {
+        cu_seem_launch(call, grid, a);
+    } else {
+        const unsigned shared_bytes =
+            (unsigned)sizeof(float) * (unsigned)((CU_SEE_QUERIES + CU_SEE_KEYS) * a.row +
+                                                 CU_SEE_QUERIES * CU_SEE_SHARE) +
+            (unsigned)(CU_SEE_KEYS * sizeof(int4));
+        cu_launch_pool(call, a.inner <= 64 ? cu_see<T, 1> : cu_see<T, 2>, grid,
+                       dim3(CU_SEE_THREADS), shared_bytes, &a);
+    }
 }
 
 CU_PACKED_VARIANT(window_attention, "cu_window_attention", "WindowAttention", accepts, bytes,
