@@ -85,6 +85,9 @@ void cli_report(cli *c, tg_status st);
 
 /* refusal_text.c: what follows the line of a memory refusal. */
 void cli_refusal_text(const cli *c, const tg_refusal *r);
+/* The same of a refusal for another reason: the command that would do. */
+void cli_remedy_text(const cli *c, const tg_remedy *r);
+void cli_remedy_json(const cli *c, const tg_remedy *r);
 void cli_refusal_json(const cli *c, const tg_refusal *r); /* members, a comma in front */
 /* timeline.c: --trace. `end` passes on how the verb ended. */
 tg_status cli_timeline_begin(cli *c);

@@ -109,8 +109,11 @@ void cli_report(cli *c, tg_status st)
     fputs("tegula: ", stderr);
     cli_put_clean(stderr, detail);
     fputc('\n', stderr);
+    const tg_remedy *remedy = c->detail[0] || !c->ctx ? NULL : tg_ctx_remedy(c->ctx);
     if (refusal)
         cli_refusal_text(c, refusal);
+    else if (remedy)
+        cli_remedy_text(c, remedy);
     if (st == TG_E_ARG && c->verb)
         fprintf(stderr, "tegula: see tegula %s --help\n", c->verb->name);
     if (!c->json)
@@ -121,6 +124,8 @@ void cli_report(cli *c, tg_status st)
     cli_json_text(stdout, "detail", detail);
     if (refusal)
         cli_refusal_json(c, refusal);
+    else if (remedy)
+        cli_remedy_json(c, remedy);
     fputs("}\n", stdout);
 }
 

@@ -23,10 +23,12 @@ static const tg_option *option_of(const char *word, bool *takes_next)
     return o;
 }
 
-static bool replaced(const tg_remedy *r, const tg_option *o)
+/* --c is --channels, but where it is a regular expression for names of files. */
+static bool replaced(const tg_remedy *r, const tg_option *o, const char *value)
 {
+    const bool same = o && strcmp(o->name, "c") == 0 && !(value && strchr(value, '('));
     for (size_t i = 0; o && i < r->n_options; i++)
-        if (strcmp(r->option[i].name, o->name) == 0)
+        if (strcmp(r->option[i].name, same ? "channels" : o->name) == 0)
             return true;
     return false;
 }
@@ -83,7 +85,7 @@ static void compose(const cli *c, const tg_remedy *r, char *out, size_t cap)
             skip = false;
             continue;
         }
-        if (replaced(r, o)) {
+        if (replaced(r, o, takes_next && i + 1 < c->n_words ? c->words[i + 1] : c->words[i])) {
             skip = takes_next;
             continue;
         }
@@ -98,6 +100,39 @@ static void compose(const cli *c, const tg_remedy *r, char *out, size_t cap)
 }
 
 enum { COMMAND = 16384 };
+
+static void put_options(const tg_remedy *r)
+{
+    fputc('{', stdout);
+    for (size_t k = 0; k < r->n_options; k++) {
+        if (k)
+            fputc(',', stdout);
+        cli_json_string(stdout, r->option[k].name);
+        fputc(':', stdout);
+        cli_json_string(stdout, r->option[k].value);
+    }
+    fputc('}', stdout);
+}
+
+void cli_remedy_text(const cli *c, const tg_remedy *r)
+{
+    static char command[COMMAND];
+    compose(c, r, command, sizeof command);
+    fputs("  such as:\n    ", stderr);
+    cli_put_clean(stderr, command);
+    fputc('\n', stderr);
+}
+
+void cli_remedy_json(const cli *c, const tg_remedy *r)
+{
+    static char command[COMMAND];
+    compose(c, r, command, sizeof command);
+    fputs(",\"remedies\":[{\"command\":", stdout);
+    cli_json_string(stdout, command);
+    fputs(",\"options\":", stdout);
+    put_options(r);
+    fputs("}]", stdout);
+}
 
 void cli_refusal_text(const cli *c, const tg_refusal *r)
 {
@@ -147,15 +182,8 @@ void cli_refusal_json(const cli *c, const tg_refusal *r)
         compose(c, &r->remedy[i], command, sizeof command);
         fputs(i ? ",{\"command\":" : "{\"command\":", stdout);
         cli_json_string(stdout, command);
-        fputs(",\"options\":{", stdout);
-        for (size_t k = 0; k < r->remedy[i].n_options; k++) {
-            if (k)
-                fputc(',', stdout);
-            cli_json_string(stdout, r->remedy[i].option[k].name);
-            fputc(':', stdout);
-            cli_json_string(stdout, r->remedy[i].option[k].value);
-        }
-        fputc('}', stdout);
+        fputs(",\"options\":", stdout);
+        put_options(&r->remedy[i]);
         cli_json_uint(stdout, "peak_bytes", r->remedy[i].peak_bytes);
         cli_json_text(stdout, "loses", r->remedy[i].loses);
         fputc('}', stdout);

@@ -82,7 +82,6 @@ static int by_name(const void *a, const void *b)
 /* Pictures in a folder, by name; hidden ones are left out. */
 static tg_status add_folder(batch *b, const char *folder)
 {
-    enum { MOST = BATCH_JOBS };
     char path[BATCH_PATH];
     const char **name = NULL;
     int n = 0, room = 0;
@@ -131,27 +130,36 @@ static tg_status add_matches(batch *b, const char *pattern)
     return st;
 }
 
-static int by_output(const void *a, const void *b)
+/* A file that is written, and the image that it is of. */
+typedef struct written {
+    const char *file, *of;
+} written;
+
+static int by_file(const void *a, const void *b)
 {
-    const batch_job *const *x = a, *const *y = b;
-    return strcmp((*x)->output, (*y)->output);
+    const written *x = a, *y = b;
+    return strcmp(x->file, y->file);
 }
 
-/* Two images of one name would write one output. */
+/* Two images of one name would write one output; a.tif and a.ome.tif one table. */
 static tg_status check_names(batch *b)
 {
-    const batch_job **all = cli_batch_take(b, (size_t)b->n * sizeof *all);
+    written *all = cli_batch_take(b, 2 * (size_t)b->n * sizeof *all);
+    size_t n = 0;
     if (!all)
         return cli_batch_no_memory(b);
-    for (int i = 0; i < b->n; i++)
-        all[i] = &b->job[i];
-    qsort(all, (size_t)b->n, sizeof *all, by_output);
-    for (int i = 1; i < b->n; i++)
-        if (strcmp(all[i - 1]->output, all[i]->output) == 0)
+    for (int i = 0; i < b->n; i++) {
+        all[n++] = (written){b->job[i].output, b->job[i].input};
+        if (b->job[i].table)
+            all[n++] = (written){b->job[i].table, b->job[i].input};
+    }
+    qsort(all, n, sizeof *all, by_file);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(all[i - 1].file, all[i].file) == 0)
             return cli_fail(b->c, TG_E_ARG,
                             "%s and %s would both be written as %s: give them other names, or "
                             "run them apart",
-                            all[i - 1]->input, all[i]->input, all[i]->output);
+                            all[i - 1].of, all[i].of, all[i].file);
     return TG_OK;
 }
 

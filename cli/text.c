@@ -230,9 +230,10 @@ const char *cli_opens_in(const char *path)
     if (dot && strcmp(dot, ".npy") == 0)
         return "open with numpy.load(path, mmap_mode=\"r\")";
     if (dot && (strcmp(dot, ".tif") == 0 || strcmp(dot, ".tiff") == 0))
-        return "open with tifffile or libvips (checked), Fiji, QuPath or napari";
+        return "open with tifffile, libvips or Bio-Formats (checked), Fiji, QuPath or napari";
     if (!dot || strchr(dot, '/'))
-        return "a TIFF: open with tifffile or libvips (checked), Fiji, QuPath or napari";
+        return "a TIFF: open with tifffile, libvips or Bio-Formats (checked), Fiji, QuPath or "
+               "napari";
     if (strcmp(dot, ".frames") == 0)
         return "a list of the pictures beside it";
     if (strcasecmp(dot, ".raw") == 0)

@@ -193,7 +193,9 @@ typedef struct tg_ctx_opts {
 TG_API tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out);
 /**
  * Keep the model of a job that is closed for the next job of this context, if that names the same file, unchanged: many
- * images through one network load it once. It is freed with the context, by a job with another model, or by 0.
+ * images through one network load it once. It is freed with the context, by a job with another model, or by 0. The
+ * memory of its reservation waits for the next job's too, less 32 MiB: between jobs a process holds no more than it
+ * did. A copy of this or another context gives it back first.
  *
  * @thread as all of a context: one at a time.
  * @source engine/job/job_open.c.

@@ -194,6 +194,14 @@ typedef struct tg_refusal {
  */
 TG_API const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx);
 
+/**
+ * Read the options with which the last call that failed in this context would go, where the failure itself says so:
+ * the channels of an image that a network could take. It is one way of several, and nothing was planned: loses and
+ * peak_bytes are not set. NULL: none. View, valid until the next call with this context.
+ * @source engine/api/tegula.c
+ */
+TG_API const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx);
+
 /* ---- Doctor ------------------------------------------------------------------------------ */
 
 /** How serious a finding is. */

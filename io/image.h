@@ -18,6 +18,7 @@
 #define TGI_IMAGE_MAX_AXES 8
 #define TGI_IMAGE_MAX_LEVELS 16
 #define TGI_IMAGE_MAX_SERIES 16
+#define TGI_WHITE 0xffffffffu /* the colour of a channel of which none is stated */
 
 /* What the numbers of pixels are, where they are not plain light. */
 typedef enum tgi_stored {
@@ -36,13 +37,15 @@ typedef struct tgi_image_meta {
     double time_increment; /* seconds; 0 unknown */
     int n_channels;
     char **channel_name;     /* n_channels entries or NULL; entries may be NULL */
-    uint32_t *channel_color; /* 0xRRGGBBAA, n_channels entries or NULL */
+    uint32_t *channel_color; /* 0xRRGGBBAA, 0 not stated; n_channels entries or NULL */
     /* Of an output whose network made several channels of each: what these are called, with a number behind it
      * ("scores" for "scores 0"); or NULL. A view. */
     const char *channel_stem;
+    char *const *made_name; /* or what each of the n_made of them is called; a view */
+    int n_made;
     char *description;              /* ImageDescription as found; may be OME-XML */
     char *title, *acquired, *about; /* of OME-XML: the image's name, date, description */
-    char left_behind[160];    /* what of OME-XML no output carries, in words; "" nothing */
+    char left_behind[352];    /* what of OME-XML no output carries, in words; "" nothing */
     struct tgi_ome_kept *ome; /* what only OME-TIFF has a place for, or NULL */
     tgi_ome_place ome_place;  /* where that lies in this image */
     char *software;

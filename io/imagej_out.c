@@ -213,10 +213,12 @@ static bool has_colours(const tgi_image_meta *m, const stack *k)
 /* A ramp from black to each channel's colour. */
 static void ramps(const tgi_image_meta *m, uint8_t *lut)
 {
-    for (int c = 0; c < m->n_channels; c++)
+    for (int c = 0; c < m->n_channels; c++) {
+        const uint32_t color = m->channel_color[c] ? m->channel_color[c] : TGI_WHITE;
         for (int k = 0; k < 3; k++)
             for (unsigned v = 0; v < 256; v++)
-                *lut++ = (uint8_t)(v * (m->channel_color[c] >> (24 - 8 * k) & 255) / 255);
+                *lut++ = (uint8_t)(v * (color >> (24 - 8 * k) & 255) / 255);
+    }
 }
 
 /* A palette of 256 colours is a table too. */
@@ -256,8 +258,11 @@ static tgi_image_meta view_of(const tgi_image_meta *m, const tgi_picture_spec *s
     v.n_labels = 0;
     const bool labels = m->label && m->n_labels == planes;
     const bool names = m->channel_name && m->n_channels == k->c.n && k->images > 1;
-    for (int64_t i = 0; (labels || names) && i < k->images; i++) {
-        label[i] = labels ? m->label[plane_of(k, i, &sample)] : m->channel_name[i % k->c.n];
+    const bool made = m->n_made && k->c.n % m->n_made == 0 && k->images > 1;
+    for (int64_t i = 0; (labels || names || made) && i < k->images; i++) {
+        label[i] = labels  ? m->label[plane_of(k, i, &sample)]
+                   : names ? m->channel_name[i % k->c.n]
+                           : m->made_name[i % k->c.n % m->n_made];
         v.n_labels = k->images;
     }
     v.label = label;

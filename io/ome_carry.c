@@ -6,6 +6,8 @@
 #include "io/ome_carry.h"
 
 #include "engine/base/mem.h"
+#include "io/id_set.h"
+#include "io/ome_xml.h"
 
 #include <libxml/xmlreader.h>
 #include <math.h>
@@ -16,7 +18,7 @@
 #define MOST_BYTES ((size_t)8 << 20)
 #define MOST_DEPTH 32
 #define MOST_PLANES (1 << 20)
-#define MOST_CHANNELS 4096
+#define MOST_CHANNELS 65536
 
 typedef struct text {
     char *p;
@@ -31,6 +33,7 @@ enum {
     NOTES,
     ROIS,
     PARTS,
+    PLANE_REFS,
     ROI_REFS,
     OTHERS,
     N_TEXTS
@@ -38,17 +41,21 @@ enum {
 
 struct tgi_ome_carry {
     text into[N_TEXTS];
-    text *now; /* the element that is taken goes there */
-    int depth; /* of elements within it; 0: none is taken */
-    bool open; /* its start tag has no > yet */
+    text *now;  /* the element that is taken goes there */
+    int depth;  /* of elements within it; 0: none is taken */
+    int deeper; /* elements beyond MOST_DEPTH, which are passed over */
+    bool open;  /* its start tag has no > yet */
     const xmlChar *space[MOST_DEPTH + 1];
     bool shape; /* in a shape of a ROI */
     int shape_depth;
     size_t bytes;
     bool too_much, no_memory, old;
     tgi_ome_kept kept;
+    tgi_id_set rois; /* that the Image names as its own */
     int64_t room;
     int channel; /* number of the one that is read; -1: none */
+    bool plane;  /* the last one of `kept` is being read: */
+    size_t refs; /* its references begin there */
 };
 
 tgi_ome_carry *tgi_ome_carry_new(void)
@@ -95,24 +102,15 @@ static void add_char(tgi_ome_carry *c, char ch)
     add_bytes(c, c->now, &ch, 1);
 }
 
-/* ASCII with character references; libxml2 hands out UTF-8 that XML allows. */
-static void add_escaped(tgi_ome_carry *c, const char *s)
+/* libxml2 hands out UTF-8 that XML allows. */
+static void add_escaped(tgi_ome_carry *c, const char *s, tgi_xml_place place)
 {
-    char ref[16];
-    const unsigned char *p = (const unsigned char *)s;
-    while (*p) {
-        uint32_t u = *p;
-        const int more = u >= 0xf0 ? 3 : u >= 0xe0 ? 2 : u >= 0xc0 ? 1 : 0;
-        u = more == 3 ? u & 7u : more == 2 ? u & 15u : more == 1 ? u & 31u : u;
-        for (int i = 0; i < more && p[1]; i++)
-            u = u << 6 | (*++p & 63u);
-        p++;
-        if (u >= 0x20 && u < 0x7f && !strchr("<>&\"'", (int)u)) {
-            add_char(c, (char)u);
-            continue;
-        }
-        snprintf(ref, sizeof ref, "&#%u;", (unsigned)u);
-        add(c, ref);
+    for (; *s; s++) {
+        const char *as = tgi_xml_as(*s, place);
+        if (as)
+            add(c, as);
+        else
+            add_char(c, *s);
     }
 }
 
@@ -121,7 +119,7 @@ static void add_attribute(tgi_ome_carry *c, const char *name, const char *value)
     add_char(c, ' ');
     add(c, name);
     add(c, "=\"");
-    add_escaped(c, value);
+    add_escaped(c, value, TGI_XML_ATTRIBUTE);
     add_char(c, '"');
 }
 
@@ -249,6 +247,7 @@ static void begin_element(tgi_ome_carry *c, xmlTextReaderPtr r, const char *name
     close_tag(c);
     if (c->depth + 1 > MOST_DEPTH) {
         c->too_much = true;
+        c->deeper += !empty;
         return;
     }
     c->space[++c->depth] = space;
@@ -281,7 +280,7 @@ bool tgi_ome_carry_text(tgi_ome_carry *c, const char *s)
     if (!c->depth)
         return false;
     close_tag(c);
-    add_escaped(c, s);
+    add_escaped(c, s, TGI_XML_TEXT);
     return true;
 }
 
@@ -293,14 +292,35 @@ static void end_channel(tgi_ome_carry *c)
     c->into[PARTS] = (text){0};
 }
 
+/* A plane that says nothing is none. */
+static void end_plane(tgi_ome_carry *c)
+{
+    tgi_plane_note *n = c->plane ? &c->kept.plane[c->kept.n_planes - 1] : NULL;
+    if (!n)
+        return;
+    if (c->into[PLANE_REFS].n > c->refs) {
+        c->now = &c->into[PLANE_REFS];
+        add_char(c, 0);
+        n->refs = (uint32_t)c->refs + 1;
+    }
+    c->kept.n_planes -= !n->has && !n->refs;
+    c->plane = false;
+}
+
 bool tgi_ome_carry_end(tgi_ome_carry *c, const char *name)
 {
+    if (!c->depth && strcmp(name, "Plane") == 0)
+        end_plane(c);
     if (!c->depth && strcmp(name, "Channel") == 0) {
         end_channel(c);
         c->channel = -1;
     }
     if (!c->depth)
         return false;
+    if (c->deeper) {
+        c->deeper--;
+        return true;
+    }
     if (c->open) {
         add(c, "/>");
         c->open = false;
@@ -359,7 +379,8 @@ static void begin_channel(tgi_ome_carry *c, xmlTextReaderPtr r)
     tgi_ome_kept *k = &c->kept;
     text said = {0};
     end_channel(c);
-    if (k->n_channels >= MOST_CHANNELS)
+    c->too_much |= k->n_channels >= MOST_CHANNELS;
+    if (c->too_much)
         return;
     if ((k->n_channels & (k->n_channels - 1)) == 0) { /* room doubles at powers of two */
         const size_t room = k->n_channels ? 2 * (size_t)k->n_channels : 1;
@@ -415,6 +436,7 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
                               {"PositionZ", "PositionZUnit"}};
     tgi_plane_note n = {0};
     char s[64], *end;
+    end_plane(c);
     if (!index_of(r, "TheZ", &n.z) || !index_of(r, "TheC", &n.c) || !index_of(r, "TheT", &n.t))
         return;
     for (int i = 0; i < TGI_PLANE_VALUES; i++) {
@@ -429,7 +451,8 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
             continue; /* a unit that nobody knows */
         n.has |= (uint8_t)(1u << i);
     }
-    if (!n.has)
+    const bool empty = xmlTextReaderIsEmptyElement(r) == 1;
+    if (!n.has && empty)
         return;
     if (c->kept.n_planes >= MOST_PLANES) {
         c->too_much = true;
@@ -445,22 +468,61 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
         c->room = room;
     }
     c->kept.plane[c->kept.n_planes++] = n;
+    c->plane = !empty;
+    c->refs = c->into[PLANE_REFS].n;
 }
 
-static bool is_imagej(xmlTextReaderPtr r)
+/* SignificantBits: a number that the type of the pixels, "uint16" or "float", has room for. */
+static void take_bits(tgi_ome_carry *c, xmlTextReaderPtr r)
 {
-    char s[32];
-    return value_of(r, "Namespace", s, sizeof s) && strcmp(s, "imagej.net") == 0;
+    char type[32];
+    int32_t bits;
+    if (c->kept.significant_bits || !index_of(r, "SignificantBits", &bits) ||
+        !value_of(r, "Type", type, sizeof type))
+        return;
+    const int of_type = strcmp(type, "float") == 0 ? 32
+                        : strcmp(type, "double") == 0
+                            ? 64
+                            : atoi(type + strcspn(type, "0123456789"));
+    if (bits < 1 || bits > of_type || of_type > 64)
+        return;
+    c->kept.significant_bits = bits;
+    c->kept.type_bits = of_type;
+}
+
+/* What ImageJ knows is written again out of what was read; which levels a file has, Bio-Formats
+ * notes, and the output has its own. */
+static bool is_of_this_file(xmlTextReaderPtr r)
+{
+    char s[64];
+    return value_of(r, "Namespace", s, sizeof s) &&
+           (strcmp(s, "imagej.net") == 0 ||
+            strcmp(s, "openmicroscopy.org/PyramidResolution") == 0);
 }
 
 /* Does the Image that is read name this region as its own? */
 static bool is_referenced(const tgi_ome_carry *c, xmlTextReaderPtr r)
 {
-    char id[128], ref[160];
-    if (!value_of(r, "ID", id, sizeof id) || !c->into[ROI_REFS].p)
-        return false;
-    snprintf(ref, sizeof ref, "<ROIRef ID=\"%s\"", id);
-    return strstr(c->into[ROI_REFS].p, ref) != NULL;
+    xmlChar *id = xmlTextReaderGetAttribute(r, (const xmlChar *)"ID");
+    const bool is = id && tgi_id_set_has(&c->rois, (const char *)id);
+    xmlFree(id);
+    return is;
+}
+
+static void note_reference(tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    xmlChar *id = xmlTextReaderGetAttribute(r, (const xmlChar *)"ID");
+    if (id)
+        c->no_memory |= !tgi_id_set_add(&c->rois, (const char *)id);
+    xmlFree(id);
+}
+
+/* The reference to what is_imagej leaves out, which is written anew with what it refers to. */
+static bool is_our_note(xmlTextReaderPtr r, const char *name)
+{
+    char s[32];
+    return strcmp(name, "AnnotationRef") == 0 && value_of(r, "ID", s, sizeof s) &&
+           strcmp(s, "Annotation:imagej") == 0;
 }
 
 bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
@@ -471,6 +533,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
         begin_element(c, r, name);
         return true;
     }
+    if (at->wanted && !at->pixels && strcmp(name, "Pixels") == 0)
+        take_bits(c, r);
     if (c->old && !(at->wanted && at->pixels))
         return false;
     if (at->before && is_among(name, of_ome, sizeof of_ome / sizeof *of_ome))
@@ -480,6 +544,8 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             begin_channel(c, r);
         else if (strcmp(name, "Plane") == 0)
             take_plane(c, r);
+        else if (c->plane && !c->old && strcmp(name, "AnnotationRef") == 0)
+            return take(c, PLANE_REFS, r, name);
         else if (c->channel >= 0 && !c->old &&
                  is_among(name, of_channel, sizeof of_channel / sizeof *of_channel) &&
                  !(xmlTextReaderIsEmptyElement(r) == 1 &&
@@ -487,26 +553,18 @@ bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,
             return take(c, PARTS, r, name);
         return false;
     }
-    if (at->wanted)
+    if (at->wanted && strcmp(name, "ROIRef") == 0)
+        note_reference(c, r);
+    if (at->wanted && !is_our_note(r, name))
         for (size_t i = 0; i < sizeof of_image / sizeof *of_image; i++)
             if (strcmp(name, of_image[i].name) == 0)
                 return take(c, of_image[i].into, r, name);
     if (is_among(name, notes, sizeof notes / sizeof *notes) &&
-        (strcmp(name, "MapAnnotation") != 0 || !is_imagej(r)))
+        (strcmp(name, "MapAnnotation") != 0 || !is_of_this_file(r)))
         return take(c, NOTES, r, name);
     if (strcmp(name, "ROI") == 0)
         return take(c, at->alone || is_referenced(c, r) ? ROIS : OTHERS, r, name);
     return false;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const tgi_plane_note *x = a, *y = b;
-    const int32_t d[3] = {x->t - y->t, x->c - y->c, x->z - y->z};
-    for (int i = 0; i < 3; i++)
-        if (d[i])
-            return d[i] < 0 ? -1 : 1;
-    return 0;
 }
 
 tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dropped,
@@ -516,6 +574,7 @@ tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dr
     *out = NULL;
     *dropped = c->too_much;
     end_channel(c);
+    end_plane(c);
     tg_status st = c->no_memory ? tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML") : TG_OK;
     tgi_ome_kept *k = st == TG_OK && !c->too_much ? tgi_malloc(TGI_TAG_IO, sizeof *k) : NULL;
     if (st == TG_OK && !c->too_much && !k)
@@ -527,10 +586,12 @@ tg_status tgi_ome_carry_take(tgi_ome_carry **carry, tgi_ome_kept **out, bool *dr
             *to[i] = c->into[i].p;
             c->into[i] = (text){0};
         }
+        c->kept.plane_refs = c->into[PLANE_REFS].p;
+        c->kept.plane_refs_bytes = c->into[PLANE_REFS].n;
+        c->into[PLANE_REFS] = (text){0};
         *k = c->kept;
         c->kept = (tgi_ome_kept){0};
-        if (k->n_planes)
-            qsort(k->plane, (size_t)k->n_planes, sizeof *k->plane, by_place);
+        tgi_plane_notes_sort(k->plane, (size_t)k->n_planes);
         *out = k;
     }
     tgi_ome_carry_free(carry);
@@ -545,6 +606,7 @@ void tgi_ome_carry_free(tgi_ome_carry **carry)
     for (int i = 0; i < N_TEXTS; i++)
         tgi_free(c->into[i].p);
     tgi_ome_kept_clear(&c->kept);
+    tgi_id_set_clear(&c->rois);
     tgi_free(c);
     *carry = NULL;
 }

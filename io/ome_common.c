@@ -12,6 +12,19 @@ bool tgi_ome_probe(const char *text)
     return text[strspn(text, " \t\r\n\xef\xbb\xbf")] == '<' && root && root - text < 16384;
 }
 
+const char *tgi_xml_as(char c, tgi_xml_place place)
+{
+    const bool attribute = place == TGI_XML_ATTRIBUTE;
+    return c == '<'                 ? "&lt;"
+           : c == '>'               ? "&gt;"
+           : c == '&'               ? "&amp;"
+           : c == '"' && attribute  ? "&quot;"
+           : c == '\n' && attribute ? "&#10;" /* a line's end there is read as a blank */
+           : c == '\t' && attribute ? "&#9;"
+           : c == '\r'              ? "&#13;"
+                                    : NULL;
+}
+
 void tgi_ome_free(tgi_ome *o)
 {
     for (int i = 0; i < o->n_channels; i++)

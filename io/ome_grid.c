@@ -18,6 +18,15 @@ static void add_axis(tgi_image_info *info, char letter, int64_t n)
     info->axes[info->n_axes] = 0;
 }
 
+/* The schema has FirstC count channels; where pixels have several samples some writers count these. */
+static int64_t step_of_c(const tgi_ome *o, int64_t channels, int64_t spp)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < o->n_blocks; i++)
+        most = o->blocks[i].c > most ? o->blocks[i].c : most;
+    return channels > 1 && most >= channels ? spp : 1;
+}
+
 tg_status tgi_ome_grid_make(const tgi_ome *o, int64_t width, int64_t height, int64_t spp,
                             tgi_image_info *info, tgi_ome_grid *g, tgi_err *err)
 {
@@ -32,7 +41,8 @@ tg_status tgi_ome_grid_make(const tgi_ome *o, int64_t width, int64_t height, int
                         "with %lld samples per pixel",
                         (long long)o->size_z, (long long)o->size_c, (long long)o->size_t_,
                         (long long)spp);
-    *g = (tgi_ome_grid){.n = {o->size_z, o->size_c / spp, o->size_t_}, .total = 1, .spp = spp};
+    *g = (tgi_ome_grid){.n = {o->size_z, o->size_c / spp, o->size_t_}, .total = 1};
+    g->per_c = step_of_c(o, g->n[1], spp);
     for (int i = 2; i < 5; i++) {
         const int a = strncmp(o->order, "XY", 2) == 0 ? axis_of(o->order[i]) : -1;
         if (a < 0 || (seen & 1 << a))
@@ -50,7 +60,7 @@ tg_status tgi_ome_grid_make(const tgi_ome *o, int64_t width, int64_t height, int
 tg_status tgi_ome_grid_block(const tgi_ome_grid *g, const tgi_ome_block *b, int64_t all,
                              int64_t *placed, int64_t *from, int64_t *n, tgi_err *err)
 {
-    const int64_t c = g->spp > 1 && g->n[1] > 1 ? b->c / g->spp : b->c;
+    const int64_t c = b->c / g->per_c;
     const int64_t count = b->count >= 0 ? b->count : b->ifd < 0 ? all : 1;
     if (b->z >= g->n[0] || c >= g->n[1] || b->t >= g->n[2])
         return tgi_fail(err, TG_E_FORMAT,

@@ -7,7 +7,8 @@
 
 typedef struct tgi_ome_grid {
     int64_t n[3], stride[3]; /* z, c, t: sizes and plane strides */
-    int64_t total, spp;      /* planes; samples of a pixel */
+    int64_t total;           /* planes */
+    int64_t per_c;           /* FirstC goes up by it from channel to channel */
 } tgi_ome_grid;
 
 /* From what the XML says and what the page is; appends the axes of planes to `info`, slowest

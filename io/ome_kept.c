@@ -44,6 +44,12 @@ static int by_place(const void *a, const void *b)
     return 0;
 }
 
+void tgi_plane_notes_sort(tgi_plane_note *plane, size_t n)
+{
+    if (n)
+        qsort(plane, n, sizeof *plane, by_place);
+}
+
 const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_place *p,
                                         int64_t z, int64_t c, int64_t t)
 {
@@ -53,6 +59,19 @@ const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_pla
     const tgi_plane_note like = {
         .z = (int32_t)(z + p->first_z), .c = p->any_channel ? 0 : (int32_t)c, .t = (int32_t)t};
     return bsearch(&like, k->plane, (size_t)k->n_planes, sizeof *k->plane, by_place);
+}
+
+const char *tgi_plane_refs(const tgi_ome_kept *k, const tgi_plane_note *n)
+{
+    return n->refs ? k->plane_refs + n->refs - 1 : NULL;
+}
+
+static int any_values(const tgi_ome_kept *k)
+{
+    for (int64_t i = 0; i < k->n_planes; i++)
+        if (k->plane[i].has)
+            return 1;
+    return 0;
 }
 
 /* ---- Regions of interest ----------------------------------------------------------------- */
@@ -267,7 +286,8 @@ void tgi_rois_refs(const char *rois, const tgi_ome_place *p, void (*add)(void *u
     (void)each_roi(&w, rois, &lost);
 }
 
-const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap)
+const char *tgi_ome_kept_words(const tgi_ome_kept *k, const tgi_ome_place *p, char *buf,
+                               size_t cap)
 {
     int settings = 0;
     buf[0] = 0;
@@ -281,9 +301,11 @@ const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap)
     } of[] = {{k->head || k->person_ref || k->image_refs,
                "instruments, objectives and experimenters"},
               {settings, "wavelengths and settings of channels"},
-              {k->n_planes > 0, "times and positions of planes"},
+              {any_values(k), "times and positions of planes"},
               {k->rois != NULL, "regions of interest"},
-              {k->annotations != NULL, "annotations"}};
+              {k->annotations != NULL, "annotations"},
+              {k->significant_bits < k->type_bits && !p->other_values,
+               "the number of significant bits"}};
     for (size_t i = 0, n = 0; i < sizeof of / sizeof *of; i++)
         if (of[i].there && n < cap)
             n += (size_t)snprintf(buf + n, cap - n, "%s%s", n ? ", " : "", of[i].words);
@@ -305,6 +327,7 @@ void tgi_ome_kept_clear(tgi_ome_kept *k)
     tgi_free(k->channel_said);
     tgi_free(k->channel_parts);
     tgi_free(k->plane);
+    tgi_free(k->plane_refs);
     *k = (tgi_ome_kept){0};
 }
 
@@ -343,56 +366,108 @@ static tg_status pick_channels(const tgi_ome_kept *k, const tgi_axis_list *c, tg
     return TG_OK;
 }
 
-/* How often an entry was chosen; a channel may have been several times. */
-static int64_t times_in(const tgi_axis_list *l, int64_t was)
+/* Entries of a choice, by what they were: a channel may have been chosen several times. */
+typedef struct entry {
+    int64_t was, now;
+} entry;
+
+typedef struct choice {
+    entry *at; /* NULL: all */
+    int64_t n;
+} choice;
+
+static int by_entry(const void *a, const void *b)
 {
-    int64_t n = 0;
-    if (!l || !l->at)
-        return 1;
-    for (int64_t i = 0; i < l->n; i++)
-        n += l->at[i] == was;
-    return n;
+    const entry *x = a, *y = b;
+    if (x->was != y->was)
+        return x->was < y->was ? -1 : 1;
+    return (x->now > y->now) - (x->now < y->now);
 }
 
-static int64_t nth_in(const tgi_axis_list *l, int64_t was, int64_t nth)
+static tg_status make_choice(const tgi_axis_list *l, choice *out, tgi_err *err)
 {
+    *out = (choice){0};
     if (!l || !l->at)
-        return was;
+        return TG_OK;
+    out->at = tgi_calloc(TGI_TAG_IO, (size_t)l->n + 1, sizeof *out->at);
+    if (!out->at)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for what is chosen");
     for (int64_t i = 0; i < l->n; i++)
-        if (l->at[i] == was && nth-- == 0)
-            return i;
-    return -1;
+        out->at[i] = (entry){l->at[i], i};
+    out->n = l->n;
+    qsort(out->at, (size_t)l->n, sizeof *out->at, by_entry);
+    return TG_OK;
+}
+
+/* How often an entry was chosen, and the first of these in *first. */
+static int64_t times_in(const choice *c, int64_t was, int64_t *first)
+{
+    int64_t lo = 0, n = c->n, often = 0;
+    while (n > 0) {
+        const int64_t half = n / 2;
+        if (c->at[lo + half].was < was) {
+            lo += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    *first = lo;
+    while (lo + often < c->n && c->at[lo + often].was == was)
+        often++;
+    return c->at ? often : 1;
+}
+
+static int32_t place_at(const choice *c, int64_t was, int64_t i)
+{
+    return (int32_t)(c->at ? c->at[i].now : was);
+}
+
+/* Those that stay into `to`, or NULL: they are counted. */
+static int64_t choose_planes(const tgi_ome_kept *k, const choice of[3], tgi_plane_note *to)
+{
+    int64_t n = 0, z = 0, c = 0, t = 0;
+    for (int64_t i = 0; i < k->n_planes; i++) {
+        const tgi_plane_note *from = &k->plane[i];
+        const int there = times_in(&of[0], from->z, &z) && times_in(&of[2], from->t, &t);
+        const int64_t many = there ? times_in(&of[1], from->c, &c) : 0;
+        for (int64_t m = 0; m < many && to; m++) {
+            to[n + m] = *from;
+            to[n + m].z = place_at(&of[0], from->z, z);
+            to[n + m].c = place_at(&of[1], from->c, c + m);
+            to[n + m].t = place_at(&of[2], from->t, t);
+        }
+        n += many;
+    }
+    return n;
 }
 
 static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *z,
                              const tgi_axis_list *c, const tgi_axis_list *t, tgi_ome_kept *o,
                              tgi_err *err)
 {
-    int64_t n = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        n = 0;
-        for (int64_t i = 0; i < k->n_planes; i++) {
-            const tgi_plane_note *from = &k->plane[i];
-            const int64_t at_z = place_in(z, from->z), at_t = place_in(t, from->t);
-            if (at_z < 0 || at_t < 0)
-                continue;
-            const int64_t many = times_in(c, from->c);
-            for (int64_t m = 0; m < many && pass; m++) {
-                o->plane[n + m] = *from;
-                o->plane[n + m].z = (int32_t)at_z;
-                o->plane[n + m].t = (int32_t)at_t;
-                o->plane[n + m].c = (int32_t)nth_in(c, from->c, m);
-            }
-            n += many;
-        }
-        if (!n)
-            return TG_OK;
-        if (!pass && !(o->plane = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *o->plane)))
-            return tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
+    const tgi_axis_list *const list[3] = {z, c, t};
+    choice of[3] = {{0}};
+    tg_status st = TG_OK;
+    for (int i = 0; st == TG_OK && k->n_planes && i < 3; i++)
+        st = make_choice(list[i], &of[i], err);
+    const int64_t n = st == TG_OK ? choose_planes(k, of, NULL) : 0;
+    if (n && !(o->plane = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *o->plane)))
+        st = tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
+    if (n && st == TG_OK) {
+        o->n_planes = choose_planes(k, of, o->plane);
+        tgi_plane_notes_sort(o->plane, (size_t)n);
     }
-    o->n_planes = n;
-    qsort(o->plane, (size_t)n, sizeof *o->plane, by_place);
-    return TG_OK;
+    for (int i = 0; i < 3; i++)
+        tgi_free(of[i].at);
+    if (st == TG_OK && n &&
+        k->plane_refs) { /* all of them: what is not chosen is not pointed to */
+        if (!(o->plane_refs = tgi_malloc(TGI_TAG_IO, k->plane_refs_bytes)))
+            return tgi_fail(err, TG_E_NOMEM, "no memory for annotations of planes");
+        memcpy(o->plane_refs, k->plane_refs, k->plane_refs_bytes);
+        o->plane_refs_bytes = k->plane_refs_bytes;
+    }
+    return st;
 }
 
 typedef struct buffer {
@@ -413,7 +488,7 @@ static tg_status pick_rois(const tgi_ome_kept *k, const tgi_axis_list *z,
                            tgi_err *err)
 {
     const tgi_axis_list *const pick[3] = {z, c, t};
-    const tgi_ome_place here = {{0, 0}, {0, 0}, 0, 0, 0};
+    const tgi_ome_place here = {{0, 0}, {0, 0}, 0, 0, 0, 0};
     buffer b = {NULL, 0};
     int64_t lost;
     if (!k->rois)
@@ -439,6 +514,8 @@ tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
     tgi_ome_kept *o = tgi_calloc(TGI_TAG_IO, 1, sizeof *o);
     if (!o)
         return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
+    o->significant_bits = k->significant_bits;
+    o->type_bits = k->type_bits;
     tg_status st = copy_text(&o->head, k->head, err);
     if (st == TG_OK)
         st = copy_text(&o->person_ref, k->person_ref, err);

@@ -25,6 +25,7 @@ enum {
 /* What a <Plane> says: value[i] holds where bit i of `has` is set. */
 typedef struct tgi_plane_note {
     int32_t z, c, t;
+    uint32_t refs; /* its references to annotations: plane_refs + refs - 1; 0: none */
     uint8_t has, unit[TGI_PLANE_VALUES]; /* tgi_plane_unit */
     double value[TGI_PLANE_VALUES];
 } tgi_plane_note;
@@ -42,6 +43,9 @@ typedef struct tgi_ome_kept {
     int n_channels;
     tgi_plane_note *plane; /* ascending by t, c, z */
     int64_t n_planes;
+    char *plane_refs; /* elements of planes, each ended by 0 */
+    size_t plane_refs_bytes;
+    int significant_bits, type_bits; /* of a pixel: used, of its type; 0: not said */
 } tgi_ome_kept;
 
 /* Where things lie in the output: x, y of the input times scale, less shift. */
@@ -49,7 +53,8 @@ typedef struct tgi_ome_place {
     double scale[2], shift[2]; /* y, x; scale 0: 1 */
     int64_t first_z;           /* slice of the input that is slice 0 of the output */
     int any_channel; /* channels are others: of planes the first channel's times and positions hold */
-    int no_planes; /* slices or times are others: nothing is known of planes */
+    int no_planes;    /* slices or times are others: nothing is known of planes */
+    int other_values; /* computed, or of another type: nothing is known of their bits */
 } tgi_ome_place;
 
 void tgi_ome_kept_clear(tgi_ome_kept *k); /* what it holds; not itself */
@@ -57,9 +62,13 @@ void tgi_ome_kept_free(tgi_ome_kept **k); /* NULL is fine */
 /* The name of a unit as the schema spells it; an index for it, 0 where it is none. `what`: TGI_PLANE_... */
 const char *tgi_plane_unit(int what, int index);
 int tgi_plane_unit_of(int what, const char *name);
+/* As they are kept: by t, then c, then z. */
+void tgi_plane_notes_sort(tgi_plane_note *plane, size_t n);
 /* Of the plane at z, c, t, or NULL. */
 const tgi_plane_note *tgi_plane_note_at(const tgi_ome_kept *k, const tgi_ome_place *p,
                                         int64_t z, int64_t c, int64_t t);
+/* Elements in its <Plane>; NULL: none. */
+const char *tgi_plane_refs(const tgi_ome_kept *k, const tgi_plane_note *n);
 /* What stays when entries of axes are chosen (a list without `at`: all): planes and regions of interest with other
  * numbers, those of other entries gone. Returned; NULL and TG_OK where `k` is NULL. */
 tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
@@ -87,7 +96,8 @@ int64_t tgi_rois_write(const char *rois, const tgi_ome_place *p,
 /* The same for elements that refer to the regions that are left. */
 void tgi_rois_refs(const char *rois, const tgi_ome_place *p, void (*add)(void *user, char c),
                    void *user);
-/* What of `m` only an OME-TIFF has a place for, in words; "" nothing. Cut to cap; returns buf. */
-const char *tgi_ome_kept_words(const tgi_ome_kept *k, char *buf, size_t cap);
+/* What of `k`, at its place, only an OME-TIFF has a place for, in words; "" nothing. Cut to cap; returns buf. */
+const char *tgi_ome_kept_words(const tgi_ome_kept *k, const tgi_ome_place *p, char *buf,
+                               size_t cap);
 
 #endif

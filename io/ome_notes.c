@@ -104,6 +104,8 @@ static const char *const plane[] = {"DeltaT", "ExposureTime", "PositionX", NULL}
 static const char *const channel[] = {"EmissionWavelength", "ExcitationWavelength", "Fluor",
                                       NULL};
 
+static const char *const pixels[] = {"SignificantBits", NULL};
+
 static const struct {
     const char *element, *words;
     const char *const *attributes;
@@ -115,6 +117,7 @@ static const struct {
     {"Experimenter", "the experimenter", NULL, 1},
     {"Channel", "wavelengths and dyes", channel, 2},
     {"Plane", "times and positions of planes", plane, 2},
+    {"Pixels", "the number of significant bits", pixels, 2},
     {"ROI", "regions of interest", NULL, 1},
     {"XMLAnnotation", "annotations", NULL, 1},
     {"Plate", "plates and wells", NULL, 0},

@@ -1,12 +1,13 @@
 /* ome_write.c - OME-XML written by hand: one Image, one Pixels, all planes of this file in
  * order.
  *
- * The text is pure ASCII ("µ" becomes a character reference), because TIFF says so of
- * ImageDescription, and holds nothing that changes from run to run (no dates, no UUIDs).
+ * The text is UTF-8, as the specification of OME-TIFF demands, and holds nothing that changes
+ * from run to run (no dates, no UUIDs).
  * Source: OME-XML schema 2016-06; tifffile's reading of it and of its own shape line. */
 #include "io/ome_write.h"
 
 #include "engine/base/mem.h"
+#include "io/ome_xml.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,17 +66,27 @@ static bool is_xml(uint32_t c)
                : c == '\t' || c == '\n' || c == '\r';
 }
 
-static void add_escaped(text *t, const char *s)
+static void add_point(text *t, uint32_t c)
+{
+    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const uint32_t first[] = {0, 0xc0, 0xe0, 0xf0};
+    add_char(t, (char)(first[more] | c >> (6 * more)));
+    for (int i = more - 1; i >= 0; i--)
+        add_char(t, (char)(0x80 | (c >> (6 * i) & 63u)));
+}
+
+static void add_escaped(text *t, const char *s, tgi_xml_place place)
 {
     const unsigned char *p = (const unsigned char *)s;
     while (*p) {
         const uint32_t c = next_point(&p);
+        const char *as = c < 0x80 ? tgi_xml_as((char)c, place) : NULL;
         if (!is_xml(c))
             add_char(t, '?');
-        else if (c < 0x20 || c > 0x7e || strchr("<>&\"'", (int)c))
-            add(t, "&#%u;", (unsigned)c);
+        else if (as)
+            add(t, "%s", as);
         else
-            add_char(t, (char)c);
+            add_point(t, c);
     }
 }
 
@@ -202,7 +213,7 @@ static void add_sizes(text *t, const tgi_image_meta *m)
             continue;
         add(t, " PhysicalSize%c=\"%.17g\" PhysicalSize%cUnit=\"", name[i], m->physical[i],
             name[i]);
-        add_escaped(t, ome_unit(m->unit[i]));
+        add_escaped(t, ome_unit(m->unit[i]), TGI_XML_ATTRIBUTE);
         add(t, "\"");
     }
     if (m && m->time_increment > 0 && m->time_increment < 1e300)
@@ -215,36 +226,49 @@ static void add_plain(text *t, const char *s)
         add_char(t, *s);
 }
 
+/* Its attributes are written; `inside`: what stands in it, or NULL. */
+static void end_element(text *t, const char *inside, const char *name)
+{
+    if (!inside) {
+        add(t, "/>");
+        return;
+    }
+    add(t, ">");
+    add_plain(t, inside);
+    add(t, "</%s>", name);
+}
+
 /* What else was said of the channel. */
 static void end_channel(text *t, const tgi_ome_kept *k, int64_t c)
 {
     const int there = k && c < k->n_channels;
     if (there)
         add_plain(t, k->channel_said[c]);
-    if (!there || !k->channel_parts[c]) {
-        add(t, "/>");
-        return;
-    }
-    add(t, ">");
-    add_plain(t, k->channel_parts[c]);
-    add(t, "</Channel>");
+    end_element(t, there ? k->channel_parts[c] : NULL, "Channel");
 }
 
-/* Channel c of n. Where the network made several of each, its own name and number stand behind. */
+/* Channel c of n. Where the network made it, what it calls it stands behind; or, of several, its own name and a number. */
 static void name_channel(text *t, const tgi_image_meta *m, int64_t n, int64_t c)
 {
-    const int64_t each = m->n_channels > 0 && n % m->n_channels == 0 ? n / m->n_channels : n;
+    const int made = m->n_made > 0 && n % m->n_made == 0;
+    const int64_t each = made                                          ? m->n_made
+                         : m->n_channels > 0 && n % m->n_channels == 0 ? n / m->n_channels
+                                                                       : n;
     const char *name =
         m->channel_name && c / each < m->n_channels ? m->channel_name[c / each] : NULL;
-    const bool several = each > 1 && m->channel_stem;
-    if (!several && (!name || m->n_channels != n))
+    const bool several = !made && each > 1 && m->channel_stem;
+    if (!several && !made && (!name || m->n_channels != n))
         return;
     add(t, " Name=\"");
     if (name)
-        add_escaped(t, name);
+        add_escaped(t, name, TGI_XML_ATTRIBUTE);
+    if (made) {
+        add(t, name ? ", " : "");
+        add_escaped(t, m->made_name[c % each], TGI_XML_ATTRIBUTE);
+    }
     if (several) {
         add(t, name ? ", " : "");
-        add_escaped(t, m->channel_stem);
+        add_escaped(t, m->channel_stem, TGI_XML_ATTRIBUTE);
         add(t, " %lld", (long long)(c % each));
     }
     add(t, "\"");
@@ -258,7 +282,7 @@ static void add_channels(text *t, const tgi_sink_layout *l, const tgi_image_meta
             l->samples);
         if (m)
             name_channel(t, m, n, c);
-        if (m && m->n_channels == n && m->channel_color)
+        if (m && m->n_channels == n && m->channel_color && m->channel_color[c])
             add(t, " Color=\"%d\"", (int)(int32_t)m->channel_color[c]);
         end_channel(t, m && !m->ome_place.any_channel ? m->ome : NULL, c);
     }
@@ -278,7 +302,7 @@ bool tgi_is_prose(const char *s)
 static void add_value(text *t, const char *key, int64_t number, const char *value)
 {
     add(t, "<M K=\"%s%lld\">", key, (long long)number);
-    add_escaped(t, value ? value : "");
+    add_escaped(t, value ? value : "", TGI_XML_TEXT);
     add(t, "</M>");
 }
 
@@ -290,7 +314,7 @@ static void add_imagej(text *t, const tgi_sink_layout *l, const tgi_image_meta *
            "Namespace=\"imagej.net\"><Value>");
     if (m->info) {
         add(t, "<M K=\"Info\">");
-        add_escaped(t, m->info);
+        add_escaped(t, m->info, TGI_XML_TEXT);
         add(t, "</M>");
     }
     for (int i = 0; i < m->n_ranges; i++) {
@@ -329,10 +353,10 @@ static void add_planes(text *t, const tgi_sink_layout *l, const tgi_image_meta *
                     if (!n->unit[i])
                         continue;
                     add(t, " %sUnit=\"", name[i]);
-                    add_escaped(t, tgi_plane_unit(i, n->unit[i]));
+                    add_escaped(t, tgi_plane_unit(i, n->unit[i]), TGI_XML_ATTRIBUTE);
                     add(t, "\"");
                 }
-                add(t, "/>");
+                end_element(t, tgi_plane_refs(m->ome, n), "Plane");
             }
 }
 
@@ -348,18 +372,18 @@ static void add_about(text *t, const tgi_image_meta *m)
                         : m && m->description && tgi_is_prose(m->description) ? m->description
                                                                               : NULL;
     add(t, "<Image ID=\"Image:0\" Name=\"");
-    add_escaped(t, m && m->title && m->title[0] ? m->title : "Image0");
+    add_escaped(t, m && m->title && m->title[0] ? m->title : "Image0", TGI_XML_ATTRIBUTE);
     add(t, "\">");
     if (m && m->acquired) {
         add(t, "<AcquisitionDate>");
-        add_escaped(t, m->acquired);
+        add_escaped(t, m->acquired, TGI_XML_TEXT);
         add(t, "</AcquisitionDate>");
     }
     if (m && m->ome)
         add_plain(t, m->ome->person_ref);
     if (about) {
         add(t, "<Description>");
-        add_escaped(t, about);
+        add_escaped(t, about, TGI_XML_TEXT);
         add(t, "</Description>");
     }
 }
@@ -406,6 +430,8 @@ static void add_ome(text *t, const tgi_sink_layout *l, const tgi_image_meta *m,
         (long long)extent(l, 'T'));
     if (l->samples > 1)
         add(t, " Interleaved=\"true\"");
+    if (k && k->significant_bits && !m->ome_place.other_values)
+        add(t, " SignificantBits=\"%d\"", k->significant_bits);
     add_sizes(t, m);
     add(t, ">");
     add_channels(t, l, m);

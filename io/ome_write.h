@@ -4,8 +4,8 @@
 
 #include "io/sink.h"
 
-/* Text of the first directory's ImageDescription, 7-bit ASCII, for a layout whose axes, shape
- * and samples are set. Axes or types that OME cannot name get {"shape": ..., "axes": ...}
+/* Text of the first directory's ImageDescription, UTF-8, for a layout whose axes, shape and
+ * samples are set. Axes or types that OME cannot name get {"shape": ..., "axes": ...}
  * instead. Returned (tgi_free); `meta` NULL: nothing known. */
 tg_status tgi_ome_describe(const tgi_sink_layout *l, const tgi_image_meta *meta, char **out,
                            tgi_err *err);

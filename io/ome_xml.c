@@ -130,7 +130,7 @@ static void take_channel(parse *p)
         o->channels = q;
     }
     tgi_ome_channel *c = &o->channels[o->n_channels++];
-    *c = (tgi_ome_channel){.color = 0xffffffff};
+    *c = (tgi_ome_channel){0};
     if (attribute(p, "Color", text, sizeof text))
         c->color = (uint32_t)strtoll(text, NULL, 10); /* signed in the schema */
     c->samples = integer(p, "SamplesPerPixel", 1);
@@ -263,7 +263,13 @@ static void add_text(parse *p)
 /* Elements that outputs do not carry are remembered by name. */
 static void note_element(parse *p, const char *name)
 {
-    char v[8];
+    char v[32];
+    const size_t n = strlen(name);
+    if (n > 10 && strcmp(name + n - 10, "Annotation") == 0)
+        name = strcmp(name, "MapAnnotation") == 0 && attribute(p, "Namespace", v, sizeof v) &&
+                       strcmp(v, "imagej.net") == 0
+                   ? ""               /* ours */
+                   : "XMLAnnotation"; /* one kind stands for all */
     const char *const *which = tgi_ome_note_attributes(name);
     bool tells = !which;
     for (; which && *which && !tells; which++)

@@ -22,8 +22,8 @@ typedef struct tgi_ome_block {
 } tgi_ome_block;
 
 typedef struct tgi_ome_channel {
-    char *name; /* owned, or NULL */
-    uint32_t color;
+    char *name;      /* owned, or NULL */
+    uint32_t color;  /* 0: not stated */
     int64_t samples; /* SamplesPerPixel; 1 when not stated */
 } tgi_ome_channel;
 
@@ -53,6 +53,12 @@ typedef struct tgi_ome {
     char *names; /* of other files, one after the other */
     size_t names_len, names_cap;
 } tgi_ome;
+
+/* What XML has instead of a character where it would mean something else; NULL: nothing, it stands
+ * as it is. Numbers ("&#181;") are left to what has no other way, since Bio-Formats reads " #181;"
+ * and then takes a unit of that name for no OME-XML. */
+typedef enum tgi_xml_place { TGI_XML_TEXT, TGI_XML_ATTRIBUTE } tgi_xml_place;
+const char *tgi_xml_as(char c, tgi_xml_place place);
 
 /* True when the text looks like OME-XML. */
 bool tgi_ome_probe(const char *text);

@@ -631,3 +631,20 @@ const int64_t *tgi_picked_channels(const tgi_source *s, int64_t *n, int64_t *all
     }
     return NULL;
 }
+
+const int64_t *tgi_picked_choice(const tgi_source *s, int64_t *n, const tgi_image_info **whole)
+{
+    for (; s; s = s->ops->inner ? s->ops->inner(s) : NULL) {
+        const picked *k = s->ops == &picked_ops ? (const picked *)s : NULL;
+        const tgi_axis_list *l = k ? &k->samples : NULL;
+        for (int i = 0; k && i < k->n_axes && !l->at; i++)
+            if (k->axis[i].letter == 'C')
+                l = &k->axis[i].list;
+        if (!l || !l->at)
+            continue;
+        *n = l->n;
+        *whole = k->inner->ops->info(k->inner);
+        return l->at;
+    }
+    return NULL;
+}

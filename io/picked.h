@@ -12,6 +12,8 @@
 
 /* Channels of the image that are there, of *all; NULL: all of them. A view, of the first choice behind `s`. */
 const int64_t *tgi_picked_channels(const tgi_source *s, int64_t *n, int64_t *all);
+/* The channels, or samples of pixels, that were chosen of *whole, and how many; NULL: all of them. Views. */
+const int64_t *tgi_picked_choice(const tgi_source *s, int64_t *n, const tgi_image_info **whole);
 /* 1: something is chosen. */
 int tgi_axis_pick_any(const tgi_axis_pick *p);
 /* `inner` is owned on TG_OK: both are closed with tgi_source_close. TG_E_ARG: no such axis, or an entry that

@@ -138,6 +138,11 @@ static tg_status take_tiles(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_e
     return take_levels(l, err);
 }
 
+int tgi_sink_predictor(tgi_compression c, tg_dtype t)
+{
+    return c == TGI_COMPRESSION_NONE || tgi_dtype_is_float(t) ? 1 : 2;
+}
+
 static tg_status take_codec(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_err *err)
 {
     l->compression = spec->compression;

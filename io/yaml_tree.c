@@ -35,6 +35,8 @@ struct tgi_yaml_doc {
 };
 
 #define MAX_ANCHORS 256 /* an alias looks at all of them */
+#define MAX_DIRECTIVES                                                                         \
+    16 /* libyaml compares each with all of them, before it gives its first event */
 
 typedef struct anchor {
     size_t name;
@@ -289,6 +291,21 @@ static tg_status events(builder *b, yaml_parser_t *p, tgi_err *err)
     }
 }
 
+/* Of UTF-8 text, whose lines also end in U+0085, U+2028 and U+2029 for libyaml; a few that are none may count. */
+static int has_many_directives(const uint8_t *text, size_t n)
+{
+    int found = 0;
+    for (size_t i = 0; i < n && found <= MAX_DIRECTIVES; i++)
+        found += text[i] == '%' && (i == 0 || memchr("\n\r\x85\xa8\xa9\xbf", text[i - 1], 6));
+    return found > MAX_DIRECTIVES;
+}
+
+static int is_utf_16(const uint8_t *text, size_t n)
+{
+    return n > 1 &&
+           ((text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff));
+}
+
 tg_status tgi_yaml_parse(const void *bytes, size_t n, const char *what, tgi_yaml_doc **out,
                          tgi_err *err)
 {
@@ -296,6 +313,10 @@ tg_status tgi_yaml_parse(const void *bytes, size_t n, const char *what, tgi_yaml
     if (n > TGI_YAML_BYTES)
         return tgi_fail(err, TG_E_FORMAT, "%s: %zu bytes; descriptions of at most %zu are read",
                         what, n, TGI_YAML_BYTES);
+    if (is_utf_16(bytes, n) || has_many_directives(bytes, n))
+        return tgi_fail(err, TG_E_FORMAT, "%s: %s", what,
+                        is_utf_16(bytes, n) ? "it is UTF-16; descriptions in UTF-8 are read"
+                                            : "more directives (%TAG) than are read");
     builder *b = tgi_calloc(TGI_TAG_MISC, 1, sizeof *b);
     tgi_yaml_doc *d = tgi_calloc(TGI_TAG_MISC, 1, sizeof *d);
     if (!b || !d || !yaml_parser_initialize(&p)) {

@@ -36,6 +36,7 @@ size_t tgi_zstd_state_bytes(int level, size_t n)
 void *tgi_zstd_open(void *memory, int level, size_t n)
 {
     const ZSTD_compressionParameters p = ZSTD_getCParams(level_or_default(level), n, 0);
+    /* A static context has no defaults: not the size in each frame either, which Bio-Formats needs. */
     ZSTD_CCtx *c = ZSTD_initStaticCCtx(memory, tgi_zstd_state_bytes(level, n));
     if (!c)
         return NULL;
@@ -45,7 +46,8 @@ void *tgi_zstd_open(void *memory, int level, size_t n)
     } set[] = {{ZSTD_c_windowLog, p.windowLog}, {ZSTD_c_hashLog, p.hashLog},
                {ZSTD_c_chainLog, p.chainLog},   {ZSTD_c_searchLog, p.searchLog},
                {ZSTD_c_minMatch, p.minMatch},   {ZSTD_c_targetLength, p.targetLength},
-               {ZSTD_c_strategy, p.strategy},   {ZSTD_c_checksumFlag, 1}};
+               {ZSTD_c_strategy, p.strategy},   {ZSTD_c_checksumFlag, 1},
+               {ZSTD_c_contentSizeFlag, 1}};
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
         if (ZSTD_isError(ZSTD_CCtx_setParameter(c, set[i].which, (int)set[i].value)))
             return NULL;

@@ -22,6 +22,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/ctx.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/settings/lent.h"
@@ -39,7 +40,8 @@ struct tg_ctx {
     double last_report;
     tg_refusal refusal; /* of `err`, when it is one of memory */
     int refused;
-    int keeps; /* tg_ctx_keep_model */
+    tg_remedy remedy; /* what tg_ctx_remedy shows */
+    int keeps;        /* tg_ctx_keep_model */
     struct {
         char *key;
         void *thing;
@@ -83,6 +85,17 @@ const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
         c->refused = 1;
     }
     return c && c->refused ? &c->refusal : NULL;
+}
+
+const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx)
+{
+    tg_ctx *c = (tg_ctx *)ctx;
+    if (!c || c->err.code == TG_OK || !c->err.try_option)
+        return NULL;
+    c->remedy = (tg_remedy){.n_options = 1, .option = {{.name = c->err.try_option}}};
+    snprintf(c->remedy.option[0].value, sizeof c->remedy.option[0].value, "%s",
+             c->err.try_value);
+    return &c->remedy;
 }
 
 /* The last step of calls that need memory: when it was refused, find out what would do. */
@@ -142,7 +155,9 @@ void tg_ctx_keep_model(tg_ctx *ctx, int keep)
 {
     if (!ctx)
         return;
-    ctx->keeps = keep;
+    if (!ctx->keeps != !keep)
+        tgi_pages_keep(keep);
+    ctx->keeps = keep != 0;
     if (!keep)
         drop_kept(ctx);
 }
@@ -164,7 +179,7 @@ void tg_ctx_close(tg_ctx **ctx)
 {
     if (!ctx || !*ctx)
         return;
-    drop_kept(*ctx);
+    tg_ctx_keep_model(*ctx, 0);
     tgi_free(*ctx);
     *ctx = NULL;
 }

@@ -200,9 +200,9 @@ uint64_t tgi_pool_margin(const tg_pool *p);
 void *tgi_pages_alloc(void *user, uint64_t bytes);
 void tgi_pages_free(void *user, void *at, uint64_t bytes);
 void *tgi_pages_resize(void *user, void *at, uint64_t old_bytes, uint64_t new_bytes);
-/* On a 2 MiB border and populated: resident at once or refused. */
 /* Of host memory: bytes of whole pages that nobody wrote to yet, and those in swap. */
 size_t tgi_pages_untouched(const void *at, size_t bytes);
+/* On a 2 MiB border and populated: resident at once or refused; what lies in it is anything. */
 extern const tg_raw tgi_raw_populated;
 
 /* Memory that nobody may touch, where AddressSanitizer watches and a processor could. */

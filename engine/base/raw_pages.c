@@ -5,8 +5,10 @@
  * zero and not as a kill in the middle of the night. madvise(2) for MADV_POPULATE_WRITE. */
 #include "engine/base/arith.h"
 #include "engine/base/pool_priv.h"
+#include "engine/base/reserve.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,9 +26,90 @@ static void *map(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* ---- Kept between jobs ------------------------------------------------------------------- */
+
+/* What a reservation leaves for the next one while somebody asks for that: its pages but the last KEPT_LESS, which are
+ * room for what lies between two jobs (closing, opening, planning). It is nobody's while it waits: what pages are taken
+ * meanwhile are taken off it, so a process never holds more than it did. */
+#define KEPT_LESS ((size_t)32 << 20)
+
+static struct {
+    pthread_mutex_t lock;
+    int asked;
+    char *at;
+    size_t bytes;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void shorten_kept(size_t to)
+{
+    if (to < kept.bytes)
+        munmap(kept.at + to, kept.bytes - to);
+    kept.bytes = to < kept.bytes ? to : kept.bytes;
+}
+
+static void take_off_kept(size_t bytes)
+{
+    pthread_mutex_lock(&kept.lock);
+    if (kept.bytes)
+        shorten_kept(kept.bytes > bytes ? (kept.bytes - bytes) / PAGE * PAGE : 0);
+    pthread_mutex_unlock(&kept.lock);
+}
+
+void tgi_pages_keep(int more)
+{
+    pthread_mutex_lock(&kept.lock);
+    kept.asked += more ? 1 : -1;
+    if (!kept.asked)
+        shorten_kept(0);
+    pthread_mutex_unlock(&kept.lock);
+}
+
+void tgi_pages_keep_at_most(size_t bytes)
+{
+    pthread_mutex_lock(&kept.lock);
+    shorten_kept(bytes / PAGE * PAGE);
+    pthread_mutex_unlock(&kept.lock);
+}
+
+size_t tgi_pages_kept(void)
+{
+    pthread_mutex_lock(&kept.lock);
+    const size_t bytes = kept.bytes;
+    pthread_mutex_unlock(&kept.lock);
+    return bytes;
+}
+
+/* What is kept, at most `bytes` of it; NULL: nothing is. */
+static char *take_kept(size_t bytes, size_t *has)
+{
+    pthread_mutex_lock(&kept.lock);
+    shorten_kept(bytes); /* whole pages */
+    char *at = kept.bytes ? kept.at : NULL;
+    *has = kept.bytes;
+    kept.bytes = 0;
+    pthread_mutex_unlock(&kept.lock);
+    return at;
+}
+
+static bool keep(char *at, size_t bytes)
+{
+    pthread_mutex_lock(&kept.lock);
+    const bool wanted = kept.asked && !kept.bytes && bytes > KEPT_LESS;
+    if (wanted) {
+        kept.at = at;
+        kept.bytes = bytes;
+        shorten_kept(bytes - KEPT_LESS);
+    }
+    pthread_mutex_unlock(&kept.lock);
+    return wanted;
+}
+
+/* ---- Pages ------------------------------------------------------------------------------- */
+
 void *tgi_pages_alloc(void *user, uint64_t bytes)
 {
     (void)user;
+    take_off_kept(bytes);
     return map(bytes);
 }
 
@@ -40,6 +123,7 @@ void tgi_pages_free(void *user, void *at, uint64_t bytes)
 void *tgi_pages_resize(void *user, void *at, uint64_t old_bytes, uint64_t new_bytes)
 {
     (void)user;
+    take_off_kept(new_bytes > old_bytes ? new_bytes - old_bytes : 0);
     void *p = mremap(at, old_bytes, new_bytes, MREMAP_MAYMOVE);
     return p == MAP_FAILED ? NULL : p;
 }
@@ -73,10 +157,31 @@ static bool populate(char *base, size_t bytes)
     return true;
 }
 
+/* Pages behind those at `at`, which are `has` bytes. Without the flag's knowledge a kernel may map them elsewhere. */
+static bool longer(char *at, size_t has, size_t bytes)
+{
+    if (has == bytes)
+        return true;
+    char *more = mmap(at + has, bytes - has, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (more == MAP_FAILED)
+        return false;
+    if (more == at + has && populate(more, bytes - has))
+        return true;
+    munmap(more, bytes - has);
+    return false;
+}
+
 static void *alloc_populated(void *user, uint64_t bytes)
 {
+    size_t has;
     (void)user;
-    char *at = map_aligned(bytes);
+    char *at = take_kept(bytes, &has);
+    if (at && longer(at, has, bytes))
+        return at;
+    if (at)
+        munmap(at, has);
+    at = map_aligned(bytes);
     if (at && !populate(at, bytes)) {
         munmap(at, bytes);
         at = NULL;
@@ -84,12 +189,18 @@ static void *alloc_populated(void *user, uint64_t bytes)
     return at;
 }
 
+static void free_populated(void *user, void *at, uint64_t bytes)
+{
+    (void)user;
+    if (!keep(at, bytes))
+        munmap(at, bytes);
+}
+
 const tg_raw tgi_raw_populated = {.size = sizeof(tg_raw),
                                   .kind = TG_MEMORY_HOST,
                                   .granularity_bytes = PAGE,
-                                  .is_zeroed = 1,
                                   .alloc = alloc_populated,
-                                  .free = tgi_pages_free};
+                                  .free = free_populated};
 
 size_t tgi_pages_untouched(const void *at, size_t bytes)
 {

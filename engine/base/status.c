@@ -36,6 +36,15 @@ tg_status tgi_err_tried(tgi_err *err, tg_status st, const char *asked_by, uint64
     return st;
 }
 
+tg_status tgi_err_try(tgi_err *err, tg_status st, const char *option, const char *value)
+{
+    if (err && err->code == st && strlen(value) < sizeof err->try_value) {
+        err->try_option = option;
+        snprintf(err->try_value, sizeof err->try_value, "%s", value);
+    }
+    return st;
+}
+
 void tgi_err_prefix(tgi_err *err, const char *fmt, ...)
 {
     if (!err || err->code == TG_OK)

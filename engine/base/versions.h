@@ -10,12 +10,12 @@
 /* Raised by every change after which some job has other bits: kernels, the order of sums, the
  * choice of kernels, rewrites, statistics, conversions, codecs of outputs.
  * tests/crash/bits.py holds checksums of outputs and this number together. */
-#define TGI_BITS 13
+#define TGI_BITS 14
 
 /* Raised by every change of OUT.journal (journal_file.h), of what its texts mean, of where
  * tiles lie in OUT.partial, or of OUT.stages (stage_log.h, stage_state.h); it is the number in the
  * first bytes of both files. test_journal_format holds checksums of the bytes and this number
  * together. */
-#define TGI_JOURNAL_FORMAT 9
+#define TGI_JOURNAL_FORMAT 10
 
 #endif

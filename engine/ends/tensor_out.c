@@ -276,8 +276,7 @@ static tg_status lay_out_image(const tgi_tensors *all, int o, tgi_sink_layout **
         spec.compression = (tgi_compression)z->kind;
         spec.level = z->level > 0 ? z->level : 0;
     }
-    if (spec.compression != TGI_COMPRESSION_NONE)
-        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    spec.predictor = tgi_sink_predictor(spec.compression, spec.dtype);
     tgi_tensor_meta(all, o, &meta);
     memcpy(spec.axes, t->axes, sizeof t->axes);
     memcpy(spec.shape, t->file.dim, (size_t)t->file.rank * sizeof spec.shape[0]);

@@ -22,9 +22,11 @@ tg_status tgi_card_new(tgi_card **out, tgi_err *err)
 
 static void free_ports(tgi_card_port *p)
 {
-    for (int i = 0; p && i < TGI_CARD_PORTS; i++)
+    for (int i = 0; p && i < TGI_CARD_PORTS; i++) {
+        tgi_card_names_free(&p[i]);
         for (int k = 0; k < p[i].n_step; k++)
             tgi_free(p[i].step[k].a);
+    }
     tgi_free(p);
 }
 

@@ -5,7 +5,7 @@
  * and those before them are done while pixels are loaded (tgi_normalize_spec). What a description says that is not done
  * here is refused by name: nothing is left out in silence.
  *
- * @source the formats 0.4 and 0.5 of bioimage.io's model description; nnU-Net's plans.json. */
+ * @source the formats 0.4 and 0.5 of bioimage.io's model description; nnU-Net's plans.json and dataset.json. */
 #ifndef TGI_CARD_H
 #define TGI_CARD_H
 
@@ -61,6 +61,8 @@ typedef struct tgi_card_port {
     int n_step;
     tgi_step step[TGI_CARD_STEPS];
     int n_loaded; /* of an input: steps that are done while pixels are loaded */
+    int n_names;  /* channels that have names of their own: all or none */
+    char **channel_name;
 } tgi_card_port;
 
 /* What nnU-Net trained with. */
@@ -93,6 +95,8 @@ tg_status tgi_card_of_yaml(const tgi_yaml *says, const char *what, const char *s
 int tgi_card_is_plans(const tgi_json *doc);
 tg_status tgi_card_of_plans(const tgi_json *doc, const char *what, tgi_card **out,
                             tgi_err *err);
+/* The names of channels in nnU-Net's dataset.json; what it does not say is left out. */
+tg_status tgi_card_add_dataset(tgi_card *card, const tgi_json *doc, tgi_err *err);
 void tgi_card_free(tgi_card **card);
 tg_status tgi_card_new(tgi_card **out, tgi_err *err);
 
@@ -114,6 +118,9 @@ tg_dtype tgi_card_out_type(const tgi_card *card);
 /* Steps of a list `pre` or `post`; format 4 or 5. */
 tg_status tgi_card_steps(const tgi_yaml *list, int format, int output, const tgi_card *card,
                          tgi_card_port *port, tgi_err *err);
+/* The names in a list, one for each channel; none where they only number the channels ("channel0"). */
+tg_status tgi_card_names_of_list(const tgi_yaml *list, tgi_card_port *p, tgi_err *err);
+void tgi_card_names_free(tgi_card_port *p);
 /* 1: the step needs numbers of the image. */
 int tgi_step_measures(const tgi_step *s);
 int tgi_card_axis_of(const tgi_card_port *p, char letter); /* -1: it has none */

@@ -242,6 +242,19 @@ static tg_status check_port(const tgi_card_port *p, const tgi_port *port, const 
     return TG_OK;
 }
 
+/* Images feed the first input; to others go arrays, as they are. */
+static tg_status check_measured(const tgi_card *card, tgi_err *err)
+{
+    for (int i = 1; i < card->n_in; i++)
+        if (card->in[i].n_loaded)
+            return tgi_fail(
+                err, TG_E_UNSUPPORTED,
+                "input \"%s\": %s takes numbers of what is read, which is done for the first "
+                "input alone: --normalize none, and arrays that were normalised before",
+                card->in[i].name, card->in[i].step[card->in[i].n_loaded - 1].name);
+    return TG_OK;
+}
+
 tg_status tgi_card_apply(const tgi_card *card, int bare, tgi_graph *g, tgi_err *err)
 {
     if (card->planned)
@@ -252,6 +265,8 @@ tg_status tgi_card_apply(const tgi_card *card, int bare, tgi_graph *g, tgi_err *
             "the network takes %d and gives %d tensors, its description says %d and "
             "%d",
             g->n_in, g->n_out, card->n_in, card->n_out);
+    if (!bare)
+        TGI_TRY(check_measured(card, err));
     for (int i = 0; i < g->n_in; i++)
         TGI_TRY(check_port(&card->in[i], &g->in[i], "input", err));
     for (int o = 0; o < g->n_out; o++)

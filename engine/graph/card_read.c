@@ -114,7 +114,9 @@ static tg_status channel_5(const reading *r, const tgi_yaml *axis, tgi_err *err)
 {
     const tgi_yaml *names = tgi_yaml_get(axis, "channel_names");
     int64_t size = tgi_yaml_count(names), step = 0;
-    if (!tgi_yaml_is_list(names))
+    if (tgi_yaml_is_list(names))
+        TGI_TRY(tgi_card_names_of_list(names, r->port, err));
+    else
         TGI_TRY(size_5(r, tgi_yaml_get(axis, "size"), &size, &step, err));
     return add_axis(r, 'c', size, 0, err);
 }

@@ -11,6 +11,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "engine/ends/tensors.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
@@ -21,6 +22,7 @@
 #include "engine/settings/opts_source.h"
 #include "io/film_out.h"
 #include "io/picked.h"
+#include "kernels/pixels_exact.h"
 
 #include <string.h>
 
@@ -98,7 +100,7 @@ static void choose_meta(tgi_copying *c)
     tgi_image_meta *m = &c->meta;
     *m = c->part && c->part->meta ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
-        m->n_channels = m->n_luts = m->n_ranges = 0;
+        m->n_channels = m->n_made = m->n_luts = m->n_ranges = 0;
         m->n_labels = 0;
         m->time_increment =
             c->chosen.letter == 'T' ? tgi_chosen_scale(&c->chosen, 'T', m->time_increment) : 0;
@@ -107,8 +109,10 @@ static void choose_meta(tgi_copying *c)
     m->ome_place.shift[0] += (double)c->y.lo;
     m->ome_place.shift[1] += (double)c->x.lo;
     m->ome_place.no_planes |= c->n_planes != c->info->n_planes;
-    if (c->dtype != c->info->dtype) /* numbers of another type are no indices and no inks */
+    if (c->dtype != c->info->dtype) { /* numbers of another type are no indices and no inks */
         m->stored_as = TGI_STORED_LIGHT;
+        m->ome_place.other_values = 1;
+    }
 }
 
 static tg_status pass_gate(const tgi_copying *c, tgi_err *err)
@@ -411,6 +415,11 @@ void tgi_copy_convert(tgi_copying *c, const char *src, int64_t n, char *dst, int
             memcpy(dst, src, (size_t)n * size);
         return;
     }
+    if (tgi_pixels_need_exact(c->info->dtype, c->dtype)) {
+        c->clipped += tgi_pixels_convert_exact(c->info->dtype, src, n, c->dtype, dst, stride);
+        c->converted += n;
+        return;
+    }
     float piece[512];
     for (int64_t i = 0; i < n; i += 512) {
         const int64_t k = tgi_min(512, n - i);
@@ -577,6 +586,8 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi
 {
     tgi_copying c = {.ctx = ctx, .opts = o, .begun = tgi_seconds(), .part = part};
     tgi_err e = {0};
+    if (!part)
+        tgi_pages_keep_at_most(0); /* its memory is not a reservation */
     tg_status st = open_copy(&c, &e);
     if (st == TG_OK)
         st = copy_opened(&c, &e);

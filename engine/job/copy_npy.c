@@ -90,6 +90,7 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
     if (st == TG_OK)
         st = tgi_copy_write_objects(c, 0, err);
     st = tgi_copy_input_held(c, st, err);
+    tgi_copy_forget_objects(c, st);
     if (st == TG_OK)
         st = tgi_copy_list_bad(c, err);
     if (c->bad) /* nothing goes on from it, and behind the name nobody would know it */

@@ -54,7 +54,7 @@ static void follow_grid(tgi_image_meta *m, int grid)
 /* Channels become one. */
 static void drop_channels(tgi_copying *c)
 {
-    c->meta.n_channels = 0;
+    c->meta.n_channels = c->meta.n_made = 0;
     c->meta.n_labels = 0;
     c->meta.ome_place.any_channel = 1;
 }
@@ -79,6 +79,7 @@ static void stand_in_front(tgi_copying *c, tgi_source *source)
     c->meta.palette = NULL;
     c->meta.n_palette = c->meta.n_luts = c->meta.n_ranges = 0;
     c->meta.icc_bytes = 0;
+    c->meta.ome_place.other_values = 1;
 }
 
 tg_status tgi_objects_need_label(const tgi_post_spec *s, const tg_opts *o, tgi_err *err)
@@ -226,7 +227,8 @@ tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err)
     const tgi_objects_opts o = {
         .post = c->source,
         .path = tgi_opts_str(c->opts, TGI_OPT_OBJECTS),
-        .replace = goes_on || tgi_opts_flag(c->opts, TGI_OPT_YES),
+        .replace = tgi_opts_flag(c->opts, TGI_OPT_YES),
+        .goes_on = goes_on,
         .bytes = c->table_bytes ? c->table_bytes - tgi_objects_rest(c->source) : 0,
         .physical = size,
         .unit = m->unit[2],
@@ -234,5 +236,15 @@ tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err)
         .channels = other ? c->part->n_channels : c->n_channels};
     const int made =
         c->part && c->part->info; /* all is there, and was written before it was sealed */
-    return o.path && c->post && !made ? tgi_objects_write(&o, err) : TG_OK;
+    if (!o.path || !c->post || made)
+        return TG_OK;
+    TGI_TRY(tgi_objects_write(&o, err));
+    c->table = o.path;
+    return TG_OK;
+}
+
+void tgi_copy_forget_objects(const tgi_copying *c, tg_status st)
+{
+    if (st == TG_E_FORMAT && c->changed && c->table)
+        (void)unlink(c->table);
 }

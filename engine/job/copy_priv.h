@@ -33,8 +33,9 @@ typedef struct tgi_copying {
     int n_axes;
     tgi_input_hash *hash;            /* of a part NULL: nobody else has its input */
     char input_sum[TGI_SHA256_TEXT]; /* of all of it, as the journal knows it; "": not yet */
-    int unsure;  /* nobody knows whether the input is what the interrupted run read */
-    int changed; /* the input is another one now */
+    int unsure;        /* nobody knows whether the input is what the interrupted run read */
+    int changed;       /* the input is another one now */
+    const char *table; /* of --objects, when it has its name */
     char *in_rows, *out_rows;  /* [sample][row][column]; one row of the output */
     size_t row_bytes;          /* of both */
     size_t budget;             /* what --ram allows */
@@ -101,6 +102,8 @@ tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err);
 /* --objects: what of it stands in the way, and when all tiles are there, the table. */
 tg_status tgi_copy_check_objects(const tgi_copying *c, int afresh, tgi_err *err);
 tg_status tgi_copy_write_objects(tgi_copying *c, int goes_on, tgi_err *err);
+/* The input was found to be another one when all was read: the table goes. */
+void tgi_copy_forget_objects(const tgi_copying *c, tg_status st);
 /* While it reads the image for its tables. */
 tg_status tgi_copy_post_tick(void *user, const char *phase, double fraction, tgi_err *err);
 

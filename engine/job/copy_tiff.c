@@ -42,8 +42,7 @@ tg_status tgi_copy_make_layout(const tgi_copying *c, tgi_sink_layout **out, tgi_
         spec.axes[n] = 'S';
         spec.shape[n++] = c->info->samples;
     }
-    if (spec.compression != TGI_COMPRESSION_NONE)
-        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    spec.predictor = tgi_sink_predictor(spec.compression, spec.dtype);
     return tgi_sink_layout_make(&spec, out, err);
 }
 
@@ -276,6 +275,7 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
     if (st == TG_OK)
         st = tgi_copy_write_objects(c, c->went_on, err);
     st = tgi_copy_input_held(c, st, err);
+    tgi_copy_forget_objects(c, st);
     leave(c, j, st);
     if (st == TG_OK)
         st = tgi_picture_make(c->writer, l, &c->meta, j, err);

@@ -160,10 +160,26 @@ static int plans_beside(const char *model, char *path, size_t cap)
            access(path, F_OK) == 0 && !tgi_input_is_stream(path);
 }
 
-/* nnU-Net's: the option's, or beside the network. */
+/* What dataset.json beside the plans calls channels. */
+static tg_status add_dataset(tgi_card *card, const char *plans, tgi_err *err)
+{
+    char path[4096];
+    const char *slash = strrchr(plans, '/');
+    const int folder = slash ? (int)(slash - plans) + 1 : 0;
+    tgi_json *doc = NULL;
+    if ((size_t)snprintf(path, sizeof path, "%.*sdataset.json", folder, plans) >= sizeof path ||
+        access(path, F_OK) != 0 || tgi_input_is_stream(path))
+        return TG_OK;
+    TGI_TRY(tgi_json_load(path, &doc, err));
+    const tg_status st = tgi_card_add_dataset(card, doc, err);
+    tgi_json_free(&doc);
+    return st;
+}
+
+/* nnU-Net's: the option's, or beside the network. `o` NULL: no options. */
 static tg_status load_plans(const char *model, const tg_opts *o, tgi_card **card, tgi_err *err)
 {
-    const char *path = tgi_opts_str(o, TGI_OPT_DESCRIPTOR);
+    const char *path = o ? tgi_opts_str(o, TGI_OPT_DESCRIPTOR) : NULL;
     char beside[4096];
     tgi_json *doc = NULL;
     if (path) {
@@ -179,9 +195,13 @@ static tg_status load_plans(const char *model, const tg_opts *o, tgi_card **card
                             beside);
         }
     }
-    const tg_status st =
+    tg_status st =
         doc && tgi_card_is_plans(doc) ? tgi_card_of_plans(doc, path, card, err) : TG_OK;
     tgi_json_free(&doc);
+    if (st == TG_OK && *card)
+        st = add_dataset(*card, path, err);
+    if (st != TG_OK)
+        tgi_card_free(card);
     return st;
 }
 
@@ -192,6 +212,12 @@ static tg_status load_package(const char *path, tgi_card **card, tgi_err *err)
     const tg_status st = tgi_card_of_package(p, card, err);
     tgi_package_close(&p);
     return st;
+}
+
+tg_status tgi_descriptor_card_beside(const char *model, tgi_card **card, tgi_err *err)
+{
+    *card = NULL;
+    return is_card(model) ? load_package(model, card, err) : load_plans(model, NULL, card, err);
 }
 
 tg_status tgi_descriptor_card(const char *model, const tg_opts *o, tgi_descriptor *d,

@@ -1,12 +1,14 @@
 /* job_log.c - opens a job's tracker, and draws its picture at the end. */
 #include "engine/job/job_log.h"
 
+#include "engine/base/reserve.h"
 #include "engine/draw/plot.h"
 #include "engine/job/job_open.h"
 #include "engine/out/gate.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_MS 100 /* unless --log-interval says otherwise */
@@ -15,6 +17,7 @@
 tg_status tgi_job_tracker_open(tg_job *job, int go_on, tg_tracker **out, tgi_err *err)
 {
     char path[4096];
+    const tgi_bytes *b = &job->plan.bytes;
     const int drawn =
         tgi_opts_given(job->opts, TGI_OPT_PLOT); /* asked now, not after hours of work */
     const int named = drawn && tgi_gate_plot(job->opts, path, sizeof path);
@@ -30,9 +33,23 @@ tg_status tgi_job_tracker_open(tg_job *job, int go_on, tg_tracker **out, tgi_err
         return tgi_fail(err, TG_E_ARG,
                         "--plot: there is no output to name the picture after; "
                         "give --plot=FILE.svg and --log FILE.csv");
+    /* What waits for this job's reservation is in its plan; more of it, of a larger job, is not. */
+    tgi_pages_keep_at_most(job->dev.ops ? 0 : b->weights + b->arena + b->staging + b->window);
     TGI_TRY(tgi_tracker_open(&o, out, err));
     job->log.how = TGI_SIDE_REPLACE; /* from here on it is this job's own */
     return TG_OK;
+}
+
+tg_status tgi_job_tracker_again(tg_job *job, tg_tracker **out, tgi_err *err)
+{
+    char path[4096];
+    struct stat s;
+    const char *csv = tgi_gate_log(job->opts, path, sizeof path);
+    if (!csv || (!tgi_is_stream(csv) && (stat(csv, &s) != 0 || S_ISREG(s.st_mode))))
+        return tgi_job_tracker_open(job, 1, out, err);
+    const tgi_tracker_opts o = {
+        .peak_ms = PEAK_MS, .budget = job->plan.budget, .look = tgi_look_here(0)};
+    return tgi_tracker_open(&o, out, err);
 }
 
 uint64_t tgi_job_tracker_peak(tg_tracker *t)

@@ -27,6 +27,7 @@
 #include "engine/job/stats_file.h"
 #include "engine/settings/lent.h"
 #include "engine/settings/opts_source.h"
+#include "io/picked.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -462,6 +463,13 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                             .stats_by_channel = job->set.normalize.by_channel,
                             .stats_by_item = job->set.normalize.by_item,
                             .appended = job->set.appended};
+    if (job->set.card && job->set.card->in[0].n_names) {
+        how.channel_name = job->set.card->in[0].channel_name;
+        how.n_names = job->set.card->in[0].n_names;
+    }
+    if (tgi_opts_pick(job->opts, 0))
+        how.choice.at = tgi_picked_choice(job->source, &how.choice.n, &how.choice.of);
+    how.choice.text = how.choice.at ? tgi_opts_pick(job->opts, 0) : NULL;
     TGI_TRY(tgi_norm_scope_ask(job, &how, err));
     tgi_err e = {0};
     int again = 0;
@@ -472,9 +480,11 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         how.planes = NULL;
         st = tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
     }
-    if (st != TG_OK) /* of a network that works at one size the file is to be named */
-        return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
-                        job->graph->fixed_size ? ": " : "", e.text);
+    if (st != TG_OK) { /* of a network that works at one size the file is to be named */
+        tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
+                 job->graph->fixed_size ? ": " : "", e.text);
+        return e.try_option ? tgi_err_try(err, st, e.try_option, e.try_value) : st;
+    }
     tgi_norm_scope_note(job, &how);
     if (job->set.card && tgi_card_measures_all(job->set.card) && job->map.n_items > 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,

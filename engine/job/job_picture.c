@@ -10,6 +10,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/graph/card.h"
 #include "engine/job/job.h"
 #include "io/film_out.h"
 #include "io/ome_write.h"
@@ -112,13 +113,20 @@ void tgi_job_meta(const tg_job *job, tgi_image_meta *out)
     tgi_mapping_meta(m, job->info, out);
     if (m->out_channels > 1 && !m->out_samples && job->graph)
         out->channel_stem = job->graph->out[0].name;
+    const tgi_card_port *says = job->set.card ? &job->set.card->out[0] : NULL;
+    if (says && says->n_names == m->out_channels && !m->out_samples) {
+        out->made_name = says->channel_name;
+        out->n_made = says->n_names;
+    }
 }
 
 const char *tgi_picture_lost(const tgi_picture_writer *w, int other, const tgi_sink_layout *l,
                              const tgi_image_meta *meta, char *buf, size_t cap)
 {
     buf[0] = 0;
-    return !w && !other && l && tgi_ome_can(l) ? buf : tgi_ome_kept_words(meta->ome, buf, cap);
+    return !w && !other && l && tgi_ome_can(l)
+               ? buf
+               : tgi_ome_kept_words(meta->ome, &meta->ome_place, buf, cap);
 }
 
 /* A picture of numbers on the input's scale is of the input's type; of others there is none. */

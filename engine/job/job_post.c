@@ -2,13 +2,16 @@
 #include "engine/job/job_post.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "engine/job/copy.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job_done.h"
 #include "engine/job/job_film.h"
+#include "engine/job/job_log.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
@@ -260,7 +263,7 @@ static tg_status open_measured(const tg_job *job, measured *i, tgi_err *err)
     i->image = (tgi_post_image){.row = measured_row,
                                 .user = i,
                                 .channels = (int)m->channels,
-                                .whole = !tgi_dtype_is_float(type) && tgi_dtype_size(type) < 8};
+                                .whole = tgi_post_is_whole(type)};
     i->item = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->item);
     i->z = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->z);
     i->row = tgi_malloc(TGI_TAG_IO, (size_t)m->extent[2] * tgi_dtype_size(type));
@@ -430,13 +433,35 @@ static void put_fingerprint(tgi_jw *w, const char *text)
     tgi_jw_end(w, '}');
 }
 
-/* The receipt of the values, of OUT. */
+/* What the network computed, and what became of it. */
+static void put_methods(tgi_jw *w, const char *key, const char *methods, const char *steps)
+{
+    const size_t n = strlen(methods) + strlen(steps) + 64;
+    char *text = tgi_malloc(TGI_TAG_MISC, n);
+    w->failed |= !text;
+    if (!text)
+        return;
+    snprintf(text, n, "%s The output was made of its values by these steps: %s.", methods,
+             steps);
+    tgi_jw_str(w, key, text);
+    tgi_free(text);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The receipt of the values, of OUT: memory and time of both. */
 static tg_status write_receipt(const tg_job *job, tgi_journal *j, const char *text,
                                tgi_err *err)
 {
     const tgi_job_post *p = job->post;
     uint32_t check = 0;
     uint64_t bytes = 0;
+    int64_t whole;
+    double seconds;
+    const char *methods;
     char path[4200], crc[16], *json = NULL;
     tgi_json *of = tgi_receipt_of(job->set.output);
     tgi_jw w = {0};
@@ -455,6 +480,12 @@ static tg_status write_receipt(const tg_job *job, tgi_journal *j, const char *te
             tgi_jw_str(&w, key, crc);
         else if (strcmp(key, "fingerprint") == 0)
             put_fingerprint(&w, text);
+        else if (strcmp(key, "measured_peak_bytes") == 0 && tgi_json_int(m, &whole))
+            tgi_jw_uint(&w, key, larger((uint64_t)whole, tgi_job_tracker_peak(p->tracker)));
+        else if (strcmp(key, "seconds") == 0 && tgi_json_num(m, &seconds))
+            tgi_jw_num(&w, key, seconds + tgi_seconds() - p->began);
+        else if (strcmp(key, "methods") == 0 && tgi_json_str(m, &methods))
+            put_methods(&w, key, methods, p->text);
         else
             put_value(&w, key, m);
     }
@@ -519,16 +550,35 @@ static tg_status make_objects(tg_job *job, tgi_journal *j, int made, tgi_err *er
     return st;
 }
 
+static tg_status watched_objects(tg_job *job, tgi_journal *j, int made, tg_run_result *res,
+                                 tgi_err *err)
+{
+    tgi_job_post *p = job->post;
+    /* What waits for the next job is beside the copy. */
+    const size_t all = job->plan.bytes.total;
+    tgi_pages_keep_at_most(all > p->peak ? (all - p->peak) / 257 * 256 : 0);
+    TGI_TRY(tgi_job_tracker_again(job, &p->tracker, err));
+    tgi_tracker_expect(p->tracker, job->plan.bytes.total, job->plan.budget);
+    (void)tgi_tracker_update(p->tracker, "objects", 0);
+    p->began = tgi_seconds();
+    const tg_status st = make_objects(job, j, made, err);
+    const uint64_t peak = tgi_job_tracker_close(job, &p->tracker);
+    res->measured_peak_bytes = larger(res->measured_peak_bytes, peak);
+    res->seconds += tgi_seconds() - p->began;
+    return st;
+}
+
 /* All was made by a run that was stopped before OUT got its name. *done: so it is; else a tile of it is damaged, and all is
  * made again. */
-static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tgi_err *err)
+static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tg_run_result *res,
+                             tgi_err *err)
 {
     tgi_err e = {0};
     *done = 0;
     if (!tgi_journal_is_sealed(*j) || access(job->set.output, F_OK) == 0)
         return TG_OK;
     TGI_TRY(tgi_job_plan_to_run(job, err));
-    const tg_status st = make_objects(job, *j, 1, &e);
+    const tg_status st = watched_objects(job, *j, 1, res, &e);
     *done = st == TG_OK;
     if (st == TG_E_INTERNAL) { /* what is missing would have to be read */
         tgi_journal_close(j);
@@ -539,21 +589,34 @@ static tg_status settle_made(tg_job *job, tgi_journal **j, int *done, tgi_err *e
     return st;
 }
 
+static tg_status verdict(const tg_job *job, int64_t bad_regions, tgi_err *err)
+{
+    return tgi_bad_tiles_verdict(bad_regions, job->set.input, job->source, job->post->output,
+                                 err);
+}
+
+/* Of what an earlier run made: the receipt knows what was filled. */
+static tg_status verdict_then(const tg_job *job, tg_run_result *res, tgi_err *err)
+{
+    int there;
+    tgi_err ignored = {0};
+    (void)tgi_output_is_done(job->post->output, "", &there, &res->bad_regions, &ignored);
+    return verdict(job, res->bad_regions, err);
+}
+
 static tg_status go(tg_job *job, tgi_journal **j, tg_run_result *res, tgi_err *err)
 {
     int done;
-    TGI_TRY(settle_made(job, j, &done, err));
+    TGI_TRY(settle_made(job, j, &done, res, err));
     if (done)
-        return TG_OK;
+        return verdict_then(job, res, err);
     const tg_status st = tgi_job_run(job, res, err);
     if (st != TG_OK && !(st == TG_E_FORMAT && res->bad_regions > 0))
         return st;
-    const tgi_err filled = *err;
     *err = (tgi_err){0};
     TGI_TRY(tgi_job_plan_to_run(job, err));
-    TGI_TRY(make_objects(job, *j, 0, err));
-    *err = filled;
-    return st;
+    TGI_TRY(watched_objects(job, *j, 0, res, err));
+    return verdict(job, res->bad_regions, err);
 }
 
 /* Before the network works for nothing. */
@@ -570,6 +633,7 @@ static tg_status check_table(const tg_job *job, const tgi_journal *j, tgi_err *e
 static tg_status look_for_done(tg_job *job, int *done, tg_run_result *res, tgi_err *err)
 {
     tgi_job_post *p = job->post;
+    const char *table = tgi_opts_str(p->opts, TGI_OPT_OBJECTS);
     char *text = NULL;
     int there = 0;
     *done = 0;
@@ -580,13 +644,40 @@ static tg_status look_for_done(tg_job *job, int *done, tg_run_result *res, tgi_e
     tg_status st = tgi_output_is_done(p->output, text, &there, &res->bad_regions, err);
     tgi_free(text);
     *done = st == TG_OK && there;
+    if (*done && table && access(table, F_OK) != 0) {
+        *done = 0;
+        st = tgi_fail(err, TG_E_EXISTS,
+                      "%s is complete, and its table %s is not there: -y makes both again",
+                      p->output, table);
+    }
     if (st == TG_E_EXISTS && job->set.overwrite) {
         *err = (tgi_err){0};
         st = TG_OK;
     }
-    return *done ? tgi_bad_tiles_verdict(res->bad_regions, job->set.input, job->source,
-                                         p->output, err)
-                 : st;
+    return *done ? verdict(job, res->bad_regions, err) : st;
+}
+
+/* OUT has its name, and only the journal stayed: of this command, or nothing is done. -y: another's goes. */
+static tg_status settle_finished(tg_job *job, tgi_journal **j, int *done, tg_run_result *res,
+                                 tgi_err *err)
+{
+    const char *output = job->post->output;
+    char *text = NULL;
+    size_t n;
+    TGI_TRY(tgi_job_plan_to_run(job, err));
+    TGI_TRY(fingerprint(job, &text, err));
+    const void *stored = tgi_journal_job(*j, &n);
+    const tg_status st = tgi_fingerprint_compare(stored, n, text, err);
+    tgi_free(text);
+    *done = st == TG_OK;
+    if (!*done && !(st == TG_E_CHANGED && job->set.overwrite))
+        return st;
+    *err = (tgi_err){0};
+    TGI_TRY(tgi_journal_clear_finished(*j, err));
+    if (*done)
+        return verdict_then(job, res, err);
+    tgi_journal_close(j);
+    return tgi_journal_open(output, 1, NULL, j, err);
 }
 
 tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
@@ -607,9 +698,12 @@ tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
     if (done || found != TG_OK)
         return found;
     TGI_TRY(tgi_journal_open(p->output, job->set.overwrite, NULL, &j, err));
-    const int finished = tgi_journal_state(j) == TGI_JOURNAL_FINISHED;
-    tg_status st = finished ? tgi_journal_clear_finished(j, err) : check_table(job, j, err);
-    if (st == TG_OK && !finished)
+    tg_status st = TG_OK;
+    if (tgi_journal_state(j) == TGI_JOURNAL_FINISHED)
+        st = settle_finished(job, &j, &done, &res, err);
+    if (st == TG_OK && !done)
+        st = check_table(job, j, err);
+    if (st == TG_OK && !done)
         st = go(job, &j, &res, err);
     tgi_journal_close(&j);
     res.output = p->output;

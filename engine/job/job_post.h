@@ -8,6 +8,7 @@
 
 #include "engine/base/post_spec.h"
 #include "engine/job/job.h"
+#include "engine/memory/tracker.h"
 
 #define TGI_POST_VALUES ".values.tif" /* behind the name of OUT */
 
@@ -20,6 +21,9 @@ typedef struct tgi_job_post {
     size_t peak;                    /* of the copy */
     uint64_t disk, scratch;         /* bytes of OUT, and of the scratch files */
     struct tgi_sink_layout *layout; /* of OUT, while its journal is open */
+    /* Of the copy, while it runs: */
+    tg_tracker *tracker;
+    double began;
 } tgi_job_post;
 
 /* Before the settings are read: take what the job's options and its descriptor say. */

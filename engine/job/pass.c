@@ -20,7 +20,7 @@ static tg_status check_free(size_t need, tgi_err *err)
 {
     tgi_free_memory free_now;
     char want[32], have[32];
-    if (tgi_mem_available(&free_now) >= need)
+    if (tgi_sat_add(tgi_mem_available(&free_now), tgi_pages_kept()) >= need)
         return TG_OK;
     const char *option = tgi_free_memory_option(&free_now);
     char other[48] = "free memory";

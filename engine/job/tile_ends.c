@@ -192,8 +192,7 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
     if (job->set.writer || job->film) /* the output is made of the tiles, which then go */
         spec.compression = TGI_COMPRESSION_NONE;
-    if (spec.compression != TGI_COMPRESSION_NONE)
-        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    spec.predictor = tgi_sink_predictor(spec.compression, spec.dtype);
     tgi_sink_layout_free(&p->layout);
     return tgi_sink_layout_make(&spec, &p->layout, err);
 }

@@ -3,6 +3,7 @@
 
 #include "engine/memory/trace.h"
 #include "engine/base/pool.h"
+#include "engine/base/reserve.h"
 #include "engine/base/sized.h"
 #include "engine/base/thread.h"
 #include "engine/memory/monitor.h"
@@ -24,13 +25,13 @@ typedef struct sampler {
     int64_t start, now, peak;
 } sampler;
 
-/* What this process holds beyond what host pools have reserved. */
+/* What this process holds beyond what host pools have reserved, or will. */
 static int64_t outside_now(void)
 {
     uint64_t allocated, reserved, pinned;
     tgi_pools_sum(TG_MEMORY_HOST, 0, &allocated, &reserved);
     tgi_pools_sum(TG_MEMORY_PINNED, 0, &allocated, &pinned);
-    return (int64_t)tgi_mem_measured() - (int64_t)(reserved + pinned);
+    return (int64_t)tgi_mem_measured() - (int64_t)(reserved + pinned + tgi_pages_kept());
 }
 
 static void look(sampler *s)

@@ -2,7 +2,7 @@
 #include "engine/plan/mapping.h"
 
 #include "engine/base/arith.h"
-#include "io/axis_list.h"
+#include "engine/plan/mapping_refuse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,56 +86,8 @@ static int take_chosen(tgi_mapping *m, const tgi_image_info *info, const plane_a
     return c;
 }
 
-/* Room for "GFP,DAPI,...". */
-#define CHOICE_BYTES 400
-
-/* The first channels that the network could take, as --channels takes them: by name where all have one that stands
- * for nothing else; the last one again and again where the image has fewer. */
-static void offer_channels(int64_t channels, const tgi_image_meta *meta, int64_t has, char *buf)
-{
-    int named = meta->channel_name && meta->n_channels == has;
-    for (int64_t i = 0; i < has && named; i++) {
-        const char *n = meta->channel_name[i];
-        named = n && n[0] && !n[strcspn(n, " ,:'\"")] && strspn(n, "0123456789-") == 0;
-        for (int64_t k = 0; k < i && named; k++)
-            named = strcmp(n, meta->channel_name[k]) != 0;
-    }
-    size_t n = 0;
-    for (int64_t i = 0; i < channels && n < CHOICE_BYTES - 1; i++) {
-        const int64_t at = i < has ? i : has - 1;
-        n += named ? (size_t)snprintf(buf + n, CHOICE_BYTES - n, "%s%s", i ? "," : "",
-                                      meta->channel_name[at])
-                   : (size_t)snprintf(buf + n, CHOICE_BYTES - n, "%s%lld", i ? "," : "",
-                                      (long long)at);
-    }
-}
-
-/* The image has another number of channels: which of them the network gets is for somebody to say. */
-static tg_status refuse_channels(const tgi_mapping *m, const tgi_image_info *info, int64_t has,
-                                 tgi_err *err)
-{
-    char choice[CHOICE_BYTES], offer[600];
-    if (m->channels > 64)
-        return tgi_fail(
-            err, TG_E_ARG,
-            "the network takes %lld channels, the image (axes %s) has %lld: choose an "
-            "image that matches, or name its axes with --axes",
-            (long long)m->channels, info->axes, (long long)has);
-    const int named = info->meta.channel_name && info->meta.n_channels == has;
-    const tgi_axis_entries of = {"--channels", "channel", has,
-                                 named ? info->meta.channel_name : NULL, 1};
-    offer_channels(m->channels, &info->meta, has, choice);
-    return tgi_fail(
-        err, TG_E_ARG,
-        "the network takes %lld channels, the image (axes %s) has %lld (%s): say which, "
-        "in the network's order, such as --channels %s%s, or name its axes with --axes",
-        (long long)m->channels, info->axes, (long long)has,
-        tgi_axis_list_offer(&of, offer, sizeof offer), choice,
-        has < m->channels ? " (one may come several times)" : "");
-}
-
 static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
-                               int n, const tgi_planes_spec *chosen, int *channel_axis,
+                               int n, const tgi_mapping_opts *o, int *channel_axis,
                                tgi_err *err)
 {
     const int c = channels_of(a, n);
@@ -150,7 +102,7 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
         m->left_out = info->samples - (int)m->channels;
         return TG_OK;
     }
-    *channel_axis = take_chosen(m, info, a, n, chosen);
+    *channel_axis = take_chosen(m, info, a, n, o->planes);
     if (*channel_axis >= 0)
         return TG_OK;
     if (c >= 0 && a[c].size == m->channels && info->samples == 1) {
@@ -158,6 +110,8 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
         m->channel_stride = a[c].stride;
         return TG_OK;
     }
+    if (o->choice.text)
+        return tgi_mapping_refuse_choice(m, o, err);
     if (info->meta.stored_as == TGI_STORED_CMYK)
         return tgi_fail(
             err, TG_E_ARG,
@@ -173,12 +127,15 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
             info->n_planes > 2 ? ", or give --window 3, if it takes frames together" : "");
     if (n == 0 && info->samples == 1 && m->channels == 3 &&
         (info->dtype == TG_DTYPE_U8 || info->dtype == TG_DTYPE_U16))
-        return tgi_fail(err, TG_E_ARG,
-                        "the network takes 3 channels, and the image (axes %s) is grey: make "
-                        "an image of red, green and blue of it first, "
-                        "`ffmpeg -i IN -pix_fmt %s OUT.png`, choose another, or give it as all "
-                        "three, --channels 0,0,0",
-                        info->axes, info->dtype == TG_DTYPE_U8 ? "rgb24" : "rgb48be");
+        return tgi_err_try(
+            err,
+            tgi_fail(err, TG_E_ARG,
+                     "the network takes 3 channels, and the image (axes %s) is grey: make "
+                     "an image of red, green and blue of it first, "
+                     "`ffmpeg -i IN -pix_fmt %s OUT.png`, choose another, or give it as all "
+                     "three, --channels 0,0,0",
+                     info->axes, info->dtype == TG_DTYPE_U8 ? "rgb24" : "rgb48be"),
+            TGI_TRY_CHANNELS, "0,0,0");
     const int seen = info->samples - (info->meta.alpha ? 1 : 0);
     if (find_axis(a, n, 'T') >= 0 && seen > 1 && m->channels % seen == 0)
         return tgi_fail(
@@ -187,15 +144,7 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
             "many frames at once, if that is what it takes",
             (long long)m->channels, seen, (long long)(m->channels / seen));
     if (info->samples > 1)
-        return tgi_fail(
-            err, TG_E_ARG,
-            "the network takes %lld channels, the image (axes %s) has pixels of %d: "
-            "choose an image that matches, or say which, in the network's order, such as "
-            "--channels %s",
-            (long long)m->channels, info->axes, info->samples,
-            m->channels == 2   ? "0,1"
-            : m->channels == 3 ? "0,1,1"
-                               : "0,1,2,2");
+        return tgi_mapping_refuse_samples(m, o, info, err);
     if (c >= 0 && a[c].letter != 'C')
         return tgi_fail(err, TG_E_ARG,
                         "the network takes %lld channels, the image (axes %s) has %lld planes: "
@@ -204,7 +153,7 @@ static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const
                         (long long)m->channels, info->axes, has,
                         has > m->channels ? "as many of them with --planes"
                                           : "an image that matches");
-    return refuse_channels(m, info, has, err);
+    return tgi_mapping_refuse_channels(m, o, info, has, err);
 }
 
 static tg_status take_depth(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
@@ -298,7 +247,7 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
     m->extent[0] = 1;
     m->extent[1] = info->height;
     m->extent[2] = info->width;
-    TGI_TRY(take_channels(m, info, a, n, o->planes, &channel_axis, err));
+    TGI_TRY(take_channels(m, info, a, n, o, &channel_axis, err));
     TGI_TRY(take_depth(m, info, a, n, channel_axis, &depth_axis, err));
     take_loops(m, info, a, n, channel_axis, depth_axis);
     if (o->roi) {
@@ -464,6 +413,7 @@ void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_imag
         m->from_samples)
         out->n_labels = 0;
     out->n_ranges = 0;
+    out->ome_place.other_values = 1;
     out->stored_as = TGI_STORED_LIGHT;
     if (!same_samples || m->left_out)
         out->alpha = 0;

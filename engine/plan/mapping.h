@@ -78,6 +78,14 @@ typedef struct tgi_mapping_opts {
     const tgi_roi_spec *roi; /* NULL: everything */
     const tgi_planes_spec *planes;
     tgi_pad_mode pad;
+    char *const *channel_name; /* of the network's input, for messages; or NULL */
+    int64_t n_names;
+    struct { /* channels of a larger image, which `info` is a part of; text NULL: all */
+        const char *text;
+        const tgi_image_info *of;
+        const int64_t *at;
+        int64_t n;
+    } choice;
     int same_size; /* pad for what the network eats */
     int64_t
         appended; /* channels of the network's input, the last ones, that are none of the image's */

@@ -2,7 +2,8 @@
  *
  * Sums are exact: of whole numbers they are whole, and a centroid or a mean is one division of
  * them. A table has the objects of each image in the order of their numbers. As many as fit the memory
- * are summed in one pass over the image, the next ones in another. */
+ * are summed at once; of parts that touch, those that no later row can have make room for others, so
+ * one pass over the image does where few are large. */
 #ifndef TGI_OBJECTS_H
 #define TGI_OBJECTS_H
 
@@ -12,7 +13,8 @@ typedef struct tgi_objects_opts {
     tgi_source *post; /* of a list that ends with label (post.h) */
     const char *
         path; /* FILE.csv: it grows as FILE.csv.partial and gets its name when it is complete */
-    int replace;            /* what is there */
+    int replace; /* what is there */
+    int goes_on; /* an earlier run may have written it: what is there stays if it has the same bytes */
     size_t bytes;           /* for sums */
     const double *physical; /* size of a pixel, z, y, x, all in `unit`; 0: not known */
     const char *unit;       /* of these; "": not known */

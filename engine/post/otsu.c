@@ -67,8 +67,9 @@ void tgi_otsu_count(tgi_otsu *o, const double *v, int64_t n)
     for (int64_t i = 0; i < n && width > 0; i++) {
         if (!isfinite(v[i]))
             continue;
-        int b = (int)((v[i] - o->low) / width * FLOAT_BINS);
-        b = b >= FLOAT_BINS ? FLOAT_BINS - 1 : b;
+        const double at = (v[i] - o->low) / width * FLOAT_BINS;
+        /* No number where the width of the values is none that a double holds. */
+        int b = at >= FLOAT_BINS ? FLOAT_BINS - 1 : at > 0 ? (int)at : 0;
         while (b > 0 && v[i] < o->edge[b])
             b--;
         while (b < FLOAT_BINS - 1 && v[i] >= o->edge[b + 1])

@@ -454,9 +454,7 @@ static tgi_post_shape shape_of(const tgi_source *s)
                         .samples = p->info.samples,
                         .volume = p->how.volume,
                         .channels = image ? image->channels : (int)tgi_max(1, p->channels),
-                        .whole =
-                            image ? image->whole
-                                  : !tgi_dtype_is_float(p->from) && tgi_dtype_size(p->from) < 8,
+                        .whole = image ? image->whole : tgi_post_is_whole(p->from),
                         .n_axes = p->info.n_axes};
     memcpy(t.axes, p->info.axes, sizeof t.axes);
     memcpy(t.shape, p->info.shape, sizeof t.shape);

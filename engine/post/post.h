@@ -32,7 +32,7 @@ typedef struct tgi_post_image {
     tg_status (*row)(void *user, int64_t plane, int64_t y, int channel, double *dst,
                      tgi_err *err);
     void *user;
-    int channels, whole; /* whole: numbers that a double holds, none is a fraction */
+    int channels, whole; /* whole: tgi_post_is_whole */
 } tgi_post_image;
 
 typedef struct tgi_post_opts {
@@ -90,6 +90,8 @@ tg_status tgi_post_numbers(tgi_source *s, const tgi_post_place *at, const uint32
                            tgi_err *err);
 tg_status tgi_post_intensity(tgi_source *s, const tgi_post_place *at, int channel, double *dst,
                              tgi_err *err);
+/* Whole numbers whose sum over an object is counted as one: of up to 16 bits, so that it fits whatever the object's size. */
+int tgi_post_is_whole(tg_dtype type);
 /* n pixels of any type. */
 void tgi_post_to_double(tg_dtype type, const void *src, int64_t n, double *dst);
 tg_status tgi_post_tick(tgi_source *s, const char *phase, double fraction, tgi_err *err);

@@ -73,6 +73,11 @@ tg_status tgi_post_settle(tgi_source *s, size_t bytes, const char *folder, tgi_e
     return made(s)->settle(s, bytes, folder, err);
 }
 
+int tgi_post_is_whole(tg_dtype type)
+{
+    return !tgi_dtype_is_float(type) && tgi_dtype_size(type) <= 2;
+}
+
 void tgi_post_to_double(tg_dtype type, const void *src, int64_t n, double *dst)
 {
 #define EACH(T)                                                                                \

@@ -270,9 +270,7 @@ static tgi_post_shape shape_of(const tgi_source *s)
                         .width = n->info.width,
                         .samples = 1,
                         .channels = image ? image->channels : (int)n->channels,
-                        .whole =
-                            image ? image->whole
-                                  : !tgi_dtype_is_float(n->from) && tgi_dtype_size(n->from) < 8,
+                        .whole = image ? image->whole : tgi_post_is_whole(n->from),
                         .n_axes = n->info.n_axes};
     memcpy(t.axes, n->info.axes, sizeof t.axes);
     memcpy(t.shape, n->info.shape, sizeof t.shape);

@@ -16,6 +16,9 @@ struct tgi_stardist {
     float *corner_y, *corner_x; /* of the polygon being painted */
     double *sines, *cosines;
     uint8_t *turns; /* twice a row */
+    uint32_t *near; /* objects near rows [near_y0,near_y1), in the order of painting */
+    uint32_t n_near;
+    int64_t near_y0, near_y1;
 };
 
 tg_status tgi_star_paint_open(tgi_stardist *s, tgi_err *err);

@@ -13,17 +13,21 @@
 #include <math.h>
 #include <string.h>
 
+#define NEAR_ROWS 256   /* objects near so many rows are looked for at once */
 #define AT_CORNER 1e-12 /* a centre nearer than this in both directions is the corner */
 
 tg_status tgi_star_paint_open(tgi_stardist *s, tgi_err *err)
 {
     const size_t n = (size_t)s->rays, turns = 2 * ((size_t)s->how.width + 2);
-    TGI_TRY(
-        tgi_room_take(&s->memory, n * (2 * sizeof(float) + 2 * sizeof(double)) + turns, err));
+    TGI_TRY(tgi_room_take(&s->memory,
+                          n * (2 * sizeof(float) + 2 * sizeof(double)) + turns +
+                              ((size_t)s->n + 1) * sizeof *s->near,
+                          err));
     s->corner_y = tgi_calloc(TGI_TAG_MISC, 2 * n, sizeof(float));
     s->sines = tgi_calloc(TGI_TAG_MISC, 2 * n, sizeof(double));
     s->turns = tgi_calloc(TGI_TAG_MISC, turns, 1);
-    if (!s->corner_y || !s->sines || !s->turns)
+    s->near = tgi_calloc(TGI_TAG_MISC, (size_t)s->n + 1, sizeof *s->near);
+    if (!s->corner_y || !s->sines || !s->turns || !s->near)
         return tgi_fail(err, TG_E_NOMEM, "stardist: no memory to paint a row of %lld pixels",
                         (long long)s->how.width);
     s->corner_x = s->corner_y + n;
@@ -117,10 +121,16 @@ static void paint_corners(const tgi_stardist *s, int64_t y, const extent *e, uin
     }
 }
 
+static int is_near(const tgi_stardist_object *o, int64_t y0, int64_t y1)
+{
+    return (double)o->y + o->reach + 2 >= (double)y0 &&
+           (double)o->y - o->reach - 2 <= (double)y1;
+}
+
 static void paint_one(tgi_stardist *s, uint32_t id, int64_t y0, int64_t y1, uint32_t *dst)
 {
     const tgi_stardist_object *o = &s->objects[id - 1];
-    if ((double)o->y + o->reach + 2 < (double)y0 || (double)o->y - o->reach - 2 > (double)y1)
+    if (!is_near(o, y0, y1))
         return;
     const extent e = corners_of(s, o);
     if (e.x0 > e.x1)
@@ -141,15 +151,27 @@ static void paint_one(tgi_stardist *s, uint32_t id, int64_t y0, int64_t y1, uint
 }
 
 /* From the lowest probability up; of equal ones the later lies on top. */
-void tgi_stardist_paint(tgi_stardist *s, int64_t y0, int64_t y1, uint32_t *dst)
+static void find_near(tgi_stardist *s, int64_t y0, int64_t y1)
 {
-    memset(dst, 0, (size_t)(y1 - y0) * (size_t)s->how.width * sizeof *dst);
+    s->near_y0 = y0;
+    s->near_y1 = tgi_max(y1, y0 + NEAR_ROWS);
+    s->n_near = 0;
     for (uint32_t end = s->n; end > 0;) {
         uint32_t first = end - 1;
         while (first > 0 && s->objects[first - 1].prob == s->objects[end - 1].prob)
             first--;
         for (uint32_t i = first; i < end; i++)
-            paint_one(s, i + 1, y0, y1, dst);
+            if (is_near(&s->objects[i], s->near_y0, s->near_y1))
+                s->near[s->n_near++] = i + 1;
         end = first;
     }
+}
+
+void tgi_stardist_paint(tgi_stardist *s, int64_t y0, int64_t y1, uint32_t *dst)
+{
+    memset(dst, 0, (size_t)(y1 - y0) * (size_t)s->how.width * sizeof *dst);
+    if (y0 < s->near_y0 || y1 > s->near_y1)
+        find_near(s, y0, y1);
+    for (uint32_t k = 0; k < s->n_near; k++)
+        paint_one(s, s->near[k], y0, y1, dst);
 }

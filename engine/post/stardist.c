@@ -191,6 +191,7 @@ void tgi_stardist_close(tgi_stardist **s)
     tgi_free((*s)->corner_y);
     tgi_free((*s)->sines);
     tgi_free((*s)->turns);
+    tgi_free((*s)->near);
     tgi_free(*s);
     *s = NULL;
 }
@@ -205,7 +206,7 @@ size_t tgi_stardist_bytes(const tgi_stardist_how *how, int64_t width, int rays, 
         sizeof(tgi_star_candidate) + sizeof(uint32_t) + (size_t)rays * sizeof(float);
     const size_t across = (size_t)ceil(2 * reach / 32) + 2; /* cells that one object touches */
     const size_t object = sizeof(tgi_stardist_object) + sizeof(tgi_star_candidate) + 8 +
-                          (size_t)rays * sizeof(float) + 8 * across * across;
+                          sizeof(uint32_t) + (size_t)rays * sizeof(float) + 8 * across * across;
     size_t all = tgi_sat_mul(2 * sizeof(float) * band, w);
     /* Arrays grow by half more, and for a moment old and new ones are there. */
     all = tgi_sat_add(all, tgi_sat_mul(tgi_sat_mul(waits, w), 5 * each / 2));

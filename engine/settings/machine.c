@@ -4,6 +4,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "engine/memory/gpu.h"
 #include "engine/memory/monitor.h"
 #include "engine/memory/monitor_machine.h"
@@ -106,7 +107,8 @@ size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program,
     if (m->here) {
         tgi_mem_trim(); /* what was freed is no part of it */
         const uint64_t touched = tgi_mem_touched(), now = tgi_mem_measured();
-        const uint64_t ours = touched + touched / TABLE_PART;
+        const uint64_t kept = tgi_pages_kept(); /* the next reservation takes it */
+        const uint64_t ours = touched + touched / TABLE_PART + kept + kept / TABLE_PART;
         own = now > ours ? now - ours : 0;
     }
     *more = whole_steps(tgi_sat_add(own, PROGRAM_SPREAD / 2)) - whole_steps(own);

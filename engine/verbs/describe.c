@@ -6,6 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/graph/card.h"
+#include "engine/job/descriptor.h"
 #include "engine/job/job.h"
 #include "engine/plan/stage.h"
 #include "engine/settings/opts_source.h"
@@ -77,7 +78,7 @@ static void put_words(tgi_jw *w, const tgi_image_meta *m)
         tgi_jw_str(w, "acquired", m->acquired);
     if (m->about)
         tgi_jw_str(w, "description", m->about);
-    if (*tgi_ome_kept_words(m->ome, also, sizeof also))
+    if (*tgi_ome_kept_words(m->ome, &m->ome_place, also, sizeof also))
         tgi_jw_str(w, "ome_only", also);
     if (m->left_behind[0])
         tgi_jw_str(w, "not_carried", m->left_behind);
@@ -107,7 +108,8 @@ static void put_meta(tgi_jw *w, const tgi_image_meta *m)
         char hex[16];
         tgi_jw_begin(w, "channel_colors", '[');
         for (int i = 0; i < m->n_channels; i++) {
-            snprintf(hex, sizeof hex, "#%08x", (unsigned)m->channel_color[i]);
+            const uint32_t color = m->channel_color[i] ? m->channel_color[i] : TGI_WHITE;
+            snprintf(hex, sizeof hex, "#%08x", (unsigned)color);
             tgi_jw_str(w, NULL, hex);
         }
         tgi_jw_end(w, ']');
@@ -503,14 +505,19 @@ static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_s
     return only_ours(st);
 }
 
-/* Of a package: which format its description has, and the steps of processing that it asks for. */
+static void put_names(tgi_jw *w, const tgi_card_port *p)
+{
+    for (int i = 0; i < p->n_names; i++)
+        tgi_jw_str(w, NULL, p->channel_name[i]);
+    tgi_jw_end(w, ']');
+}
+
+/* Of a description in it or beside it: which format it has, what it calls channels, and the steps of processing that it asks
+ * for. */
 static void put_steps(tgi_jw *w, const char *path)
 {
-    tgi_package *p = NULL;
     tgi_card *card = NULL;
-    if (!tgi_package_is(path) || tgi_package_open(path, &p, NULL) != TG_OK)
-        return;
-    if (tgi_card_of_package(p, &card, NULL) == TG_OK) {
+    if (tgi_descriptor_card_beside(path, &card, NULL) == TG_OK && card) {
         tgi_jw_str(w, "description", card->format);
         tgi_jw_begin(w, "preprocessing", '[');
         for (int i = 0; i < card->in[0].n_step; i++)
@@ -520,9 +527,16 @@ static void put_steps(tgi_jw *w, const char *path)
         for (int i = 0; i < card->out[0].n_step; i++)
             tgi_jw_str(w, NULL, card->out[0].step[i].name);
         tgi_jw_end(w, ']');
+        if (card->in[0].n_names) {
+            tgi_jw_begin(w, "input_channels", '[');
+            put_names(w, &card->in[0]);
+        }
+        if (card->out[0].n_names) {
+            tgi_jw_begin(w, "output_channels", '[');
+            put_names(w, &card->out[0]);
+        }
     }
     tgi_card_free(&card);
-    tgi_package_close(&p);
 }
 
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)

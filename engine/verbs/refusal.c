@@ -25,6 +25,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/pool.h"
+#include "engine/base/reserve.h"
 #include "engine/base/size.h"
 #include "engine/job/job.h"
 #include "engine/memory/caches.h"
@@ -496,6 +497,9 @@ static void list_holders(tg_refusal *out)
     const size_t n = tgi_pool_holders(tgi_pool_engine(), tag, bytes, 64);
     for (size_t i = 0; i < n; named += bytes[i++])
         add_holder(out, tag[i], bytes[i]);
+    if (tgi_pages_kept())
+        add_holder(out, "kept for the next job", tgi_pages_kept());
+    named += tgi_pages_kept();
     add_holder(out, "program and libraries", all > named ? all - named : 0);
 }
 

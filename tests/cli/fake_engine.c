@@ -452,6 +452,12 @@ tg_status tg_convert_weights(tg_ctx *ctx, const tg_opts *o)
     return named_status(ctx, tg_opts_get(o, "input"));
 }
 
+const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx)
+{
+    (void)ctx;
+    return NULL;
+}
+
 /* Canned: a plan that needs 12 GiB, and two ways out. */
 const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
 {

@@ -208,9 +208,10 @@ def test_run(lab, rng):
         want = lab.want(which.split(":")[0], values, *(["grid=2"] if half else []))
         seen = set()
         for tile in ("48", "32x96"):
-            code, _, err = lab.run("run", "-m", net, lab.path("in.tif"), "-o", out, "--post", which, "--tile", tile, "--objects", lab.path("run.csv"), "--ram", "20MiB", "-y", "-q")
+            code, _, err = lab.run("run", "-m", net, lab.path("in.tif"), "-o", out, "--post", which, "--tile", tile, "--objects", lab.path("run.csv"), "--ram", "20MiB", "--log", lab.path("run.log.csv"), "-y", "-q")
             check(code == 0, "run %s: exit %d: %s" % (which, code, err))
             seen.add(read(out))
+            both_watched(lab, out, which)
             got = lab.got(out, "--axes", "YX") if code == 0 else []
             check(got == want and max(want) > 5, "run %s, tiles of %s" % (which, tile))
         check(len(seen) == 1, "run %s: bytes follow the tiles" % which)
@@ -224,6 +225,22 @@ def test_run(lab, rng):
     stopped(lab, stop, lab.path("stop.tif"), lab.path("stop.csv"), 53)
 
 
+def both_watched(lab, out, which):
+    """Memory, time and methods of a receipt, and the log, are those of the network and of what was made of its values."""
+    with open(out + ".tegula.json", encoding="utf-8") as f:
+        receipt = json.load(f)
+    check(0 < receipt["measured_peak_bytes"] <= receipt["predicted_peak_bytes"], "memory: %s" % receipt)
+    check(receipt["methods"].endswith("The output was made of its values by these steps: %s." % which), "methods: %s" % receipt["methods"])
+    rows = rows_of(lab.path("run.log.csv"))
+    phases = [r["phase"] for r in rows]
+    check(phases[-1] == "objects" and "run" in phases, "log: %s" % phases)
+    most = {"objects": 0, "run": 0}
+    for r in rows:
+        most[r["phase"]] = max(most.get(r["phase"], 0), int(r["peak_bytes"]))
+    check(abs(max(most.values()) - receipt["measured_peak_bytes"]) <= 1 << 20,  # what is written after it
+          "peaks of the log: %s, of the receipt %d" % (most, receipt["measured_peak_bytes"]))
+
+
 def copied(lab, image, name):
     code, _, err = lab.run("copy", image, "-o", lab.path(name), "--axes", "CYX", "-y", "-q")
     check(code == 0, err)
@@ -234,6 +251,23 @@ def test_stops(lab, rng):
         copied(lab, lab.planes("in.npy", planes), "in.tif")
         stopped(lab, ["copy", lab.path("in.tif"), "-o", lab.path("stop.tif"), "--post", which, "--objects", lab.path("stop.csv"), "--threads", "1", "--ram", "20MiB", "-q"],
                 lab.path("stop.tif"), lab.path("stop.csv"), 29)
+
+
+def test_table_of_others(lab, rng):
+    """A copy that goes on replaces no table that it did not write."""
+    image = lab.planes("in.npy", flow(rng))
+    copied(lab, image, "in.tif")
+    out, table = lab.path("mine.tif"), lab.path("mine.csv")
+    args = ["copy", lab.path("in.tif"), "-o", out, "--post", "cellpose", "--objects", table, "--threads", "1", "--ram", "20MiB", "-q"]
+    r = subprocess.run([lab.tegula] + args, capture_output=True, text=True, env=dict(os.environ, TEGULA_FAIL_IO="12:kill", TEGULA_SYNC_TILES="1"))
+    check(r.returncode == -9 and not os.path.exists(table), "killed: exit %d: %s" % (r.returncode, r.stderr))
+    with open(table, "w", encoding="utf-8") as f:
+        f.write("of somebody else\n")
+    code, _, err = lab.run(*args)
+    check(code == 73 and "mine.csv: exists already, and is another table; -y replaces it" in err, "another's table: exit %d: %s" % (code, err))
+    check(read(table) == b"of somebody else\n" and not os.path.exists(out), "another's table is gone")
+    code, _, err = lab.run(*args, "-y")
+    check(code == 0 and read(table).startswith(b"label,") and os.path.exists(out), "-y: exit %d: %s" % (code, err))
 
 
 def ome_tiff(path, planes, attributes):
@@ -327,7 +361,7 @@ def main():
     print("seed %d (TEGULA_SEED=%d repeats it)" % (seed, seed), flush=True)
     lab, rng = Lab(*sys.argv[1:3]), random.Random(seed)
     try:
-        for test in (test_copy, test_places, test_table, test_sizes, test_stops, test_run, test_refusals, test_memory):
+        for test in (test_copy, test_places, test_table, test_sizes, test_stops, test_table_of_others, test_run, test_refusals, test_memory):
             test(lab, rng)
     finally:
         subprocess.run(["rm", "-rf", lab.dir])

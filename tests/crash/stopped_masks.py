@@ -94,6 +94,22 @@ def other_steps(job):
     job.clean()
 
 
+def done_by_another(job):
+    """Stopped when only the journal was left to remove: another command is not told that all is done."""
+    k = 1
+    while not (os.path.exists(job.out) and os.path.exists(job.out + ".journal")):
+        job.clean()
+        k += 1
+        r = job.run({"TEGULA_FAIL_IO": "%d:kill" % k})
+        check(r.code == -9, "%s: the journal never stays: %s" % (job.name, r))
+    other = job.args[:]
+    other[other.index("--post") + 1] = "threshold:2500,label:4"
+    r = job.lab.run(other + ["-o", job.out])
+    check(r.code == 65 and "another post" in r.err and read(job.out) == job.bytes, "another command found it done: %s" % r)
+    job.finish("only the journal stays")
+    job.clean()
+
+
 def described(lab, image, job):
     """The list in a descriptor is that of the command line, which wins; and nothing of it is a preview's."""
     for end in (".onnx", ".json"):
@@ -143,6 +159,7 @@ def stops(lab, rest, scratch):
     for job in (small, run):
         killed_twice(job)
     other_steps(run)
+    done_by_another(run)
     described(lab, image, run)
     print("moments: %s" % n)
 

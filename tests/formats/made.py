@@ -183,10 +183,10 @@ OME = ('<?xml version="1.0" encoding="UTF-8"?><OME xmlns="http://www.openmicrosc
        '<Instrument ID="Instrument:0"><Objective ID="Objective:0" LensNA="1.4"/></Instrument>'
        '<Image ID="Image:0" Name="Position 7"><AcquisitionDate>2024-05-06T07:08:09</AcquisitionDate>'
        '<Description>two words</Description><InstrumentRef ID="Instrument:0"/><Pixels ID="Pixels:0" DimensionOrder="XYCZT" '
-       'Type="uint8" SizeX="32" SizeY="32" SizeC="2" SizeZ="2" SizeT="2" PhysicalSizeX="0.25" PhysicalSizeY="0.5" '
+       'Type="uint8" SignificantBits="7" SizeX="32" SizeY="32" SizeC="2" SizeZ="2" SizeT="2" PhysicalSizeX="0.25" PhysicalSizeY="0.5" '
        'PhysicalSizeZ="1.5" TimeIncrement="2.5"><Channel ID="Channel:0:0" Name="DAPI" Color="65535" '
        'SamplesPerPixel="1"/><Channel ID="Channel:0:1" Name="GFP" Color="16711935" SamplesPerPixel="1" '
-       'EmissionWavelength="510"/><TiffData/><Plane TheZ="0" TheC="1" TheT="0" DeltaT="0.25" PositionX="5"/></Pixels>'
+       'EmissionWavelength="510"/><TiffData/><Plane TheZ="0" TheC="1" TheT="0" DeltaT="0.25" PositionX="5"><AnnotationRef ID="Annotation:5"/></Plane></Pixels>'
        '<ROIRef ID="ROI:0"/></Image><StructuredAnnotations><CommentAnnotation ID="Annotation:5"><Value>a note</Value>'
        '</CommentAnnotation></StructuredAnnotations><ROI ID="ROI:0"><Union><Point ID="Shape:0" X="3" Y="4"/></Union></ROI></OME>')
 
@@ -264,7 +264,9 @@ CARRIED = [
     ("instruments, objectives", "ome.tif", within('LensNA="1.4"')),
     ("wavelengths, settings of channels", "ome.tif", within('EmissionWavelength="510"')),
     ("times and positions of planes", "ome.tif", within('DeltaT="0.25" PositionX="5"')),
+    ("significant bits", "ome.tif", within('SignificantBits="7"')),
     ("annotations", "ome.tif", within("a note")),
+    ("annotations of single planes", "ome.tif", within('PositionX="5"><AnnotationRef ID="Annotation:5"/></Plane>')),
     ("regions of interest", "ome.tif", within('<Point ID="Shape:0" X="3" Y="4"/>')),
     ("lookup tables", "ij.tif", same("lookup_tables")),
     ("display ranges", "ij.tif", same("display_ranges")),

@@ -25,11 +25,11 @@ static void carry(const tgi_ome_kept *k)
     int64_t at[2] = {1, 0}, lost;
     size_t n = 0;
     const tgi_axis_list l = {2, at};
-    const tgi_ome_place p = {{2, 0.5}, {3, -4}, 1, 0, 0};
+    const tgi_ome_place p = {{2, 0.5}, {3, -4}, 1, 0, 0, 0};
     tgi_ome_kept *few = NULL;
     char words[240];
     tgi_err err = {0};
-    (void)tgi_ome_kept_words(k, words, sizeof words);
+    (void)tgi_ome_kept_words(k, &p, words, sizeof words);
     const tg_status st = tgi_ome_kept_pick(k, &l, &l, NULL, &few, &err);
     fuzz_check(st, &err);
     for (int i = 0; st == TG_OK && few && i < 2; i++) {

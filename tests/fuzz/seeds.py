@@ -719,7 +719,8 @@ OME_NOTES = (b'<OME><Instrument/><Image Name="one"><AcquisitionDate>2024-05-06T0
 XML = {"full": OME, "notes": OME_NOTES, "binary_only": OME_OTHER,
        "rich": (b'<OME><Instrument ID="Instrument:0"><Objective ID="Objective:0" LensNA="1.4"/></Instrument><Image><InstrumentRef ID="Instrument:0"/>'
                 b'<Pixels SizeX="4" SizeY="4" SizeZ="2" SizeC="2"><Channel Name="c" Fluor="f"><FilterSetRef ID="FilterSet:0"/></Channel><Channel/>'
-                b'<Plane TheZ="1" TheC="0" TheT="0" DeltaT="1.5" DeltaTUnit="ms" PositionX="-2"/></Pixels><ROIRef ID="ROI:0"/></Image>'
+                b'<Plane TheZ="1" TheC="0" TheT="0" DeltaT="1.5" DeltaTUnit="ms" PositionX="-2"/>'
+                b'<Plane TheZ="0" TheC="0" TheT="0"><AnnotationRef ID="Annotation:0"/></Plane></Pixels><ROIRef ID="ROI:0"/></Image>'
                 b'<StructuredAnnotations><XMLAnnotation ID="Annotation:0"><Value><m:a xmlns:m="urn:x" m:b="1">t&amp;<![CDATA[<u>]]></m:a></Value></XMLAnnotation>'
                 b'</StructuredAnnotations><ROI ID="ROI:0"><Union><Polygon ID="Shape:0" Points="1,2 3.5,4" TheZ="1" TheC="0"><Transform A00="1" A02="3"/>'
                 b'</Polygon><Mask ID="Shape:1" X="1"><BinData>/w==</BinData></Mask></Union></ROI></OME>'),

@@ -66,6 +66,7 @@ def texts():
     yield "many", "a: [" + "1, " * 100000 + "1]", "100000 values"
     yield "many_keys", "".join(f"k{i}: 1\n" for i in range(40000)), "40000 keys of a mapping"
     yield "large", "a: '" + "x" * (2 << 20) + "'\n", "two MiB"
+    yield "directives", "".join(f"%TAG !a{i}! x:\n" for i in range(40000)) + "--- a\n", "40000 directives"
     yield "two_documents", "a: 1\n---\nb: 2\n", "a second document"
     yield "nul", "a: \"\\0\"\n", "a NUL in a text"
     yield "binary", "\x01\x02\x03", "control characters"

@@ -293,6 +293,26 @@ def arrays_and_stops(folder):
     h.expect(code == 0 and h.read_npy(os.path.join(folder, "out.npy"))[1] == whole[1], f"a killed run: {code}: {err}")
 
 
+def steps_of_a_second_input(folder):
+    """Constants are applied to any input; numbers of what is read only to the first, and the others are refused by name."""
+    axes = ["N", 1, "H", "W"]
+    net = h.model([h.node("Add", ["raw", "more"], ["out"])], [], [h.port("raw", axes), h.port("more", axes)], [h.port("out", axes)])
+    for name, kwargs, code in (("scale_linear", {"gain": 3.0, "offset": 1.0}, 0), ("zero_mean_unit_variance", YX, 65)):
+        says = h.describe5(data=net)
+        says["inputs"].append({"id": "more", "axes": h.axes5(1, "yx"), "data": {"type": "float32"}, "preprocessing": [{"id": name, "kwargs": kwargs}]})
+        where, a, out = h.write_package(os.path.join(folder, "two_" + name), says, net), os.path.join(folder, "two.npy"), os.path.join(folder, "sum.npy")
+        with open(a, "wb") as f:
+            head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 2, 3), }"
+            f.write(b"\x93NUMPY\1\0" + struct.pack("<H", 118) + head.ljust(117) + b"\n" + struct.pack("<6f", *range(6)))
+        is_, _, err = h.run("run", "-y", "-m", where, "--input", "raw=" + a, "--input", "more=" + a, "-o", out)
+        h.expect(is_ == code and (code == 0 or '"more": zero_mean_unit_variance' in err), f"{name} of a second input: {is_}: {err}")
+        if code == 0:
+            h.expect(h.read_npy(out)[1] == [4.0 * v + 1 for v in range(6)], f"{name} of a second input: {h.read_npy(out)}")
+        else:
+            is_, _, err = h.run("run", "-y", "-m", where, "--input", "raw=" + a, "--input", "more=" + a, "-o", out, "--normalize", "none")
+            h.expect(is_ == 0 and h.read_npy(out)[1] == [2.0 * v for v in range(6)], f"bare: {is_}: {err}")
+
+
 def raw_descriptor(folder):
     path = os.path.join(folder, "raw.json")
     with open(path, "w", encoding="ascii") as f:
@@ -306,6 +326,7 @@ def main():
             one_case(folder, number, case)
         scopes_of_statistics(folder)
         arrays_and_stops(folder)
+        steps_of_a_second_input(folder)
         cuts_change_nothing(folder, sys.argv[2])
     print(f"{len(CASES5)} cases of steps, {h.failed} failed")
     return 1 if h.failed else 0

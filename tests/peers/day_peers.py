@@ -4,7 +4,9 @@
 
 An OME-TIFF of 2 times, 3 channels, 12 slices; GFP and slices 3 to 8 are chosen, denoised, go through a U-Net over volumes,
 become objects and a table; a run is killed and goes on; a pyramid is made. tifffile reads all of it; libvips, ome-types and
-Bio-Formats (bioio-bioformats, aicsimageio) where they are there. Metadata are compared field by field with the first file's."""
+Bio-Formats (bio_formats.py) where they are there. Metadata are compared field by field with the first file's, as we and as Bio-Formats read
+them."""
+import contextlib
 import csv
 import os
 import shutil
@@ -17,6 +19,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from ome_peers import SPACE, find, flat, tree  # noqa: E402
 from tiff_peers import expect, numpy, tifffile  # noqa: E402
+import bio_formats  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
 from seeds import floats, model, node, port  # noqa: E402
@@ -70,9 +73,14 @@ def ask(words, label, code=0):
     return r
 
 
-def same_metadata(first, path, t, c, z, label):
+def same_metadata(first, path, program, t, c, z, label):
     """What the file says of axes, sizes, names, wavelengths, times and positions is what the first one says of what was chosen."""
-    a, b = tree(first), tree(path)
+    same_fields(tree(first), tree(path), t, c, z, label)
+    if program:
+        same_fields(program.read(first).tree, program.read(path).tree, t, c, z, label + " in Bio-Formats")
+
+
+def same_fields(a, b, t, c, z, label):
     was, now = find(a, "Image", "Pixels"), find(b, "Image", "Pixels")
     for key in ("PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ", "TimeIncrement"):
         expect(abs(float(was.get(key)) - float(now.get(key))) < 1e-12, "%s: %s" % (label, key))
@@ -80,15 +88,15 @@ def same_metadata(first, path, t, c, z, label):
     expect(find(b, "Image").get("Name") == "day" and find(b, "Image", "AcquisitionDate").text == "2026-01-02T03:04:05", label + ": name, date")
     for names in (("Instrument",), ("Image", "InstrumentRef"), ("Image", "ObjectiveSettings")):
         expect(flat(find(a, *names)) == flat(find(b, *names)), "%s: %s" % (label, names))
-    said = [(k.get("Name"), k.get("EmissionWavelength")) for k in now.findall(SPACE + "Channel")]
-    expect(said == [(NAMES[k], str(460 + 50 * k)) for k in c], "%s: channels %s" % (label, said))
+    said = [(k.get("Name"), float(k.get("EmissionWavelength"))) for k in now.findall(SPACE + "Channel")]
+    expect(said == [(NAMES[k], 460 + 50 * k) for k in c], "%s: channels %s" % (label, said))
     planes = {tuple(int(p.get(k)) for k in ("TheT", "TheC", "TheZ")): (float(p.get("DeltaT")), float(p.get("PositionX")))
               for p in now.findall(SPACE + "Plane")}
     want = {(i, j, k): (30 * t[i] + z[k], 5 + z[k]) for i in range(len(t)) for j in range(len(c)) for k in range(len(z))}
     expect({k: tuple(map(float, v)) for k, v in want.items()} == planes, "%s: planes" % label)
 
 
-def readers(path, array, label):
+def readers(path, array, program, label):
     """How many programs of others gave the same pixels."""
     seen = 1
     expect(numpy.array_equal(numpy.squeeze(tifffile.imread(path)), numpy.squeeze(array)), label + ": tifffile")
@@ -104,13 +112,12 @@ def readers(path, array, label):
         seen += 1
     except ImportError:
         pass
-    try:
-        from bioio_bioformats import Reader
-        got = Reader(path).get_image_data("TCZYX")
-        expect(numpy.array_equal(got.squeeze(), array.squeeze()), label + ": Bio-Formats")
+    if program:
+        f = program.read(path)
+        expect((f.format, len(f.images)) == ("OME-TIFF", 1), "%s: %s of %d images in Bio-Formats" % (label, f.format, len(f.images)))
+        got = f.images[0].pixels()
+        expect(got.dtype == array.dtype and numpy.array_equal(got.squeeze(), array.squeeze()), label + ": Bio-Formats")
         seen += 1
-    except ImportError:
-        pass
     return seen
 
 
@@ -172,34 +179,53 @@ def objects(tegula, folder, prob, net):
     return labels, got
 
 
+def the_day(tegula, denoise, folder, program, side):
+    """How many programs of others read each file."""
+    day, gfp, clean, prob, pyramid = (os.path.join(folder, n) for n in ("day.ome.tif", "gfp.ome.tif", "clean.ome.tif", "prob.ome.tif", "pyramid.ome.tif"))
+    a, seen, chosen = spots(side), [], (program, [0, 1], [1], list(range(3, 9)))
+    made(day, a)
+    r = ask([tegula, "info", day], "info")
+    expect("GFP" in r.stdout and "TCZYX" in r.stdout, "info: " + r.stdout)
+    choice = ["--channels", "GFP", "--z", "3:9"]
+    ask([tegula, "copy", day, "-o", gfp, *choice, "-q"], "choose")
+    seen.append(readers(gfp, a[:, 1:2, 3:9], program, "choose"))
+    same_metadata(day, gfp, *chosen, "choose")
+    ask([tegula, "run", "-m", denoise, day, "-o", clean, *choice, "-q"], "denoise")
+    same_metadata(day, clean, *chosen, "denoise")
+    seen.append(readers(clean, tifffile.imread(clean), program, "denoise"))
+    net = os.path.join(folder, "unet3d.onnx")
+    unet(net)
+    ask([tegula, "run", "-m", net, clean, "-o", prob, "--normalize", "none", "--dtype", "float32", "-q"], "volumes")
+    same_metadata(day, prob, *chosen, "volumes")
+    seen.append(readers(prob, tifffile.imread(prob), program, "volumes"))
+    labels, got = objects(tegula, folder, tifffile.imread(prob), net)
+    same_metadata(day, labels, *chosen, "objects")
+    seen.append(readers(labels, got, program, "objects"))
+    ask([tegula, "copy", labels, "-o", pyramid, "--pyramid", "nearest", "-q"], "pyramid")
+    same_levels(pyramid, got, program)
+    same_metadata(day, pyramid, *chosen, "pyramid")
+    return seen
+
+
+def same_levels(path, full, program):
+    with tifffile.TiffFile(path) as f:
+        levels = [k.asarray() for k in f.series[0].levels]
+    expect(numpy.array_equal(levels[0].squeeze(), full.squeeze()), "pyramid: full size")
+    if not program:
+        return
+    image = program.read(path).images[0]
+    expect(image.levels == [k.shape[:-3:-1] for k in levels], "pyramid: levels in Bio-Formats: %s" % image.levels)
+    for i, k in enumerate(levels):
+        expect(numpy.array_equal(image.pixels(i).squeeze(), k.squeeze()), "pyramid: level %d in Bio-Formats" % i)
+
+
 def main():
     tegula, denoise = sys.argv[1:3]
     side = 2048 if "--large" in sys.argv else 96
     with tempfile.TemporaryDirectory() as folder:
-        day, gfp, clean, prob, pyramid = (os.path.join(folder, n) for n in ("day.ome.tif", "gfp.ome.tif", "clean.ome.tif", "prob.ome.tif", "pyramid.ome.tif"))
-        a, seen = spots(side), []
-        made(day, a)
-        r = ask([tegula, "info", day], "info")
-        expect("GFP" in r.stdout and "TCZYX" in r.stdout, "info: " + r.stdout)
-        choice = ["--channels", "GFP", "--z", "3:9"]
-        ask([tegula, "copy", day, "-o", gfp, *choice, "-q"], "choose")
-        seen.append(readers(gfp, a[:, 1:2, 3:9], "choose"))
-        same_metadata(day, gfp, [0, 1], [1], list(range(3, 9)), "choose")
-        ask([tegula, "run", "-m", denoise, day, "-o", clean, *choice, "-q"], "denoise")
-        same_metadata(day, clean, [0, 1], [1], list(range(3, 9)), "denoise")
-        seen.append(readers(clean, tifffile.imread(clean), "denoise"))
-        net = os.path.join(folder, "unet3d.onnx")
-        unet(net)
-        ask([tegula, "run", "-m", net, clean, "-o", prob, "--normalize", "none", "--dtype", "float32", "-q"], "volumes")
-        same_metadata(day, prob, [0, 1], [1], list(range(3, 9)), "volumes")
-        labels, got = objects(tegula, folder, tifffile.imread(prob), net)
-        same_metadata(day, labels, [0, 1], [1], list(range(3, 9)), "objects")
-        seen.append(readers(labels, got, "objects"))
-        ask([tegula, "copy", labels, "-o", pyramid, "--pyramid", "nearest", "-q"], "pyramid")
-        with tifffile.TiffFile(pyramid) as f:
-            expect(numpy.array_equal(f.series[0].asarray().squeeze(), got.squeeze()), "pyramid: full size")
-        same_metadata(day, pyramid, [0, 1], [1], list(range(3, 9)), "pyramid")
-    print("the day is done; readers of others for each file: %s" % seen)
+        with contextlib.nullcontext() if bio_formats.missing() else bio_formats.Program(folder) as program:
+            seen = the_day(tegula, denoise, folder, program, side)
+    print("the day is done; readers of others for each file: %s%s" % (seen, ", Bio-Formats among them" if program else "; " + bio_formats.missing()))
 
 
 if __name__ == "__main__":

@@ -112,7 +112,9 @@ def refused(tegula, model, files, out):
     other = os.path.join(files, "other")
     os.mkdir(other)
     tifffile.imwrite(os.path.join(other, "a.tif"), drawn((20, 20), "uint16", 3), metadata=None)
+    tifffile.imwrite(os.path.join(other, "a.ome.tif"), drawn((20, 20), "uint16", 4), metadata=None)
     for words, says in ((["-o", out + "/", os.path.join(files, "a.tif"), os.path.join(other, "a.tif")], "both be written"),
+                        (["-o", out + "/", "--each", other, "--post", "threshold:9,label", "--objects", out + "/"], "a.csv: give them other"),
                         (["-o", os.path.join(files, "a.tif"), files, "--each"], "names a folder"),
                         (["-o", os.path.join(out, "x.tif"), os.path.join(files, "a.tif"), os.path.join(files, "d.tif")], "-o DIR/"),
                         (["-o", out + "/", "--each", files, "--log", os.path.join(out, "l.csv")], "one file")):

@@ -27,9 +27,16 @@ ROIS = ('<ROI ID="ROI:0" Name="n"><Union><Rectangle ID="Shape:0" X="20" Y="30" W
         '</Mask></Union></ROI>')
 
 
+def marks(t, c, z):
+    """Annotations of a plane: none of most."""
+    return ["Annotation:1", "Annotation:2"] if (t, c, z) == (0, 1, 3) else ["Annotation:1"] if z == 4 else []
+
+
 def planes():
     return "".join('<Plane TheZ="%d" TheC="%d" TheT="%d" DeltaT="%s" ExposureTime="%s" ExposureTimeUnit="ms" PositionX="%d" PositionY="-3.5" '
-                   'PositionZ="%s" PositionZUnit="nm"/>' % (z, c, t, 2.5 * t + 0.125 * z + 0.5 * c, 0.5 * (c + 1), 10 + z, 0.25 * z)
+                   'PositionZ="%s" PositionZUnit="nm">%s</Plane>'
+                   % (z, c, t, 2.5 * t + 0.125 * z + 0.5 * c, 0.5 * (c + 1), 10 + z, 0.25 * z,
+                      "".join('<AnnotationRef ID="%s"/>' % m for m in marks(t, c, z)))
                    for t in range(T) for c in range(C) for z in range(Z))
 
 
@@ -38,13 +45,14 @@ def made(path):
             '<Image ID="Image:0" Name="day"><ExperimenterRef ID="Experimenter:0"/><Description>a &lt; b</Description>'
             '<InstrumentRef ID="Instrument:0"/><ObjectiveSettings ID="Objective:0" RefractiveIndex="1.518"/><ImagingEnvironment Temperature="37"/>'
             '<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="%d" SizeY="%d" SizeC="%d" SizeZ="%d" SizeT="%d" '
-            'PhysicalSizeX="0.5"><Channel ID="Channel:0:0" Name="DAPI" SamplesPerPixel="1" EmissionWavelength="460" Fluor="D"/>'
-            '<Channel ID="Channel:0:1" Name="GFP" SamplesPerPixel="1" EmissionWavelength="510" AcquisitionMode="Other">'
+             'SignificantBits="12" PhysicalSizeX="0.5"><Channel ID="Channel:0:0" Name="DAPI" SamplesPerPixel="1" EmissionWavelength="460" Fluor="D"/>'
+             '<Channel ID="Channel:0:1" Name="GFP" SamplesPerPixel="1" Color="-1" EmissionWavelength="510" AcquisitionMode="Other">'
             '<LightSourceSettings ID="LightSource:0" Attenuation="0.5"/><DetectorSettings ID="Detector:0" Gain="3"/><FilterSetRef ID="FilterSet:0"/>'
             '</Channel><Channel ID="Channel:0:2" SamplesPerPixel="1"/><TiffData IFD="0" PlaneCount="%d"/>%s</Pixels><ROIRef ID="ROI:0"/>'
             '<ROIRef ID="ROI:1"/><ROIRef ID="ROI:2"/><AnnotationRef ID="Annotation:0"/></Image><StructuredAnnotations>'
             '<XMLAnnotation ID="Annotation:0" Namespace="lab"><Value><my:a xmlns:my="urn:lab" y="2">text<my:b/></my:a></Value></XMLAnnotation>'
-            '</StructuredAnnotations>%s</OME>' % (SPACE[1:-1], INSTRUMENT, X, Y, C, Z, T, T * C * Z, planes(), ROIS))
+            '<CommentAnnotation ID="Annotation:1"><Value>of a plane</Value></CommentAnnotation><LongAnnotation ID="Annotation:2"><Value>7</Value>'
+            '</LongAnnotation></StructuredAnnotations>%s</OME>' % (SPACE[1:-1], INSTRUMENT, X, Y, C, Z, T, T * C * Z, planes(), ROIS))
     tifffile.imwrite(path, drawn((T * C * Z, Y, X), "uint16", 3), description=text, metadata=None)
 
 
@@ -95,7 +103,8 @@ def same_elements(a, b, label):
 
 def plane_values(root):
     return {tuple(int(p.get(k)) for k in ("TheT", "TheC", "TheZ")): {
-        k: (v if k.endswith("Unit") else float(v)) for k, v in p.attrib.items() if not k.startswith("The")}
+        "marks": [e.get("ID") for e in p.findall(SPACE + "AnnotationRef")],
+        **{k: (v if k.endswith("Unit") else float(v)) for k, v in p.attrib.items() if not k.startswith("The")}}
             for p in find(root, "Image", "Pixels").findall(SPACE + "Plane")}
 
 
@@ -110,7 +119,7 @@ def same_channels(a, b, c, label):
     now = find(b, "Image", "Pixels").findall(SPACE + "Channel")
     expect(len(now) == len(c), "%s: %d channels" % (label, len(now)))
     for i, k in enumerate(c):
-        for key in ("Name", "EmissionWavelength", "Fluor", "AcquisitionMode"):
+        for key in ("Name", "Color", "EmissionWavelength", "Fluor", "AcquisitionMode"):
             expect(now[i].get(key) == was[k].get(key), "%s: channel %d: %s" % (label, i, key))
         expect([flat(e) for e in now[i]] == [flat(e) for e in was[k]], "%s: settings of channel %d" % (label, i))
 
@@ -142,6 +151,28 @@ def choices(tegula, folder, path):
         same_channels(a, b, c, label)
         checked += valid(out, label)
     return checked
+
+
+def bits(tegula, folder, path):
+    """How many bits of a pixel are used holds while pixels are what they were; a PNG says that it has no place for it."""
+    def said(words):
+        out = os.path.join(folder, "bits.ome.tif")
+        told = ask(tegula, [*words, path, "-o", out, "-y", "-q"])
+        expect("significant" not in told, "bits: %s: %s" % (words, told))
+        valid(out, "bits")
+        return find(tree(out), "Image", "Pixels").get("SignificantBits")
+
+    model = network(os.path.join(folder, "same.onnx"), "ConvTranspose", 1)
+    for words, want in ((["copy"], "12"), (["copy", "--planes", "3"], "12"), (["copy", "--dtype", "float32"], None),
+                        (["copy", "--dtype", "uint8"], None), (["copy", "--post", "threshold:9"], None),
+                        (["run", "-m", model, "--normalize", "none", "--dtype", "same"], None)):
+        got = said(words)
+        expect(got == want, "bits: %s: %s" % (words, got))
+    png = os.path.join(folder, "bits.png")
+    told = ask(tegula, ["copy", path, "-o", png, "-q", "-y", "--planes", "0"])
+    expect("the number of significant bits" in told, "bits: " + told)
+    told = ask(tegula, ["run", "-m", model, path, "-o", png, "-q", "-y", "--planes", "0", "--normalize", "none", "--dtype", "same"])
+    expect("instruments" in told and "significant" not in told, "bits: " + told)
 
 
 def regions(tegula, folder, path):
@@ -223,7 +254,9 @@ def old_schema(tegula, folder, path):
     b = tree(out)
     expect("also has" in told and "the instrument" in told and "regions of interest" in told and "wavelengths" not in told, "old: " + told)
     expect(find(b, "Instrument") is None and find(b, "ROI") is None and find(b, "Image", "InstrumentRef") is None, "old: elements")
-    expect(plane_values(b) == plane_values(tree(path)), "old: planes")
+    expect("annotations of single planes" in told, "old: " + told)
+    was = {k: {**v, "marks": []} for k, v in plane_values(tree(path)).items()}
+    expect(plane_values(b) == was, "old: planes")
     expect(find(b, "Image", "Pixels", "Channel").get("EmissionWavelength") == "460", "old: wavelengths")
     return valid(out, "old")
 
@@ -242,6 +275,21 @@ def units(tegula, folder):
     expect(float(got["volume_nm3"]) == 3 * 250 * 500 * 1000 and float(got["centroid_z_nm"]) == 2000, "units: %s" % got)
 
 
+def columns(tegula, folder):
+    """Channels of one name are different columns, and none of them is that of a channel which is called so."""
+    path, table = os.path.join(folder, "columns.ome.tif"), os.path.join(folder, "columns.csv")
+    for names, want in ((["DAPI", "GFP", "GFP_1"], ["DAPI", "GFP", "GFP_1"]), (["GFP", "DAPI", "GFP"], ["GFP_0", "DAPI", "GFP_2"]),
+                        (["a b", "a.b", "a_b_0"], ["a_b_0", "a_b_1", "a_b_0_2"]), (["x" * 70, "x" * 70 + "y", "y"], ["x" * 63 + "_0", "x" * 63 + "_1", "y"])):
+        a = numpy.zeros((3, 20, 30), "uint8")
+        a[:, 5, 7] = (3, 5, 7)
+        tifffile.imwrite(path, a, metadata={"axes": "CYX", "Channel": {"Name": names}})
+        ask(tegula, ["copy", path, "-o", os.path.join(folder, "columns-out.tif"), "--post", "threshold:1,label", "--objects", table, "-q", "-y"])
+        with open(table, encoding="utf-8") as f:
+            head, *lines = (x.split(",") for x in f.read().splitlines())
+        expect(head[-3:] == ["mean_" + w for w in want], "columns: %s: %s" % (names, head))
+        expect(all([float(v) for v in line[-3:]] == [3, 5, 7] for line in lines), "columns: %s" % lines)
+
+
 def main():
     tegula = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -249,9 +297,11 @@ def main():
         made(path)
         checked = choices(tegula, folder, path)
         checked += regions(tegula, folder, path)
+        bits(tegula, folder, path)
         classes(tegula, folder, path)
         others(tegula, folder, path)
         units(tegula, folder)
+        columns(tegula, folder)
         checked += old_schema(tegula, folder, path)
     print("all is there; %s" % ("%d files are valid by OME's schema" % checked if checked else "no ome-types: nothing was held against the schema"))
 

@@ -161,6 +161,53 @@ static void test_the_poison_counts_the_pages_a_run_has_written(void)
     tgi_reserve_close(&r);
 }
 
+static size_t opened_and_closed(size_t bytes, void **at)
+{
+    tgi_err e = {0};
+    tgi_reserve *r = NULL;
+    const uint64_t before = tgi_mem_measured();
+    CHECK_OK(tgi_reserve_open(bytes, &r, &e), e);
+    CHECK_OK(tgi_reserve_take(r, "all", bytes, at, &e), e);
+    const uint64_t more = tgi_mem_measured() - before;
+    memset(*at, 1, bytes);
+    CHECK(TG_SANITIZED || tgi_mem_measured() - before < more + MIB); /* it was resident */
+    CHECK_EQ(tgi_pages_kept(), 0);
+    tgi_reserve_close(&r);
+    return tgi_pages_kept();
+}
+
+static void test_pages_wait_for_the_next_reservation_while_that_is_asked_for(void)
+{
+    void *first, *again, *taken;
+    CHECK_EQ(opened_and_closed(96 * MIB, &first), 0);
+    tgi_pages_keep(1);
+    tgi_pages_keep(1);
+    const uint64_t before = tgi_mem_measured();
+    CHECK_EQ(opened_and_closed(96 * MIB, &first),
+             64 * MIB); /* less what lies between two jobs */
+    const uint64_t waits = tgi_mem_measured() - before;
+    CHECK(TG_SANITIZED || (waits >= 63 * MIB && waits < 66 * MIB));
+    CHECK_EQ(opened_and_closed(96 * MIB, &again), 64 * MIB);
+    CHECK(again == first);
+    CHECK_EQ(opened_and_closed(128 * MIB, &again), 96 * MIB);
+    CHECK_EQ(opened_and_closed(40 * MIB, &again), 8 * MIB);
+    CHECK_EQ(opened_and_closed(32 * MIB, &again), 0);
+    CHECK_EQ(opened_and_closed(96 * MIB, &again), 64 * MIB);
+    taken = tgi_malloc(TGI_TAG_PLAN, 10 * MIB); /* what others take is taken off it */
+    CHECK(taken && tgi_pages_kept() <= 54 * MIB && tgi_pages_kept() > 50 * MIB);
+    tgi_free(taken);
+    tgi_pages_keep(0);
+    CHECK(tgi_pages_kept() > 0);
+    tgi_pages_keep_at_most(20 * MIB + 1);
+    CHECK_EQ(tgi_pages_kept(), 20 * MIB);
+    tgi_pages_keep_at_most(0);
+    CHECK_EQ(tgi_pages_kept(), 0);
+    CHECK_EQ(opened_and_closed(96 * MIB, &again), 64 * MIB);
+    tgi_pages_keep(0);
+    CHECK_EQ(tgi_pages_kept(), 0);
+    CHECK(TG_SANITIZED || tgi_mem_measured() < before + 2 * MIB);
+}
+
 static void test_a_reservation_nobody_can_give_is_refused(void)
 {
     static const size_t absurd[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 50};
@@ -219,6 +266,7 @@ int main(void)
     RUN(test_blocks_lie_apart_aligned_and_in_the_ledger);
     RUN(test_a_reservation_is_resident_at_once_and_no_larger_than_asked);
     RUN(test_the_poison_counts_the_pages_a_run_has_written);
+    RUN(test_pages_wait_for_the_next_reservation_while_that_is_asked_for);
     RUN(test_a_reservation_nobody_can_give_is_refused);
     RUN(test_an_address_space_limit_is_seen_and_obeyed);
     return TEST_END();

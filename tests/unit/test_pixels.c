@@ -1,5 +1,6 @@
 /* test_pixels.c - every backend's rows of pixels against the definition, bit for bit. */
 #include "kernels/backend.h"
+#include "kernels/pixels_exact.h"
 #include "tests/tg_test.h"
 
 #define N 65536 /* every value of 16 bits */
@@ -214,12 +215,40 @@ static void halves_go_to_even_and_nan_to_zero(void)
     }
 }
 
+static void numbers_that_float32_lacks_stay_what_they_are(void)
+{
+    const uint32_t label[] = {0, 16777217, 4294967295u, 2147483648u};
+    const int64_t far[] = {INT64_MIN, -1, 9007199254740993, INT64_MAX};
+    const double real[] = {16777217.5, -0.5, NAN, 1e300};
+    int32_t narrow[8] = {0};
+    int64_t wide[4];
+    uint64_t big[4];
+    double d[4];
+    CHECK(tgi_pixels_need_exact(TG_DTYPE_U32, TG_DTYPE_F64));
+    CHECK(tgi_pixels_need_exact(TG_DTYPE_F64, TG_DTYPE_U8));
+    CHECK(!tgi_pixels_need_exact(TG_DTYPE_U16, TG_DTYPE_I64)); /* float32 has all of 16 bits */
+    CHECK(!tgi_pixels_need_exact(TG_DTYPE_U32, TG_DTYPE_F32));
+    CHECK_EQ(tgi_pixels_convert_exact(TG_DTYPE_U32, label, 4, TG_DTYPE_I64, wide, 1), 0);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(wide[i], label[i]);
+    CHECK_EQ(tgi_pixels_convert_exact(TG_DTYPE_U32, label, 4, TG_DTYPE_I32, narrow, 2), 2);
+    CHECK(narrow[0] == 0 && narrow[2] == 16777217 && narrow[4] == INT32_MAX);
+    CHECK(narrow[6] == INT32_MAX && narrow[1] == 0 && narrow[3] == 0);
+    CHECK_EQ(tgi_pixels_convert_exact(TG_DTYPE_U32, label, 4, TG_DTYPE_F64, d, 1), 0);
+    CHECK(d[1] == 16777217.0 && d[2] == 4294967295.0);
+    CHECK_EQ(tgi_pixels_convert_exact(TG_DTYPE_I64, far, 4, TG_DTYPE_U64, big, 1), 2);
+    CHECK(big[0] == 0 && big[1] == 0 && big[2] == 9007199254740993u && big[3] == INT64_MAX);
+    CHECK_EQ(tgi_pixels_convert_exact(TG_DTYPE_F64, real, 4, TG_DTYPE_I32, narrow, 1), 2);
+    CHECK(narrow[0] == 16777218 && narrow[1] == 0 && narrow[2] == 0 && narrow[3] == INT32_MAX);
+}
+
 int main(void)
 {
     prepare();
     RUN(every_value_of_every_type_has_the_bits_of_the_definition);
     RUN(rows_of_any_length_end_where_they_should);
     RUN(samples_with_gaps_and_lanes_of_a_blocked_view);
+    RUN(numbers_that_float32_lacks_stay_what_they_are);
     RUN(halves_go_to_even_and_nan_to_zero);
     tgi_free(image);
     tgi_free(value);

@@ -1,6 +1,8 @@
 /* test_post.c - objects out of images (--post): numbers equal to those of a flood fill, in the order of their first
  * pixels, whatever rows are asked for together and whether tables are in memory or in a file. */
 #include "engine/post/components.h"
+#include "engine/post/objects.h"
+#include "engine/post/otsu.h"
 #include "engine/post/paged.h"
 #include "engine/post/post.h"
 #include "tests/tg_test.h"
@@ -353,6 +355,57 @@ static void test_tables_in_a_file_are_those_in_memory(void)
     tgi_free(one);
 }
 
+/* A line of means is longer than the text that is written at once. */
+static void test_a_table_has_thousands_of_channels(void)
+{
+    enum { CHANNELS = 5000 };
+    tgi_err err = {0};
+    image m = {.z = 1, .c = CHANNELS, .h = 1, .w = 3, .s = 1};
+    const double unknown[3] = {0, 0, 0};
+    m.pixel = tgi_malloc(TGI_TAG_MISC, (size_t)pixels(&m));
+    for (int64_t i = 0; i < pixels(&m); i++)
+        m.pixel[i] = (uint8_t)(i < 3 ? 250 + i / 2 : 100 + i % 3 / 2);
+    tgi_source *s = post_over(&m, "threshold:200,label", 0, NULL);
+    const tgi_objects_opts o = {.post = s,
+                                .path = "test_post.csv",
+                                .replace = 1,
+                                .bytes = 1 << 20,
+                                .physical = unknown,
+                                .unit = ""};
+    CHECK_OK(tgi_objects_write(&o, &err), err);
+    tgi_source_close(&s);
+    tgi_free(m.pixel);
+    FILE *f = fopen("test_post.csv", "r");
+    int lines = 0, means = 0;
+    char word[64];
+    for (int c; f && fscanf(f, "%63[^,\n]", word) == 1 && (c = fgetc(f)) != EOF;) {
+        lines += c == '\n';
+        means += strcmp(word, "100.33333333333333") == 0;
+    }
+    if (f)
+        fclose(f);
+    (void)remove("test_post.csv");
+    CHECK_EQ(lines, 2);
+    CHECK_EQ(means, CHANNELS - 1);
+}
+
+/* What lies between the values is no number then: none of them has a bin outside of the table. */
+static void test_otsu_of_the_largest_doubles(void)
+{
+    static const double values[] = {-1e308, 1e308, 0, 1e308, NAN, -INFINITY};
+    tgi_otsu o;
+    void *memory = tgi_malloc(TGI_TAG_MISC, TGI_OTSU_BYTES);
+    tgi_otsu_begin(&o, TG_DTYPE_F64, memory);
+    tgi_otsu_range(&o, values, 6);
+    tgi_otsu_bins(&o);
+    tgi_otsu_count(&o, values, 6);
+    uint64_t all = 0;
+    for (int i = 0; i < 256; i++)
+        all += o.count[i];
+    CHECK_EQ(all, 4);
+    tgi_free(memory);
+}
+
 /* ---- Arrays ------------------------------------------------------------------------------ */
 
 static void check_paged(int width)
@@ -478,5 +531,7 @@ int main(void)
     RUN(test_500_volumes_in_bands);
     RUN(test_steps_on_masks_follow_each_other);
     RUN(test_tables_in_a_file_are_those_in_memory);
+    RUN(test_a_table_has_thousands_of_channels);
+    RUN(test_otsu_of_the_largest_doubles);
     return TEST_END();
 }

@@ -281,6 +281,34 @@ static void check_ome_set(const char *name)
     tgi_source_close(&s);
 }
 
+/* Two channels of three samples each, in directories the other way round: the schema has FirstC
+ * count channels (0, 1), some writers count samples (0, 3). */
+static void test_first_c_counts_channels_or_samples(void)
+{
+    sub_folder("ome_c");
+    for (int step = 1; step <= 3; step += 2) {
+        char xml[1024];
+        snprintf(xml, sizeof xml,
+                 "<OME><Image ID=\"Image:0\"><Pixels DimensionOrder=\"XYCZT\" Type=\"uint8\" "
+                 "SizeX=\"32\" SizeY=\"16\" SizeZ=\"1\" SizeC=\"6\" SizeT=\"1\">"
+                 "<TiffData IFD=\"1\" FirstC=\"0\"/><TiffData IFD=\"0\" FirstC=\"%d\"/>"
+                 "</Pixels></Image></OME>",
+                 step);
+        const hand_page p[] = {
+            {.w = 32, .h = 16, .bits = 8, .samples = 3, .text = xml, .fill = 10},
+            {.w = 32, .h = 16, .bits = 8, .samples = 3, .fill = 11}};
+        hand_tiff(in_folder("ome_c/a.ome.tif"), p, 2);
+        tgi_source *s = opened(in_folder("ome_c/a.ome.tif"), NULL);
+        if (!s)
+            return;
+        CHECK_EQ(s->ops->info(s)->n_planes, 2);
+        CHECK_EQ(corner(s, 0, 0), 11);
+        CHECK_EQ(corner(s, 0, 1), 10);
+        tgi_source_close(&s);
+        unlink(in_folder("ome_c/a.ome.tif"));
+    }
+}
+
 static void test_every_file_of_an_ome_set_opens_the_set(void)
 {
     char a[4096], b[4096];
@@ -577,6 +605,7 @@ int main(void)
     RUN(test_names_give_channels_and_times_their_places);
     RUN(test_files_that_differ_are_named);
     RUN(test_few_files_are_open_at_a_time);
+    RUN(test_first_c_counts_channels_or_samples);
     RUN(test_every_file_of_an_ome_set_opens_the_set);
     RUN(test_a_companion_file_describes_the_set);
     RUN(test_images_of_one_ome_file_are_its_series);
