@@ -455,7 +455,7 @@ TG_API int tg_cancel_signal(void);
  */
 TG_API tg_status tg_describe(tg_ctx *ctx, const char *path, char **json);
 /**
- * Describe what options choose of an image: "channels", "z", "t", "axes", "series", and the names of files of a
+ * Describe what options choose of an image: "channels", "z", "t", "planes", "roi", "axes", "series", and the names of files of a
  * set ("name-z", "name-c", "name-t"); otherwise as tg_describe.
  *
  * @param opts  borrowed, unchanged.

@@ -214,9 +214,9 @@ typedef struct tgi_op {
     /* Of TGI_OP_WHOLE, bits: sources that are read as `slide` says, row by row. */
     uint32_t by_rows;
     int internal; /* 1: of this program alone, no model's file may name it */
-    /* 1: what it yields, few numbers, is float32 on every device, whatever else has there. */
+    /* 1: what it yields (statistics, a flow) is float32 on every device, whatever else has there. */
     int wide;
-    uint32_t wide_src;     /* bits: sources that are such numbers */
+    uint32_t wide_src;     /* bits: sources that are such numbers: those, flows, offsets */
     const tgi_attr *attrs; /* NULL: none */
     size_t attrs_size;     /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is

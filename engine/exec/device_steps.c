@@ -183,7 +183,7 @@ static void fill_ends(tgi_device_steps *s)
         s->src[k] = (tgi_operand){1, s->seg + k};
         store->call.src = s->src + k++;
         most_of_value(t, v, rows_per_band(t, v), store->call.most);
-        store->pixels.element = element;
+        store->pixels.element = t->net->values[v].wide ? TG_DTYPE_F32 : element;
         store->pixels.type = s->form.out[o].type;
         store->pixels.channels = s->form.out[o].channels;
         store->pixels.together = s->form.out[o].together;

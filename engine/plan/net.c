@@ -267,6 +267,45 @@ int tgi_net_nodes_of(const tgi_net *net, unsigned kinds)
     return n;
 }
 
+/* Float32 on any device, too: inputs that nobody reads but as such numbers. */
+static void widen_inputs(tgi_net *net)
+{
+    for (int i = 0; i < net->n_in; i++) {
+        int as_wide = 0, as_others = net->values[net->in[i]].is_out;
+        for (int k = 0; k < net->n_nodes; k++)
+            for (int j = 0; j < net->nodes[k].node->n_src; j++)
+                if (net->nodes[k].node->src[j] == net->in[i])
+                    *(net->nodes[k].node->op->wide_src >> j & 1 ? &as_wide : &as_others) += 1;
+        for (int k = 0; k < net->n_nodes; k++)
+            for (int e = 0; e < net->nodes[k].node->n_epi; e++)
+                as_others += net->nodes[k].node->epi[e].value == net->in[i];
+        net->values[net->in[i]].wide = as_wide && !as_others;
+    }
+}
+
+/* Operand j of a node holds the type that its kernel reads. */
+static tg_status check_width(const tgi_net *net, const tgi_net_node *n, int j, tgi_err *err)
+{
+    const int wants = j < n->ctx.n_src && n->node->op->wide_src >> j & 1;
+    for (int s = 0; s < n->operand[j].n_seg; s++)
+        if (net->values[n->operand[j].value[s]].wide != wants)
+            return tgi_fail(
+                err, TG_E_UNSUPPORTED,
+                wants ? "%s \"%s\" reads float32 numbers as input %d, and %s makes others there"
+                      : "%s \"%s\" gets float32 numbers as input %d, and %s reads others there",
+                tgi_node_op_name(n->node), n->node->name, j, net->be->name);
+    return TG_OK;
+}
+
+static tg_status check_widths(const tgi_net *net, tgi_err *err)
+{
+    const int narrow = tgi_element_bytes(net->be) < sizeof(float);
+    for (int i = 0; narrow && i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            TGI_TRY(check_width(net, &net->nodes[i], j, err));
+    return TG_OK;
+}
+
 /* A device has no reference behind its variants. */
 static tg_status check_variants(const tgi_net *net, tgi_err *err)
 {
@@ -354,9 +393,11 @@ static tg_status build(tgi_net *net, const tgi_desc *in, unsigned flags, tgi_err
     for (int i = 0; i < g->n_nodes; i++) /* shape arithmetic is done: nothing to execute */
         if (!tgi_node_is_known(&net->shapes, &g->nodes[i]))
             TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[net->n_nodes++], flags, err));
+    widen_inputs(net);
     TGI_TRY(check_ranks(net, err));
     TGI_TRY(choose_kernels(net, flags, err));
     TGI_TRY(check_variants(net, err));
+    TGI_TRY(check_widths(net, err));
     find_unpacked(net);
     TGI_TRY(tgi_net_align_blocks(net, err));
     return tgi_reads_make(net, &net->reads, err);

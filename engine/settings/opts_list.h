@@ -59,8 +59,8 @@ TGI_OPT(TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TGI_SET_, RULE_T
         "TIFF divide it, and "
         "have 256 pixels where it is a multiple of 256; too large is refused with the largest "
         "that fits")
-TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RULE_ROI, 0, 0,
-        NULL, 2,
+TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy info", RULE_ROI, 0,
+        0, NULL, 2,
         "only this box, as an image of its own (pixels around it are not read); half open, in "
         "pixels; y0:y1,x0:x1 and empty bounds are fine")
 TGI_OPT(
@@ -76,8 +76,8 @@ TGI_OPT(Z, "z", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL
         "(default: all)")
 TGI_OPT(T, "t", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
         "the same for times: 0,5-7 (of a film: --frames)")
-TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy" TGI_CUT_, RULE_PLANES, 0,
-        0, NULL, 2,
+TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy info" TGI_CUT_,
+        RULE_PLANES, 0, 0, NULL, 2,
         "only these planes of a stack, numbered from 0 in file order (for a network that takes "
         "channels together, these images of several channels): 0,2,5-9 or 10- (default: "
         "all)")

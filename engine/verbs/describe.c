@@ -13,6 +13,7 @@
 #include "engine/verbs/describe_film.h"
 #include "engine/verbs/describe_weights.h"
 #include "io/npy.h"
+#include "io/picked.h"
 #include "kernels/reduce.h"
 
 #include <math.h>
@@ -189,19 +190,79 @@ static void put_image(tgi_jw *w, const tgi_image_info *i)
     put_meta(w, &i->meta);
 }
 
+/* --planes, where they are an image still. */
+static tg_status choose_planes(const char *path, const tg_opts *o, tgi_source **s, tgi_err *err)
+{
+    const int64_t all = (*s)->ops->info(*s)->n_planes;
+    tgi_planes_spec planes;
+    int64_t n;
+    int done = 0;
+    tgi_opts_planes(o, &planes);
+    TGI_TRY(tgi_planes_resolve(&planes, all, &n, err));
+    if (n == all)
+        return TG_OK;
+    TGI_TRY(tgi_picked_planes(s, NULL, &planes, n, &done, err));
+    return done
+               ? TG_OK
+               : tgi_fail(err, TG_E_ARG,
+                          "%s: the planes that --planes names are not all combinations of some "
+                          "channels, slices and times: a run or a copy makes one plain axis of "
+                          "them, of which nothing is known but their number, %lld",
+                          path, (long long)n);
+}
+
+/* The rows and columns of --roi as an image of its own; its slices were chosen when it was opened. */
+static tg_status put_region(tgi_jw *w, const tgi_image_info *whole, tgi_roi_spec roi,
+                            tgi_err *err)
+{
+    const int64_t extent[3] = {1, whole->height, whole->width};
+    tgi_range r[3];
+    roi.ax[0] = (tgi_range){0, TGI_ROI_OPEN};
+    TGI_TRY(tgi_roi_resolve(&roi, extent, r, err));
+    tgi_image_info *part = tgi_malloc(TGI_TAG_MISC, sizeof *part);
+    if (!part)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a description");
+    *part = *whole;
+    part->height = part->level_h[0] = tgi_range_len(r[1]);
+    part->width = part->level_w[0] = tgi_range_len(r[2]);
+    part->n_levels = 1;
+    for (int a = 0; a < part->n_axes; a++)
+        if (part->axes[a] == 'Y' || part->axes[a] == 'X')
+            part->shape[a] = part->axes[a] == 'Y' ? part->height : part->width;
+    put_image(w, part);
+    tgi_free(part);
+    return TG_OK;
+}
+
+static tg_status put_part(const char *path, const tg_opts *o, tgi_source **s, tgi_jw *w,
+                          tgi_err *err)
+{
+    tgi_roi_spec roi;
+    if (o)
+        TGI_TRY(choose_planes(path, o, s, err));
+    const tgi_image_info *info = (*s)->ops->info(*s);
+    if (o && tgi_opts_roi(o, &roi))
+        return put_region(w, info, roi, err);
+    put_image(w, info);
+    return TG_OK;
+}
+
 static tg_status describe_image(const char *path, const tg_opts *o, tgi_jw *w, tgi_err *err)
 {
     tgi_open_opts opts = {.threads = 1, .truncated = 1}; /* its note says what is missing */
     tgi_source *s = NULL;
     if (o)
         TGI_TRY(tgi_opts_source_check(o, err));
-    if (o)
+    if (o) {
         tgi_opts_source(o, &opts);
+        tgi_opts_source_slices(o, &opts);
+    }
     TGI_TRY(tgi_source_open(path, &opts, &s, err));
-    put_image(w, s->ops->info(s));
-    tgi_describe_film(w, s);
+    const tg_status st = put_part(path, o, &s, w, err);
+    if (st == TG_OK)
+        tgi_describe_film(w, s);
     tgi_source_close(&s);
-    return TG_OK;
+    return st;
 }
 
 static tg_status describe_array(const char *path, tgi_jw *w, tgi_err *err)
@@ -580,7 +641,8 @@ static tg_status check_part(const char *path, const tg_opts *o, tgi_err *err)
 {
     static const tgi_opt part[] = {TGI_OPT_CHANNELS, TGI_OPT_C,     TGI_OPT_Z,
                                    TGI_OPT_T,        TGI_OPT_AXES,  TGI_OPT_SERIES,
-                                   TGI_OPT_KEY_Z,    TGI_OPT_KEY_C, TGI_OPT_KEY_T};
+                                   TGI_OPT_KEY_Z,    TGI_OPT_KEY_C, TGI_OPT_KEY_T,
+                                   TGI_OPT_PLANES,   TGI_OPT_ROI};
     size_t n;
     for (size_t i = 0; o && i < sizeof part / sizeof part[0]; i++)
         if (tgi_opts_given(o, part[i]))

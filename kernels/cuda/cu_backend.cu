@@ -15,10 +15,11 @@
 #define POINTWISE_F16(name) &cu_pointwise_##name##_f16, &cu_flat_##name##_f16,
 #define POINTWISE_BF16(name) &cu_pointwise_##name##_bf16, &cu_flat_##name##_bf16,
 static const tgi_variant *const variants_f32[] = {
-    CU_CONV_LIST(F32, NONE, F32) CU_OP_LIST(F32) CU_FLAT_TF32_LIST(F32) CU_FLAT_LIST(F32)
-        CU_POINTWISE_LIST(POINTWISE_F32) CU_BITS_LIST(BITS_F32) NULL};
-static const tgi_variant *const variants_f16[] = {CU_CONV_LIST(F16, F16, NONE) CU_OP_LIST(
-    F16) CU_FLAT_LIST(F16) CU_POINTWISE_LIST(POINTWISE_F16) CU_BITS_LIST(BITS_F16) NULL};
+    CU_CONV_LIST(F32, NONE, F32) CU_FLOAT_LIST(F32) CU_OP_LIST(F32) CU_FLAT_TF32_LIST(F32)
+        CU_FLAT_LIST(F32) CU_POINTWISE_LIST(POINTWISE_F32) CU_BITS_LIST(BITS_F32) NULL};
+static const tgi_variant *const variants_f16[] = {
+    CU_CONV_LIST(F16, F16, NONE) CU_HALF_LIST(F16) CU_OP_LIST(F16) CU_FLAT_LIST(F16)
+        CU_POINTWISE_LIST(POINTWISE_F16) CU_BITS_LIST(BITS_F16) NULL};
 static const tgi_variant *const variants_bf16[] = {CU_CONV_LIST(BF16, BF16, NONE) CU_OP_LIST(
     BF16) CU_FLAT_LIST(BF16) CU_POINTWISE_LIST(POINTWISE_BF16) CU_BITS_LIST(BITS_BF16) NULL};
 

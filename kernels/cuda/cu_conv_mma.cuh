@@ -287,19 +287,9 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
         cu_copy_wait<0>();
 }
 
-template <class P, int BN, bool FEW>
-__global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__restrict__ a)
+template <int BN> __device__ __forceinline__ void clear(sums<BN> &s)
 {
     typedef shape<BN> S;
-    CU_DYNAMIC_SHARED(unsigned char, shared);
-    cu_gemm_block b;
-    if (!P::everywhere && !CU_HAS_ASYNC)
-        return; /* nobody launches it: nothing of it is compiled */
-    if (!cu_gemm_block_of(a, &b))
-        return;
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const int wm0 = warp % S::warps_m * S::wm, wn0 = warp / S::warps_m * S::wn;
-    sums<BN> s;
 #pragma unroll
     for (int m = 0; m < S::mt; m++)
 #pragma unroll
@@ -307,8 +297,15 @@ __global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__res
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 s.c[m][n][i] = 0.0f;
-    sum_up<P, BN, FEW>(a, b, shared, wm0, wn0, s);
-    float *out = reinterpret_cast<float *>(shared);
+}
+
+/* By way of `out`, which takes the place of the stages. */
+template <class T, int BN>
+__device__ __forceinline__ void store(const cu_gemm_args *a, const cu_gemm_block &b, int wm0,
+                                      int wn0, const sums<BN> &s, float *out)
+{
+    typedef shape<BN> S;
+    const int lane = (int)threadIdx.x % 32;
     for (int n0 = 0; n0 < BN; n0 += S::en) {
         __syncthreads();
         if (wn0 >= n0 && wn0 < n0 + S::en)
@@ -324,8 +321,26 @@ __global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__res
                             make_float2(s.c[m][n][2 * up], s.c[m][n][2 * up + 1]);
                     }
         __syncthreads();
-        cu_gemm_store<typename P::element, S::en, threads, (BN < 128)>(a, b, BN, n0, out);
+        cu_gemm_store<T, S::en, threads, (BN < 128)>(a, b, BN, n0, out);
     }
+}
+
+template <class P, int BN, bool FEW>
+__global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__restrict__ a)
+{
+    typedef shape<BN> S;
+    CU_DYNAMIC_SHARED(unsigned char, shared);
+    cu_gemm_block b;
+    if (!P::everywhere && !CU_HAS_ASYNC)
+        return; /* nobody launches it: nothing of it is compiled */
+    if (!cu_gemm_block_of(a, &b))
+        return;
+    const int warp = (int)threadIdx.x / 32;
+    const int wm0 = warp % S::warps_m * S::wm, wn0 = warp / S::warps_m * S::wn;
+    sums<BN> s;
+    clear<BN>(s);
+    sum_up<P, BN, FEW>(a, b, shared, wm0, wn0, s);
+    store<typename P::element, BN>(a, b, wm0, wn0, s, reinterpret_cast<float *>(shared));
 }
 
 /* ---- Host -------------------------------------------------------------------------------- */

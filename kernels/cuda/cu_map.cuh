@@ -142,4 +142,21 @@ inline int cu_accepts_image(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
     constexpr tgi_variant cu_##symbol##_##suffix = cu_variant(name, op, accepts, run<T>);
 #define CU_VARIANT(...) CU_ELEMENTS(CU_VARIANT_OF, __VA_ARGS__)
 
+/* The same with what `pack` writes, which is of no type of elements. */
+constexpr tgi_variant
+cu_packed_variant(const char *name, const char *op, cu_accepts_fn accepts,
+                  size_t (*bytes)(const tgi_op_ctx *, const tgi_layout_hint *),
+                  void (*pack)(const tgi_op_ctx *, const tgi_layout_hint *, void *),
+                  cu_run_fn run)
+{
+    tgi_variant v = cu_variant(name, op, accepts, run);
+    v.packed_bytes = bytes;
+    v.pack = pack;
+    return v;
+}
+#define CU_PACKED_VARIANT_OF(suffix, T, symbol, name, op, accepts, bytes, pack, run)           \
+    constexpr tgi_variant cu_##symbol##_##suffix =                                             \
+        cu_packed_variant(name, op, accepts, bytes, pack, run<T>);
+#define CU_PACKED_VARIANT(...) CU_ELEMENTS(CU_PACKED_VARIANT_OF, __VA_ARGS__)
+
 #endif

@@ -120,7 +120,14 @@
     X(reduce_min)                                                                              \
     X(reduce_prod)                                                                             \
     X(reduce_sum)                                                                              \
-    X(reduce_sum_square)
+    X(reduce_sum_square)                                                                       \
+    X(flow_warp) /* cu_flow.cu */                                                              \
+    X(flow_consistency)                                                                        \
+    X(convex_upsample)    /* cu_convex.cu */                                                   \
+    X(fold_bias)          /* cu_fold_bias.cu */                                                \
+    X(correlation_lookup) /* cu_correlation.cu */                                              \
+    X(deform_plain)       /* cu_deform.cu */                                                   \
+    X(window_attention)   /* cu_window_attention.cu */
 
 /* Over whole arrays; and each pointwise operator again, flat_<name> (cu_flat_eltwise.cu). */
 #define CU_FLAT_LIST(X)                                                                        \
@@ -178,6 +185,10 @@
     X(gemm_cublaslt)                                                                           \
     X(einsum_cublaslt)
 
+/* On images, of float32 alone and of halves alone. */
+#define CU_FLOAT_LIST(X) X(deform_simt) /* cu_deform_simt.cu */
+#define CU_HALF_LIST(X) X(deform_mma)   /* cu_deform_mma.cu */
+
 /* Of float32 alone, where TF32 is allowed; they go before the others. */
 #define CU_FLAT_TF32_LIST(X)                                                                   \
     X(mat_mul_tf32) /* cu_matmul.cu */                                                         \
@@ -195,7 +206,11 @@ CU_OP_LIST(CU_DECLARE)
 CU_FLAT_LIST(CU_DECLARE)
 #define CU_DECLARE_F32(symbol) CU_DECLARE_OF(f32, float, symbol)
 CU_FLAT_TF32_LIST(CU_DECLARE_F32)
+CU_FLOAT_LIST(CU_DECLARE_F32)
 #undef CU_DECLARE_F32
+#define CU_DECLARE_F16(symbol) CU_DECLARE_OF(f16, __half, symbol)
+CU_HALF_LIST(CU_DECLARE_F16)
+#undef CU_DECLARE_F16
 #undef CU_DECLARE_POINTWISE
 #undef CU_DECLARE
 #undef CU_DECLARE_OF

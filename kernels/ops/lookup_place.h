@@ -22,8 +22,8 @@ static inline tgi_place tgi_lookup_place(int64_t at, float flow, int l, int64_t 
     const float c = ((float)at + flow) / (float)((int64_t)1 << l), whole = floorf(c);
     const float reach = TGI_LOOKUP_RADIUS + 2;
     if (!(c > -reach && c < (float)n + reach))
-        return (tgi_place){.far = 1};
-    return (tgi_place){.whole = (int64_t)whole, .part = c - whole};
+        return (tgi_place){0, 0, 1};
+    return (tgi_place){(int64_t)whole, c - whole, 0};
 }
 
 #endif

@@ -86,6 +86,8 @@ static double flops(const tgi_op_ctx *ctx)
 const tgi_op tgi_op_convex_upsample = {
     .name = "ConvexUpsample",
     .internal = 1,
+    .wide = 1,
+    .wide_src = 1,
     .attrs = rows,
     .attrs_size = sizeof(convex_attrs),
     .infer = infer,

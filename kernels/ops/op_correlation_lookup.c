@@ -123,6 +123,7 @@ const tgi_op tgi_op_correlation_lookup = {
     .internal = 1,
     .op_class = TGI_OP_WHOLE,
     .by_rows = 3,
+    .wide_src = 1u << 1,
     .attrs = rows,
     .attrs_size = sizeof(lookup_attrs),
     .infer = infer,

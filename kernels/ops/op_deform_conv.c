@@ -154,6 +154,7 @@ const tgi_op tgi_op_deform_conv = {
     .name = "DeformConv",
     .op_class = TGI_OP_WHOLE,
     .by_rows = 1u << 2 | 1u << 4,
+    .wide_src = 1u << 2 | 1u << 4,
     .attrs = rows,
     .attrs_size = sizeof(deform_attrs),
     .infer = infer,

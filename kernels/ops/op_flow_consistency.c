@@ -61,6 +61,7 @@ const tgi_op tgi_op_flow_consistency = {
     .internal = 1,
     .op_class = TGI_OP_WHOLE,
     .by_rows = 1,
+    .wide_src = 3,
     .infer = infer,
     .slide = slide,
     .ref = ref,

@@ -68,6 +68,7 @@ const tgi_op tgi_op_flow_warp = {
     .internal = 1,
     .op_class = TGI_OP_WHOLE,
     .by_rows = 2,
+    .wide_src = 1u << 1,
     .attrs = rows,
     .attrs_size = sizeof(warp_attrs),
     .infer = infer,

@@ -73,7 +73,7 @@ static const struct {
     {"BitwiseXor", INTEGERS, "of 8 bits, in float32 16: elements hold all of them"},
     {"Col2Im", ANY, "on the processor"},
     {"ConstantOfShape", ANY, "its input is known where it runs"},
-    {"DeformConv", ANY, "on the processor"},
+    {"DeformConv", ANY, "in 16 bits where offsets and mask are inputs of the network"},
     {"EyeLike", ANY, "follows from its input's shape"},
     {"Gather", INTEGERS, "places that are known when the network is read"},
     {"GridSample", ANY, "on the processor"},

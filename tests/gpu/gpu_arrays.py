@@ -101,6 +101,21 @@ def attention():
                  [port("x", ["N", 3, "H", "W"])], [port("y", ["N", 4, "H", "W"])])
 
 
+def deformed():
+    """A convolution whose taps lie where two inputs say, which are float32 on a device whatever the precision is."""
+    return model([conv("x", "f", "w"), node("DeformConv", ["f", "v", "offset", "b", "mask"], ["y"], offset_group=2, **K3)],
+                 [floats("w", [16, 3, 3, 3]), floats("v", [9, 16, 3, 3]), floats("b", [9])],
+                 [port("x", ["N", 3, "H", "W"]), port("offset", ["N", 36, "H", "W"]), port("mask", ["N", 18, "H", "W"])],
+                 [port("y", ["N", 9, "H", "W"])])
+
+
+def led():
+    """The same with offsets that a convolution makes, which are not float32 on a device in 16 bits."""
+    return model([conv("x", "offset", "w"), node("DeformConv", ["x", "v", "offset"], ["y"], **K3)],
+                 [floats("w", [18, 3, 3, 3]), floats("v", [9, 3, 3, 3])], [port("x", ["N", 3, "H", "W"])],
+                 [port("y", ["N", 9, "H", "W"])])
+
+
 def plain():
     return model([conv("x", "y", "w")], [floats("w", [2, 3, 3, 3])], [port("x", ["N", 3, "H", "W"])])
 
@@ -122,11 +137,14 @@ def write(name, data):
 
 def make():
     for name, net in (("forked", forked()), ("last", last()), ("volume", volume()), ("line", line()),
-                      ("classes", classes()), ("plain", plain()), ("pooled", pooled()), ("attention", attention())):
+                      ("classes", classes()), ("plain", plain()), ("pooled", pooled()), ("attention", attention()),
+                      ("deformed", deformed()), ("led", led())):
         write(name + ".onnx", net)
     write("a.npy", numbers([1, 3, H, W]))
     write("small.npy", numbers([1, 3, H // 2, W // 2]))
     write("b.npy", numbers([1, 2, H, W], seed=1))
+    write("offset.npy", numbers([1, 36, H // 2, W // 2], seed=2))
+    write("mask.npy", numbers([1, 18, H // 2, W // 2], seed=3))
     write("last.npy", numbers([1, H, W, 3]))
     write("volume.npy", numbers([1, 1, 9, H // 2, W // 2]))
     write("line.npy", numbers([1, 8, 10 * W]))
@@ -140,7 +158,9 @@ JOBS = {"two inputs and outputs": (FORKED, ("fine", "coarse")),
         "a volume": (("-m", "volume.onnx", "volume.npy"), ("y",)),
         "a line": (("-m", "line.onnx", "line.npy"), ("y",)),
         "classes": (("-m", "classes.onnx", "a.npy"), ("y",))}
-WHOLE = {"attention": (("-m", "attention.onnx", "small.npy"), ("y",))}  # the image at once
+WHOLE = {"attention": (("-m", "attention.onnx", "small.npy"), ("y",)),  # the image at once
+         "deformed": (("-m", "deformed.onnx", "--input", "x=small.npy", "--input", "offset=offset.npy", "--input",
+                       "mask=mask.npy"), ("y",))}
 
 
 def on_device(folder, *words, order=None, precision="fp32", vram=None):
@@ -179,6 +199,14 @@ def near_the_processor():
                     C.expect(off < most, f"{what}, {name}, {precision}: {off} from the processor")
             C.expect(0 < done.get("device_measured_bytes", 0) <= done["device_predicted_bytes"]
                      <= done["device_budget_bytes"], f"{what}: {done} tells the device's memory")
+
+
+def offsets_are_never_rounded():
+    words = ("-m", "led.onnx", "small.npy")
+    code, _, said = on_device("led", *words)
+    C.expect(code == 0, f"computed offsets, fp32: exit {code}: {said}")
+    code, _, said = on_device("led", *words, precision="fp16")
+    C.expect(code == 65 and "reads float32 numbers as input 2" in said, f"computed offsets, fp16: exit {code}: {said}")
 
 
 def tiles_have_the_bits_of_the_whole():
@@ -372,7 +400,7 @@ def main():
         os.chdir(folder)
         make()
         more = [a_failed_launch_leaves_nothing, memory_that_a_neighbour_took] if EMULATED else []
-        return C.steps(near_the_processor, tiles_have_the_bits_of_the_whole,
+        return C.steps(near_the_processor, offsets_are_never_rounded, tiles_have_the_bits_of_the_whole,
                        verify_says_how_far_every_output_is, samples_of_a_batch_are_what_each_is_alone,
                        every_type_of_element_goes_in, what_half_precision_does_not_hold_is_told,
                        places_are_counted_where_elements_count_them, an_image_goes_in_and_arrays_come_out,

@@ -202,6 +202,19 @@ def names_of_files(tegula, folder):
     expect(got["shape"][:2] == [1, 2] and got["channels"] == ["b"], "files: %s" % got)
 
 
+def told_before(tegula, folder, path):
+    """What info says of a choice is what info says of a copy of it."""
+    out = os.path.join(folder, "told.ome.tif")
+    for words in (["--channels", "GFP", "--roi", "5:20,3:33"], ["--roi", "3:9,0:10,:"], ["--planes", "12-23,48-59"], ["--planes", "0-11", "--roi", ":,:30"]):
+        run([tegula, "copy", path, "-o", out, "-y", "-q", *words], "told: copy")
+        said, is_ = (json.loads(ask(tegula, ["info", *x, "--json"]).stdout) for x in ([path, *words], [out]))
+        for key in ("shape", "axes", "dtype", "planes", "levels", "physical_size", "channels", "time_increment_seconds"):
+            expect(said.get(key) == is_.get(key), "told: %s: %s is %s, and of the copy %s" % (words, key, said.get(key), is_.get(key)))
+    for words, text in ((["--planes", "0,13,27"], "not all combinations"), (["--roi", "0:100,0:9"], "not inside the image")):
+        r = ask(tegula, ["info", path, *words])
+        expect(r.returncode == 64 and text in r.stderr, "told: %s: exit %d: %s" % (words, r.returncode, r.stderr))
+
+
 def main():
     tegula = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -216,6 +229,7 @@ def main():
         colours(tegula, folder)
         refusals(tegula, folder, path)
         names_of_files(tegula, folder)
+        told_before(tegula, folder, path)
     print("%d choices, by copy and by run" % len(CHOICES))
 
 
