@@ -151,7 +151,7 @@ static void open_subject(subject *s, const tgi_graph *g, const tgi_kernel_set *b
                          tg_dtype type)
 {
     const int64_t ext[3] = {1, side, side}, uncut[3] = {0, 0, 0};
-    const tgi_device_io io = {s, fetch, ahead, take};
+    const tgi_device_io io = {.user = s, .fetch = fetch, .ahead = ahead, .take = take};
     tgi_desc in[TGI_MAX_PORTS];
     memset(s, 0, sizeof *s);
     s->type = type;

@@ -127,7 +127,7 @@ static double time_net(const bound *b, int net, const char *name, double calls)
 
 static tgi_pp_at at_size(const settings *o)
 {
-    return (tgi_pp_at){o->be, o->high, o->wide, o->threads, 0};
+    return (tgi_pp_at){o->be, o->high, o->wide, o->threads, 0, NULL};
 }
 
 static bound open_run(const settings *o, const tgi_schedule *s)

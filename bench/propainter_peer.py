@@ -1,16 +1,19 @@
 """ProPainter with PyTorch, as its own script runs it: the whole film in memory, pairs in batches, the correlation volume, unfolded patches,
-attention with its copies. Written from ../shared/conformance/propainter/SPEC.md (sections by number below); float32, on the processor.
+attention with its copies. Written from ../shared/conformance/propainter/SPEC.md (sections by number below); float32 on the processor, or
+where --device says; --half: all but RAFT in float16, as that script does.
 
     propainter_peer.py --recipe DIR --time STAGE [--size WxH] [--frames N] [--refs N] [--rounds N] [--threads N] [--mask SHARE]
     propainter_peer.py --weights DIR --run OUT.npy --film FRAMES.npy --masks MASKS.npy [--motion-masks MASKS.npy]
                        [--settings L,neighbor_length,ref_stride,iterations]
+                       [--device cuda] [--half]
 
 `--recipe DIR`: weights made by DIR/recipe.py. `--weights DIR`: the three published files, .pth, or .npz by the same names.
 `propainter_check.py` compares it with the goldens. `--time STAGE`, of raft (all pairs, both directions), completion (N - 1 flows, both directions), propagation, generator (one step; N frames, the
 last --refs of them references) and e2e, prints a line of JSON: of each round, after one that warms up (--cold: none), seconds and the peak of
 resident memory above the round's start, when weights and inputs are there. What goes in is drawn, with a box of SHARE of each side as the mask,
 unless --film and --masks (uint8, [T,H,W,3] and [T,H,W]) give it. `--keep DIR` writes what went in and came out. `--serve`: a round
-for each line on stdin, and at its end the last one's peak, all that is resident included. Python with numpy, torch, torchvision."""
+for each line on stdin, and at its end the last one's peak, all that is resident included. On a GPU a round ends when its queue is empty, and
+the most that tensors took there at once is told too. Python with numpy, torch, torchvision."""
 import argparse
 import ctypes
 import gc
@@ -49,16 +52,21 @@ def from_recipe(folder):
     return made
 
 
-def from_files(folder):
+def from_files(folder, device="cpu"):
     made = {}
     for model, name in FILES.items():
         path = os.path.join(folder, name)
         if os.path.exists(path + ".pth"):
-            found = torch.load(path + ".pth", map_location="cpu", weights_only=True)
+            found = torch.load(path + ".pth", map_location=device, weights_only=True)
         else:
-            found = {k: torch.from_numpy(v) for k, v in np.load(path + ".npz").items()}
+            found = {k: torch.as_tensor(v, device=device) for k, v in np.load(path + ".npz").items()}
         made[model] = Weights((k.removeprefix("module."), v) for k, v in found.items())
     return made
+
+
+def halved(made):
+    """All but RAFT."""
+    return {m: Weights((k, v.half() if m != "raft" and v.is_floating_point() else v) for k, v in of.items()) for m, of in made.items()}
 
 
 def conv(w, name, x, stride=1, padding=0, dilation=1, groups=1):
@@ -116,7 +124,7 @@ def sampled(x, at, mode="bilinear"):
     """Samples at pixel coordinates [n, rows, columns, (x, y)], zeros outside, by way of the coordinates -1 to 1."""
     h, w = x.shape[-2:]
     grid = torch.stack((2 * at[..., 0] / (w - 1) - 1, 2 * at[..., 1] / (h - 1) - 1), dim=-1)
-    return F.grid_sample(x, grid, mode=mode, padding_mode="zeros", align_corners=True)
+    return F.grid_sample(x, grid.to(x.dtype), mode=mode, padding_mode="zeros", align_corners=True)
 
 
 def pixel_grid(b, h, w):
@@ -549,17 +557,23 @@ def steps(frames, length, neighbor_length, ref_stride):
 
 
 def network_input(pixels):
-    return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255 * 2 - 1
+    return torch.as_tensor(pixels).to(torch.get_default_device()).permute(0, 3, 1, 2).float() / 255 * 2 - 1
+
+
+def mask_input(masks):
+    return torch.as_tensor(masks).to(torch.get_default_device())[:, None].float()
 
 
 def inpaint(w, pixels, masks, settings, see=unseen, moving=None):
     """pixels: uint8 [T,H,W,3]. masks: uint8 [T,H,W], 1 is a hole; moving: masks of motions, where they are others. The film of the same size."""
     length, neighbor_length, ref_stride, iterations = settings
-    x, m = network_input(pixels), torch.from_numpy(masks)[:, None].float()
+    x, m = network_input(pixels), mask_input(masks)
     forward, backward = raft_both(w["raft"], x, iterations)
     see("raft_f", forward)
     see("raft_b", backward)
-    of_motions = m if moving is None else torch.from_numpy(moving)[:, None].float()
+    of_motions = m if moving is None else mask_input(moving)
+    kind = w["gen"]["encoder.layers.0.weight"].dtype
+    x, m, of_motions, forward, backward = (v.to(kind) for v in (x, m, of_motions, forward, backward))
     forward, backward = complete_all(w["rfc"], forward, backward, of_motions, length)
     see("flow_f", forward)
     see("flow_b", backward)
@@ -570,7 +584,7 @@ def inpaint(w, pixels, masks, settings, see=unseen, moving=None):
     for near, refs in steps(len(pixels), length, neighbor_length, ref_stride):
         i, flows = near + refs, slice(near[0], near[-1])
         out = generator(w["gen"], updated[i], m[i], q[i], forward[flows], backward[flows], len(near))
-        picture = ((out + 1) / 2).permute(0, 2, 3, 1).numpy() * np.float32(255)
+        picture = ((out + 1) / 2).permute(0, 2, 3, 1).float().cpu().numpy() * np.float32(255)
         for k, t in enumerate(near):
             made = picture[k].astype(np.uint8) * hole[t] + pixels[t] * (1 - hole[t])
             film[t] = made if film[t] is None else (film[t].astype(np.float32) * 0.5 + made.astype(np.float32) * 0.5).astype(np.uint8)
@@ -599,10 +613,12 @@ def drawn(args):
 def stage_of(w, args, pixels, masks):
     """(what to call, what goes in) of one stage. Flows are those of the drawn scene with a small wave on them."""
     n, settings = len(pixels), tuple(map(int, args.settings.split(",")))
-    x, m = network_input(pixels), torch.from_numpy(masks)[:, None].float()
+    x, m = network_input(pixels), mask_input(masks)
     flow = torch.tensor((-2.0, -1.0)).view(1, 2, 1, 1).expand(n - 1, 2, *x.shape[-2:])
     wave = 0.2 * torch.sin(pixel_grid(n - 1, *x.shape[-2:]) / 17)
     f, b = (flow + wave).contiguous(), (wave - flow).contiguous()
+    if args.half and args.time in ("completion", "propagation", "generator"):
+        x, m, f, b = (v.half() for v in (x, m, f, b))
     local = n - args.refs
     return {
         "raft": lambda: raft_both(w["raft"], x, settings[3]),
@@ -610,7 +626,7 @@ def stage_of(w, args, pixels, masks):
         "propagation": lambda: propagated(x, m, f, b),
         "generator": lambda: generator(w["gen"], x * (1 - m), m, m, f[:local - 1], b[:local - 1], local),
         "e2e": lambda: inpaint(w, pixels, masks, settings),
-    }[args.time], {"frames": pixels, "masks": masks, "flows_f": f.numpy(), "flows_b": b.numpy()}
+    }[args.time], {"frames": pixels, "masks": masks, "flows_f": f.cpu().numpy(), "flows_b": b.cpu().numpy()}
 
 
 def resident(key):
@@ -621,11 +637,17 @@ def resident(key):
 def watched(call):
     """What the call gives, seconds, and resident bytes above those at the start at most."""
     gc.collect()
+    on_gpu = torch.get_default_device().type == "cuda"
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.synchronize()
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as f:
         f.write("5")
     start, before = resident("VmRSS"), time.perf_counter()
     made = call()
+    if on_gpu:
+        torch.cuda.synchronize()
     seconds = time.perf_counter() - before
     return made, seconds, resident("VmHWM") - start
 
@@ -664,7 +686,7 @@ def time_stage(w, args):
         keep(args.keep, went_in, made)
     print(json.dumps({"stage": args.time, "size": "x".join(map(str, pixels.shape[2:0:-1])), "frames": len(pixels), "refs": args.refs,
                       "threads": args.threads, "settings": args.settings, "seconds": rounds, "peak_above_start_bytes": peaks,
-                      "torch": torch.__version__}))
+                      "device_bytes": torch.cuda.max_memory_allocated() if args.device == "cuda" else None, "torch": torch.__version__}))
 
 
 def main():
@@ -686,11 +708,17 @@ def main():
     p.add_argument("--mask", type=float, default=0.4)
     p.add_argument("--keep")
     p.add_argument("--serve", action="store_true")
+    p.add_argument("--device", default="cpu")
+    p.add_argument("--half", action="store_true")
     args = p.parse_args()
     if not (args.recipe or args.weights) or not (args.time or args.run and args.film and args.masks):
         p.error("weights, and one of --time and --run with --film and --masks")
     torch.set_num_threads(args.threads)
-    w = from_recipe(args.recipe) if args.recipe else from_files(args.weights)
+    torch.set_default_device(args.device)
+    w = from_recipe(args.recipe) if args.recipe else from_files(args.weights, args.device)
+    w = {m: Weights((k, v.to(args.device)) for k, v in of.items()) for m, of in w.items()}
+    if args.half:
+        w = halved(w)
     with torch.inference_mode():
         if args.time:
             (serve_stage if args.serve else time_stage)(w, args)

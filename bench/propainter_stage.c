@@ -65,7 +65,7 @@ static int64_t pixels(void)
 
 static tgi_pp_at at_size(void)
 {
-    return (tgi_pp_at){s.be, s.high, s.wide, s.threads, 0};
+    return (tgi_pp_at){s.be, s.high, s.wide, s.threads, 0, NULL};
 }
 
 /* As the command does. */

@@ -61,6 +61,8 @@ typedef struct batch {
     int log;     /* descriptor; -1: none */
     bool log_failed;
     int ended[BATCH_STOPPED + 1]; /* how many, by state */
+    tg_status
+        alone; /* what the one image of a command for one ended in: the command does, too */
     double t0;
 } batch;
 
@@ -125,6 +127,12 @@ tg_status cli_batch_run(batch *b);
 
 /* run_each.c: many images are asked for, and tegula run of them. */
 bool cli_each_asked(const cli *c);
+/* One image for -o DIR/, and a network with one image as its output, which is one of many that happens to be alone: the
+ * name of its output is written. It is asked of a job that is opened and closed again,
+ * and leaves its model (tg_ctx_keep_model). */
+bool cli_each_of_one(cli *c, char name[BATCH_PATH]);
+/* -o is that name then, in a folder that is there, and what is finished is not made again. */
+tg_status cli_each_take_name(cli *c, const char *name);
 tg_status cli_run_each(cli *c);
 
 /* An option is given that only a batch has. */

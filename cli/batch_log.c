@@ -171,7 +171,7 @@ static tg_status verdict(batch *b)
             "stopped by signal %d: %d of %d jobs are done; the same command goes on",
             tg_cancel_signal(), good, b->n);
     if (good < b->n)
-        return TG_E_FORMAT;
+        return b->alone ? b->alone : TG_E_FORMAT;
     return b->log_failed ? cli_fail(b->c, TG_E_IO, "all jobs are done; their log is not whole")
                          : TG_OK;
 }
@@ -221,7 +221,7 @@ static void advise(const batch *b)
     bool small = false;
     for (int i = 0; i < b->n; i++)
         small |= b->job[i].code == cli_exit_code(TG_E_BUDGET);
-    if (!small)
+    if (!small || !b->share_bytes) /* images one behind the other have all of --ram each */
         return;
     const uint64_t own = b->budget_bytes - b->share_bytes * (uint64_t)b->at_once;
     fprintf(stderr,
@@ -239,13 +239,13 @@ tg_status cli_batch_summary(batch *b)
     else if (!b->c->quiet)
         put_summary(b);
     fflush(stdout);
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n && !b->alone; i++)
         if (b->job[i].state == BATCH_FAILED) {
             fputs("  ", stderr);
             cli_batch_put_of(stderr, &b->job[i], b->job[i].message ? b->job[i].message : "");
             fprintf(stderr, " (exit code %d)\n", b->job[i].code);
         }
     advise(b);
-    b->c->reported = st == TG_E_FORMAT; /* it has been said */
+    b->c->reported = st == TG_E_FORMAT && !b->alone; /* it has been said */
     return st;
 }

@@ -47,8 +47,9 @@ struct cli {
     int n_files;
     bool json, quiet, help, man;
     bool reported; /* the verb has said its failures itself */
-    bool opened;   /* its job: all that it reads and writes is known, and passed the gate */
-    int trace;     /* file of --trace that was there; -1: none */
+    bool asks; /* a job is open to be asked of, and what it warns of will be said by the run */
+    bool opened; /* its job: all that it reads and writes is known, and passed the gate */
+    int trace;   /* file of --trace that was there; -1: none */
     int verbose;
     cli_progress progress;
     char *words[512]; /* the command as given, the program's name first; 0: longer than that */
@@ -86,8 +87,8 @@ void cli_report(cli *c, tg_status st);
 /* refusal_text.c: what follows the line of a memory refusal. */
 void cli_refusal_text(const cli *c, const tg_refusal *r);
 /* The same of a refusal for another reason: the command that would do. */
-void cli_remedy_text(const cli *c, const tg_remedy *r);
-void cli_remedy_json(const cli *c, const tg_remedy *r);
+void cli_remedies_text(const cli *c);
+void cli_remedies_json(const cli *c);
 void cli_refusal_json(const cli *c, const tg_refusal *r); /* members, a comma in front */
 /* timeline.c: --trace. `end` passes on how the verb ended. */
 tg_status cli_timeline_begin(cli *c);

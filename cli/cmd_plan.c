@@ -1,4 +1,5 @@
 /* cmd_plan.c - tegula plan: what a run would need; touches no pixel. */
+#include "batch.h"
 #include "cli.h"
 #include "text.h"
 
@@ -86,8 +87,14 @@ static tg_status show(cli *c, tg_job *job)
 
 tg_status cli_cmd_plan(cli *c)
 {
+    char name[BATCH_PATH];
     tg_job *job = NULL;
-    tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    tg_status st = TG_OK;
+    if (cli_each_of_one(c, name))
+        st = cli_each_take_name(c, name);
+    if (st == TG_OK)
+        st = tg_job_open(c->ctx, c->opts, &job);
+    tg_ctx_keep_model(c->ctx, 0); /* of cli_each_of_one */
     c->opened = st == TG_OK;
     if (st == TG_OK)
         st = show(c, job);

@@ -8,8 +8,11 @@
 static const char *what_it_shows(const tg_opts *o)
 {
     const char *method = tg_opts_get(o, "method");
+    const char *post = tg_opts_get(o, "post"), *labels = tg_opts_get(o, "labels");
     if (!tg_opts_get(o, "preview"))
-        return "raw, result and difference";
+        return labels || (post && strcmp(post, "none") != 0)
+                   ? "raw, result, and outlines or difference"
+                   : "raw, result and difference";
     if (method ? strcmp(method, "propagate") != 0 : tg_opts_get(o, "weights") != NULL)
         return "frame, mask, result";
     return "frame, mask, motion, what is revealed, result";

@@ -177,14 +177,30 @@ static tg_status plan_first(cli *c, tg_job *job)
     return st;
 }
 
+/* Files that many images would not have in common: then the only one has no log of a batch. */
+static bool names_one_file(const cli *c)
+{
+    static const char *const one[] = {"log", "trace", "plot", "save"};
+    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++)
+        if (tg_opts_get(c->opts, one[i]) && *tg_opts_get(c->opts, one[i]))
+            return true;
+    return false;
+}
+
 tg_status cli_cmd_run(cli *c)
 {
     tg_job *job = NULL;
     tg_run_result r = {.size = sizeof r};
     tg_status st = TG_OK;
+    char name[BATCH_PATH];
     if (cli_each_asked(c))
         return cli_run_each(c);
-    if (is_piped(c) && c->json) {
+    if (cli_each_of_one(c, name)) {
+        if (!names_one_file(c))
+            return cli_run_each(c);
+        st = cli_each_take_name(c, name);
+    }
+    if (st == TG_OK && is_piped(c) && c->json) {
         c->json = false; /* nor does this error go there */
         st = cli_fail(c, TG_E_ARG, "--json writes to standard output, and so does -o -");
     }
@@ -193,6 +209,7 @@ tg_status cli_cmd_run(cli *c)
         st = cli_fail(c, TG_E_ARG, "--%s writes to standard output, and so does -o -", other);
     if (st == TG_OK)
         st = tg_job_open(c->ctx, c->opts, &job);
+    tg_ctx_keep_model(c->ctx, 0); /* of cli_each_of_one */
     c->opened = st == TG_OK;
     if (st == TG_OK)
         st = plan_first(c, job);

@@ -109,11 +109,11 @@ void cli_report(cli *c, tg_status st)
     fputs("tegula: ", stderr);
     cli_put_clean(stderr, detail);
     fputc('\n', stderr);
-    const tg_remedy *remedy = c->detail[0] || !c->ctx ? NULL : tg_ctx_remedy(c->ctx);
+    const bool remedies = !c->detail[0] && c->ctx && tg_ctx_remedy(c->ctx, 0);
     if (refusal)
         cli_refusal_text(c, refusal);
-    else if (remedy)
-        cli_remedy_text(c, remedy);
+    else if (remedies)
+        cli_remedies_text(c);
     if (st == TG_E_ARG && c->verb)
         fprintf(stderr, "tegula: see tegula %s --help\n", c->verb->name);
     if (!c->json)
@@ -124,8 +124,8 @@ void cli_report(cli *c, tg_status st)
     cli_json_text(stdout, "detail", detail);
     if (refusal)
         cli_refusal_json(c, refusal);
-    else if (remedy)
-        cli_remedy_json(c, remedy);
+    else if (remedies)
+        cli_remedies_json(c);
     fputs("}\n", stdout);
 }
 

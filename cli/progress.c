@@ -223,7 +223,7 @@ void cli_on_log(void *user, tg_log_level level, const char *line)
     static const char *const word[] = {"error", "warning", "info", "debug"};
     cli *c = user;
     const int at = (int)level < 0 ? 0 : (int)level > 3 ? 3 : (int)level;
-    if (at > TG_LOG_WARN + c->verbose)
+    if (c->asks || at > TG_LOG_WARN + c->verbose)
         return;
     cli_progress_clear(c);
     fprintf(stderr, "tegula: %s: ", word[at]);

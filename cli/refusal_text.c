@@ -114,24 +114,33 @@ static void put_options(const tg_remedy *r)
     fputc('}', stdout);
 }
 
-void cli_remedy_text(const cli *c, const tg_remedy *r)
+void cli_remedies_text(const cli *c)
 {
     static char command[COMMAND];
-    compose(c, r, command, sizeof command);
-    fputs("  such as:\n    ", stderr);
-    cli_put_clean(stderr, command);
-    fputc('\n', stderr);
+    const tg_remedy *r;
+    fputs("  such as:\n", stderr);
+    for (size_t k = 0; (r = tg_ctx_remedy(c->ctx, k)); k++) {
+        compose(c, r, command, sizeof command);
+        fputs("    ", stderr);
+        cli_put_clean(stderr, command);
+        fputc('\n', stderr);
+    }
 }
 
-void cli_remedy_json(const cli *c, const tg_remedy *r)
+void cli_remedies_json(const cli *c)
 {
     static char command[COMMAND];
-    compose(c, r, command, sizeof command);
-    fputs(",\"remedies\":[{\"command\":", stdout);
-    cli_json_string(stdout, command);
-    fputs(",\"options\":", stdout);
-    put_options(r);
-    fputs("}]", stdout);
+    const tg_remedy *r;
+    fputs(",\"remedies\":[", stdout);
+    for (size_t k = 0; (r = tg_ctx_remedy(c->ctx, k)); k++) {
+        compose(c, r, command, sizeof command);
+        fputs(k ? ",{\"command\":" : "{\"command\":", stdout);
+        cli_json_string(stdout, command);
+        fputs(",\"options\":", stdout);
+        put_options(r);
+        fputc('}', stdout);
+    }
+    fputc(']', stdout);
 }
 
 void cli_refusal_text(const cli *c, const tg_refusal *r)

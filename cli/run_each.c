@@ -6,6 +6,8 @@
 #include "batch.h"
 #include "text.h"
 
+#include <tegula_array.h>
+
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
@@ -14,14 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool names_folder(const char *path)
+{
+    struct stat st;
+    return path && *path &&
+           (path[strlen(path) - 1] == '/' || (stat(path, &st) == 0 && S_ISDIR(st.st_mode)));
+}
+
 bool cli_each_asked(const cli *c)
 {
-    const char *out = tg_opts_get(c->opts, "output");
-    const size_t n = out ? strlen(out) : 0;
-    struct stat st;
-    const bool folder =
-        n && (out[n - 1] == '/' || (stat(out, &st) == 0 && S_ISDIR(st.st_mode)));
-    return cli_flag(c, "each") || (c->n_files > 1 && folder);
+    return cli_flag(c, "each") ||
+           (c->n_files > 1 && names_folder(tg_opts_get(c->opts, "output")));
 }
 
 /* ---- The list ---------------------------------------------------------------------------- */
@@ -53,19 +58,35 @@ static tg_status name_table(batch *b, batch_job *j, const char *name, size_t ste
     return j->table ? TG_OK : cli_batch_no_memory(b);
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The output of an image in the folder that -o names. false: too long. */
+static bool name_output(const cli *c, const char *path, char out[BATCH_PATH])
+{
+    const char *to = tg_opts_get(c->opts, "output"), *name = name_of(path);
+    const size_t stem = stem_of(name), n = strlen(to);
+    const char *format = tg_opts_get(c->opts, "format");
+    const bool imagej =
+        format && strcmp(format, "imagej") == 0; /* has no OME-XML, whatever the input has */
+    const bool ome = stem && !imagej && strncasecmp(name + stem, ".ome.", 5) == 0;
+    return snprintf(out, BATCH_PATH, "%s%s%.*s%s", to, n && to[n - 1] == '/' ? "" : "/",
+                    (int)(stem ? stem : strlen(name)), name,
+                    ome ? ".ome.tif" : ".tif") < BATCH_PATH;
+}
+
 static tg_status add_image(batch *b, const char *path)
 {
     char out[BATCH_PATH];
-    const char *to = tg_opts_get(b->c->opts, "output"), *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const size_t stem = stem_of(name), n = strlen(to);
+    const char *name = name_of(path);
+    const size_t stem = stem_of(name);
     batch_job *j = cli_batch_add(b);
     if (!j)
         return cli_batch_no_memory(b);
-    const bool ome = stem && strncasecmp(name + stem, ".ome.", 5) == 0;
-    if (snprintf(out, sizeof out, "%s%s%.*s%s", to, n && to[n - 1] == '/' ? "" : "/",
-                 (int)(stem ? stem : strlen(name)), name,
-                 ome ? ".ome.tif" : ".tif") >= (int)sizeof out)
+    if (!name_output(b->c, path, out))
         return cli_fail(b->c, TG_E_ARG, "%s: the name of the output is too long", path);
     j->input = cli_batch_text(b, path);
     j->output = cli_batch_text(b, out);
@@ -214,6 +235,12 @@ static tg_status run_job(cli *c, batch_job *j)
     return st;
 }
 
+/* Is it said by --each, or by several files? */
+static bool are_many(const cli *c)
+{
+    return cli_flag(c, "each") || c->n_files > 1;
+}
+
 static tg_status run_one(batch *b, batch_job *j)
 {
     cli *c = b->c;
@@ -228,6 +255,8 @@ static tg_status run_one(batch *b, batch_job *j)
     cli_progress_clear(c);
     b->ended[j->state]++;
     cli_batch_says_end(b, j);
+    if (!are_many(c))
+        b->alone = st;
     return st == TG_E_CANCELLED ? st : TG_OK;
 }
 
@@ -270,8 +299,7 @@ static tg_status check_options(cli *c)
             return cli_fail(c, TG_E_ARG, "--%s names one file, and these are many images",
                             one[i]);
     const char *table = tg_opts_get(c->opts, "objects");
-    if (table && *table && table[strlen(table) - 1] != '/' &&
-        !(stat(table, &st) == 0 && S_ISDIR(st.st_mode)))
+    if (table && *table && !names_folder(table) && are_many(c))
         return cli_fail(c, TG_E_ARG,
                         "--objects %s: of many images it names a folder for a table of each, "
                         "--objects DIR/",
@@ -290,7 +318,7 @@ static tg_status work(batch *b)
     cli *c = b->c;
     tg_status st = check_options(c);
     const char *table = tg_opts_get(c->opts, "objects"), *tables = NULL;
-    if (table && *table && st == TG_OK && !(tables = b->tables = cli_batch_text(b, table)))
+    if (names_folder(table) && st == TG_OK && !(tables = b->tables = cli_batch_text(b, table)))
         st = cli_batch_no_memory(b);
     if (st == TG_OK)
         st = list_images(b);
@@ -304,12 +332,42 @@ static tg_status work(batch *b)
         st = cli_batch_log_open(b);
     if (st == TG_OK)
         st = set(c, "skip-done", "true");
+    if (st == TG_OK && are_many(c))
+        st = set(c, "each", "true");
     c->opened = st == TG_OK;
     for (int i = 0; st == TG_OK && i < b->n; i++) {
         if (tg_cancel_signal() || run_one(b, &b->job[i]) == TG_E_CANCELLED)
             break;
     }
     return st == TG_OK ? cli_batch_summary(b) : st;
+}
+
+bool cli_each_of_one(cli *c, char name[BATCH_PATH])
+{
+    char folder[BATCH_PATH];
+    tg_job *job = NULL;
+    struct stat st;
+    const char *out = tg_opts_get(c->opts, "output"), *in = tg_opts_get(c->opts, "input");
+    if (cli_each_asked(c) || !names_folder(out) || !in || !stem_of(name_of(in)) ||
+        stat(in, &st) != 0 || !S_ISREG(st.st_mode) || tg_opts_get(c->opts, "input-tensor") ||
+        !name_output(c, in, name) ||
+        snprintf(folder, sizeof folder, "%s", out) >= (int)sizeof folder)
+        return false;
+    tg_ctx_keep_model(c->ctx, 1);
+    c->asks = true;
+    const bool is_one = set(c, "output", name) == TG_OK &&
+                        tg_job_open(c->ctx, c->opts, &job) == TG_OK && tg_job_is_one_image(job);
+    tg_job_close(&job);
+    c->asks = false;
+    return set(c, "output", folder) == TG_OK && is_one;
+}
+
+tg_status cli_each_take_name(cli *c, const char *name)
+{
+    tg_status st = make_folder(c, tg_opts_get(c->opts, "output"));
+    if (st == TG_OK)
+        st = set(c, "output", name);
+    return st == TG_OK && c->verb->run == cli_cmd_run ? set(c, "skip-done", "true") : st;
 }
 
 tg_status cli_run_each(cli *c)

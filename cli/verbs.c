@@ -26,7 +26,8 @@ const cli_verb cli_verbs[] = {
      0, 1, "", cli_cmd_inpaint},
     {"preview", "-m MODEL INPUT -o OUT.png [options]",
      "Write three crops side by side, raw, result and difference, as the full run would show "
-     "them.",
+     "them. Where --post, --labels or the network makes objects, the third picture is the raw "
+     "one with their outlines in yellow.",
      1, 1, "model output", cli_cmd_preview},
     {"verify", "-m MODEL INPUT [options]",
      "Run in tiles and as a whole and compare, images or arrays (.npy), every output; on a GPU "

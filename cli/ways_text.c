@@ -40,27 +40,30 @@ static void text(const char *row, const char *key, char *out, size_t cap)
     out[k] = 0;
 }
 
-static void print_way(FILE *to, const char *row)
+/* `compared`: a GPU may compute, so what one would hold is no matter where the processor does. */
+static void print_way(FILE *to, const char *row, bool compared)
 {
     char what[48], kind[8], differs[512], peak[CLI_TEXT], scratch[CLI_TEXT], gpu[CLI_TEXT],
-        time[3 * CLI_TEXT], frames[48], set[64] = "";
+        time[3 * CLI_TEXT], frames[48], set[64] = "", on[24];
     text(row, "what", what, sizeof what);
     text(row, "precision", kind, sizeof kind);
     text(row, "differs", differs, sizeof differs);
+    text(row, "device", on, sizeof on);
+    const bool far = strcmp(on, "computes") == 0;
     snprintf(frames, sizeof frames, "%" PRId64 "x%" PRId64, number(row, "width"),
              number(row, "height"));
     if (kind[0])
-        snprintf(set, sizeof set, "%" PRId64 "/%" PRId64 "/%" PRId64 " %s%s",
+        snprintf(set, sizeof set, "%" PRId64 "/%" PRId64 "/%" PRId64 " %s%s%s",
                  number(row, "subvideo_length"), number(row, "neighbor_length"),
-                 number(row, "ref_stride"), kind, is_true(row, "exact") ? " exact" : "");
+                 number(row, "ref_stride"), kind, is_true(row, "exact") ? " exact" : "",
+                 far && compared ? " GPU" : "");
     fprintf(to, "%c %-22s ", is_true(row, "chosen") ? '*' : ' ', what);
     if (is_true(row, "fits")) {
-        const int64_t disk = number(row, "scratch_bytes"),
-                      networks = number(row, "device_bytes");
+        const int64_t disk = number(row, "scratch_bytes"), device = number(row, "device_bytes");
         fprintf(to, "%-11s %-19s %10s %10s %10s  %s\n", frames, set,
                 cli_size((uint64_t)number(row, "peak_bytes"), peak),
                 disk ? cli_size((uint64_t)disk, scratch) : "-",
-                networks ? cli_size((uint64_t)networks, gpu) : "-",
+                device && (far || !compared) ? cli_size((uint64_t)device, gpu) : "-",
                 cli_span(real(row, "seconds_least"), real(row, "seconds"), time));
     } else {
         fprintf(to, "%-11s %-19s does not fit\n", "", set);
@@ -69,13 +72,37 @@ static void print_way(FILE *to, const char *row)
     cli_put_wrapped(to, differs, 4, 4);
 }
 
+static void print_device(FILE *to, const char *json, const char *compared)
+{
+    char gpu[128], device[64], notice[256];
+    text(json, "gpu", gpu, sizeof gpu);
+    text(json, "device", device, sizeof device);
+    text(json, "device_notice", notice, sizeof notice);
+    if (device[0] && compared[0])
+        fprintf(
+            to,
+            "%s computes the networks, by prediction the faster one; unverified: no GPU has "
+            "been seen at it (--device cpu leaves it out)\n",
+            compared);
+    else if (device[0])
+        fprintf(to, "--device %s computes the networks; GPU: what is planned of its memory\n",
+                device);
+    else if (compared[0])
+        fprintf(to, "the processor computes the networks; --device cuda: %s does\n", compared);
+    else
+        fprintf(to,
+                "the processor computes%s%s; GPU: what one would hold, planned, not run%s%s\n",
+                notice[0] ? ": " : "", notice, gpu[0] ? "; here is " : "", gpu);
+}
+
 void cli_print_ways(FILE *to, const char *json)
 {
-    char size[CLI_TEXT];
+    char size[CLI_TEXT], compared[128];
     size_t n = 0;
     const char *list = cli_json_member(json, "ways", &n);
     if (!list)
         return;
+    text(json, "device_compared", compared, sizeof compared);
     const int64_t budget = number(json, "budget_bytes");
     fprintf(to, "ways%s%s, the best first; * is taken\n", budget ? " in " : "",
             budget ? cli_size((uint64_t)budget, size) : "");
@@ -88,10 +115,7 @@ void cli_print_ways(FILE *to, const char *json)
             continue;
         memcpy(one, row, n);
         one[n] = 0;
-        print_way(to, one);
+        print_way(to, one, compared[0]);
     }
-    char gpu[128];
-    text(json, "gpu", gpu, sizeof gpu);
-    fprintf(to, "the processor computes; GPU: what one would hold, planned, not run%s%s\n",
-            gpu[0] ? "; here is " : "", gpu);
+    print_device(to, json, compared);
 }

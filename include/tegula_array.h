@@ -95,6 +95,12 @@ TG_API tg_status tg_opts_set_sink(tg_opts *o, const char *output, const tg_array
  */
 TG_API tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out);
 
+/**
+ * Ask what an open job makes: 1, where the network has one output beside what is handed from frame to frame, and that is an
+ * image, of an image; 0: several outputs, arrays, numbers.
+ */
+TG_API int tg_job_is_one_image(const tg_job *job);
+
 #ifdef __cplusplus
 }
 #endif

@@ -195,12 +195,12 @@ typedef struct tg_refusal {
 TG_API const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx);
 
 /**
- * Read the options with which the last call that failed in this context would go, where the failure itself says so:
- * the channels of an image that a network could take. It is one way of several, and nothing was planned: loses and
- * peak_bytes are not set. NULL: none. View, valid until the next call with this context.
+ * Read the k-th of the ways (k from 0, the likeliest first) in which the last call that failed in this context would
+ * go, where the failure itself says so: the channels of an image that a network could take. Nothing was planned: loses
+ * and peak_bytes are not set. NULL: there are no more. View, valid until the next call with this context.
  * @source engine/api/tegula.c
  */
-TG_API const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx);
+TG_API const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx, size_t k);
 
 /* ---- Doctor ------------------------------------------------------------------------------ */
 

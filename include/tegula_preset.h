@@ -110,9 +110,10 @@ TG_API tg_status tg_preset_save(tg_ctx *ctx, const char *name, const tg_opts *o,
 
 /**
  * Choose settings of a job that removes something from a film, and set them in `o`: with "preset"
- * auto those of the highest quality that fit, with "allow-lower-quality" the next ones below what
- * was asked, if that does not fit. Nothing is done where `o` has neither. An output that an earlier
- * run began is gone on with by its settings.
+ * auto those of the highest quality that fit, and "device" where a GPU is there and predicted to be
+ * faster; with "allow-lower-quality" the next ones below what was asked, if that does not fit.
+ * Nothing is done where `o` has neither. An output that an earlier run began is gone on with by its
+ * settings.
  *
  * @param o     options of the job, before tg_job_open.
  * @param json  the ways that were planned, one object (docs/reference/json.md, "inpaint_auto");

@@ -275,14 +275,17 @@ static tg_status compile(const char *text, char axis, regex_t *r, tgi_err *err)
     posix[n] = 0;
     if (!is_modest(posix))
         return tgi_fail(err, TG_E_ARG,
-                        "--%c '%.80s' repeats too often what is repeated already", axis, text);
+                        "--name-%c '%.80s' repeats too often what is repeated already", axis,
+                        text);
     if (strlen(text) > 250 || regcomp(r, posix, REG_EXTENDED) != 0)
-        return tgi_fail(err, TG_E_ARG, "--%c '%.80s' is no regular expression", axis, text);
+        return tgi_fail(err, TG_E_ARG, "--name-%c '%.80s' is no regular expression", axis,
+                        text);
     if (r->re_nsub != 1) {
         regfree(r);
-        return tgi_fail(err, TG_E_ARG,
-                        "--%c '%.80s' must have one group, the number or name: 'ch([0-9]+)'",
-                        axis, text);
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--name-%c '%.80s' must have one group, the number or name: 'ch([0-9]+)'", axis,
+            text);
     }
     return TG_OK;
 }
@@ -318,7 +321,7 @@ static tg_status take_keys(list *l, int axis, const char *text)
     l->skipped += l->n - kept;
     l->n = kept;
     return kept ? TG_OK
-                : tgi_fail(l->err, TG_E_NOT_FOUND, "no file name matches --%c '%.80s'",
+                : tgi_fail(l->err, TG_E_NOT_FOUND, "no file name matches --name-%c '%.80s'",
                            tolower(axis_of_key[axis]), text);
 }
 
@@ -501,10 +504,11 @@ static tg_status place_files(const list *l, const grid *g, int64_t each, tgi_sta
     for (int64_t f = 0; f < l->n; f++) {
         tgi_stack_plane *q = p + cell_of(g, l, f) * each;
         if (q->plane != UINT32_MAX)
-            return tgi_fail(l->err, TG_E_ARG,
-                            "%s and %s have the same place in the stack: --z, --c and --t do "
-                            "not tell them apart",
-                            l->e[q->file].path, l->e[f].path);
+            return tgi_fail(
+                l->err, TG_E_ARG,
+                "%s and %s have the same place in the stack: --name-z, --name-c and "
+                "--name-t do not tell them apart",
+                l->e[q->file].path, l->e[f].path);
         for (int64_t k = 0; k < each; k++)
             q[k] = (tgi_stack_plane){(uint32_t)f, (uint32_t)k};
     }
@@ -604,7 +608,8 @@ static tg_status build(list *l, const tgi_open_opts *o, const tgi_image_info *on
     int64_t cells = 1;
     for (int k = 0; k < g.n; k++)
         if (!tgi_mul64_ok(cells, g.size[k], &cells))
-            return tgi_fail(l->err, TG_E_ARG, "the grid of --z, --c and --t is absurd");
+            return tgi_fail(l->err, TG_E_ARG,
+                            "the grid of --name-z, --name-c and --name-t is absurd");
     if (cells > 4 * TGI_STACK_MAX_FILES || !tgi_mul64_ok(cells, one->n_planes, &i->n_planes) ||
         i->n_planes > UINT32_MAX / 16)
         return tgi_fail(l->err, TG_E_UNSUPPORTED, "a stack of %lld files of %lld planes each",

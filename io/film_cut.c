@@ -1,6 +1,8 @@
 /* film_cut.c - see film_cut.h. */
 #include "io/film_cut.h"
 
+#include "engine/base/number.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -11,12 +13,12 @@ double tgi_film_seconds(const char *text)
 {
     double sum = 0;
     for (int part = 0; part < 3; part++) {
-        char *end;
+        double n = 0;
         if (!isdigit((unsigned char)*text))
             return -1;
         if (text[strspn(text, "0123456789.")] && text[strspn(text, "0123456789.")] != ':')
             return -1; /* 1e3, 0x10 */
-        const double n = strtod(text, &end);
+        const char *end = text + tgi_number_begin(text, &n);
         const int whole = n == floor(n) && !memchr(text, '.', (size_t)(end - text));
         if (n > 1e9 || (part && n >= 60))
             return -1;

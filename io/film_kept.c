@@ -41,6 +41,14 @@ tg_status tgi_film_kept_make(tgi_film_kept *k, int n, size_t bytes, tgi_err *err
     return TG_OK;
 }
 
+void tgi_film_kept_forget(tgi_film_kept *k)
+{
+    pthread_mutex_lock(&k->lock);
+    for (int i = 0; i < k->n; i++)
+        k->frame[i].number = -1;
+    pthread_mutex_unlock(&k->lock);
+}
+
 static tgi_kept_frame *find(tgi_film_kept *k, int64_t number)
 {
     for (int i = 0; i < k->n; i++)

@@ -32,6 +32,8 @@ void tgi_film_kept_open(tgi_film_kept *k);
 void tgi_film_kept_close(tgi_film_kept *k);
 /* Room for n frames of that many bytes, in place of what is kept. */
 tg_status tgi_film_kept_make(tgi_film_kept *k, int n, size_t bytes, tgi_err *err);
+/* What is kept is not asked for again. */
+void tgi_film_kept_forget(tgi_film_kept *k);
 /* 1: the frame is kept. */
 int tgi_film_kept_has(tgi_film_kept *k, int64_t number);
 /* Room of the frame that is of least use and that nobody holds, which is forgotten; the new one counts when it is named. */

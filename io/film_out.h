@@ -91,6 +91,15 @@ tgi_film_passing tgi_film_source_passing(const tgi_source *s);
 /* The rest of frame k into a frame that is written. `how`: its `from` and `what` are filled in here. */
 tg_status tgi_film_source_put(tgi_source *s, int64_t k, tgi_film_bypass *how,
                               const tgi_av_blank *to, tgi_err *err);
+/* 1: its frames are Y, U and V that a device may convert (film_yuv.h), and *out says what they mean. Of a source that is
+ * a film itself. */
+int tgi_film_source_yuv(const tgi_source *s, tgi_yuv *out);
+/* From now on frames are kept so: `stage` gives rectangles of them, and pixels are made when they are read, row by row.
+ * Before anything is read through a pipe. */
+tg_status tgi_film_source_keep_yuv(tgi_source *s, tgi_err *err);
+/* Rows and columns of frame k to `to`; what goes wrong names the file. */
+tg_status tgi_film_source_stage(tgi_source *s, int64_t k, const tgi_yuv *f,
+                                const tgi_yuv_staged *what, void *to, tgi_err *err);
 /* Of the tables of its packets; 0: it is no film. */
 size_t tgi_film_source_index_bytes(const tgi_source *s);
 /* The film's own number of its frame 0; 1: not all of the film's frames are read. */

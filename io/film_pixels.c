@@ -150,16 +150,16 @@ static void load(const tgi_film_pixels *p, const tgi_av_frame *f, int c, int64_t
     switch (tgi_film_lies(&p->form, c)) {
     case TGI_FILM_BYTES:
         for (int64_t x = 0; x < n; x++)
-            to[x] = ((float)(int)(at[x] & most) - black) * scale;
+            to[x] = tgi_yuv_number(at[x] & most, black, scale);
         return;
     case TGI_FILM_WORDS:
         for (int64_t x = 0; x < n; x++)
-            to[x] = ((float)(int)((at[2 * x] | (unsigned)at[2 * x + 1] << 8) & most) - black) *
-                    scale;
+            to[x] =
+                tgi_yuv_number((at[2 * x] | (unsigned)at[2 * x + 1] << 8) & most, black, scale);
         return;
     default:
         for (int64_t x = 0; x < n; x++, at += k->step)
-            to[x] = ((float)tgi_film_number(&p->form, c, at) - black) * scale;
+            to[x] = tgi_yuv_number(tgi_film_number(&p->form, c, at), black, scale);
     }
 }
 
@@ -197,7 +197,7 @@ static void widen_phase(const float *restrict from, phase at, int k, int many, i
 {
     const float *restrict a = from - at.back;
     for (int64_t i = lo; i < hi; i++)
-        to[i * many + k] = a[i] + (a[i + 1] - a[i]) * at.part;
+        to[i * many + k] = tgi_yuv_between(a[i], a[i + 1], at.part);
 }
 
 /* The same of two phases, side by side. */
@@ -206,8 +206,8 @@ static void widen_pairs(const float *restrict from, phase even, phase odd, int64
 {
     const float *restrict a = from - even.back, *restrict b = from - odd.back;
     for (int64_t i = lo; i < hi; i++) {
-        to[2 * i] = a[i] + (a[i + 1] - a[i]) * even.part;
-        to[2 * i + 1] = b[i] + (b[i + 1] - b[i]) * odd.part;
+        to[2 * i] = tgi_yuv_between(a[i], a[i + 1], even.part);
+        to[2 * i + 1] = tgi_yuv_between(b[i], b[i + 1], odd.part);
     }
 }
 
@@ -245,7 +245,7 @@ static void load_chroma(const tgi_film_pixels *p, const tgi_av_frame *f, int c, 
     if (!one)
         load(p, f, c, v.b, n, below);
     for (int64_t i = 0; !one && i < n; i++)
-        above[i] += (below[i] - above[i]) * v.part;
+        above[i] = tgi_yuv_between(above[i], below[i], v.part);
     if (p->form.log2_chroma_w)
         widen(p, above, n, to);
 }
@@ -263,9 +263,9 @@ static void to_rgb(const tgi_film_pixels *p, float *const v[4])
     memcpy(m, p->rgb, sizeof m);
     for (int64_t x = 0; x < p->width; x++) {
         const float y = r[x], u = g[x], w = b[x];
-        r[x] = m[0][0] * y + m[0][1] * u + m[0][2] * w;
-        g[x] = m[1][0] * y + m[1][1] * u + m[1][2] * w;
-        b[x] = m[2][0] * y + m[2][1] * u + m[2][2] * w;
+        r[x] = tgi_yuv_mixed(m[0], y, u, w);
+        g[x] = tgi_yuv_mixed(m[1], y, u, w);
+        b[x] = tgi_yuv_mixed(m[2], y, u, w);
     }
 }
 
@@ -294,12 +294,6 @@ int64_t tgi_film_upright(const tgi_film_pixels *p, int64_t y, int64_t *step)
     return p->flipped ? first + last_x * next : first;
 }
 
-/* v of 0 to 1, in steps of 1 / white. (A white that the compiler knew would keep loops from becoming vectors.) */
-static inline uint32_t step_of(float v, float white)
-{
-    return tgi_film_round(v * white, white);
-}
-
 /* Pixels of three bytes side by side: words of which one overlaps the next. */
 #define WORDS 128
 static void store_rgb(float *const v[4], int64_t n, float white, uint8_t *restrict to)
@@ -309,8 +303,8 @@ static void store_rgb(float *const v[4], int64_t n, float white, uint8_t *restri
         const float *restrict r = v[0] + x, *restrict g = v[1] + x, *restrict b = v[2] + x;
         const int64_t m = tgi_min(WORDS, n - x);
         for (int64_t i = 0; i < m; i++)
-            words[i] =
-                step_of(r[i], white) | step_of(g[i], white) << 8 | step_of(b[i], white) << 16;
+            words[i] = tgi_yuv_step(r[i], white) | tgi_yuv_step(g[i], white) << 8 |
+                       tgi_yuv_step(b[i], white) << 16;
         for (int64_t i = 0; i + 1 < m; i++, to += 3)
             tgi_save32(to, words[i], false);
         for (int k = 0; k < 3; k++)
@@ -318,7 +312,7 @@ static void store_rgb(float *const v[4], int64_t n, float white, uint8_t *restri
     }
 }
 
-/* Numbers of component c, `step` elements apart. */
+/* Numbers of component c, `step` elements apart. (A white that the compiler knew would keep loops from becoming vectors.) */
 static void store(const tgi_film_pixels *p, const float *restrict v, int64_t step, void *image,
                   int64_t at)
 {
@@ -327,19 +321,21 @@ static void store(const tgi_film_pixels *p, const float *restrict v, int64_t ste
     uint16_t *restrict words = (uint16_t *)image + at;
     if (p->dtype == TG_DTYPE_U8 && step == 1)
         for (int64_t x = 0; x < p->width; x++)
-            bytes[x] = (uint8_t)step_of(v[x], white);
+            bytes[x] = (uint8_t)tgi_yuv_step(v[x], white);
     else if (p->dtype == TG_DTYPE_U8)
         for (int64_t x = 0; x < p->width; x++)
-            bytes[x * step] = (uint8_t)step_of(v[x], white);
+            bytes[x * step] = (uint8_t)tgi_yuv_step(v[x], white);
     else
         for (int64_t x = 0; x < p->width; x++)
-            words[x * step] = (uint16_t)step_of(v[x], white);
+            words[x * step] = (uint16_t)tgi_yuv_step(v[x], white);
 }
 
-void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *image,
-                  void *room)
+/* Row y with pixel x = 0 at element `first` of the image, in pixels, and x + 1 `step` behind it. */
+static void make_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, int64_t first,
+                     int64_t step, void *image, void *room)
 {
     float *v[4], *rows;
+    const int64_t s = p->samples;
     for (int c = 0; c < 4; c++)
         v[c] = (float *)room + c * p->width;
     rows = (float *)room + 4 * p->width;
@@ -350,12 +346,24 @@ void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, vo
             load(p, f, c, y, p->width, v[c]);
     if (tgi_film_has_chroma(p))
         to_rgb(p, v);
-    int64_t step;
-    const int64_t first = tgi_film_upright(p, y, &step), s = p->samples;
     if (p->dtype == TG_DTYPE_U8 && s == 3 && step == 1) {
         store_rgb(v, p->width, p->white, (uint8_t *)image + first * s);
         return;
     }
     for (int c = 0; c < p->samples; c++)
         store(p, v[c], step * s, image, first * s + c);
+}
+
+void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *image,
+                  void *room)
+{
+    int64_t step;
+    const int64_t first = tgi_film_upright(p, y, &step);
+    make_row(p, f, y, first, step, image, room);
+}
+
+void tgi_film_line(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *row,
+                   void *room)
+{
+    make_row(p, f, y, 0, 1, row, room);
 }

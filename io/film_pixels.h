@@ -12,15 +12,17 @@
  * from 720 rows on, below it that of BT.601, chroma on the left and between rows (H.264, MPEG-2). It is
  * told, in `assumed`. Transfer functions and primaries are left as they are.
  *
+ * The arithmetic of Y, U and V is that of engine/base/yuv.h, by rows.
+ *
  * Source: ITU-R BT.601-7, BT.709-6, BT.2020-2; H.264 annex E (names and places). */
 #ifndef TGI_FILM_PIXELS_H
 #define TGI_FILM_PIXELS_H
 
 #include "engine/base/tensor.h"
+#include "engine/base/yuv.h"
 #include "io/av/av.h"
 
 #include <stddef.h>
-#include <string.h>
 
 typedef struct tgi_film_pixels {
     tgi_av_form form;
@@ -59,21 +61,10 @@ static inline void tgi_film_set_number(const tgi_av_form *f, int c, uint8_t *at,
     at[f->big_endian] = (uint8_t)(v & 255);
     at[!f->big_endian] = (uint8_t)(v >> 8);
 }
-/* v between 0 and `most`, which is below 2^22, to the nearest number, halves to even, as lrintf does: the sum's last place
- * is 1. Loops over it become vectors. NaN is 0. */
-static inline uint32_t tgi_film_round(float v, float most)
-{
-    const float place = 12582912.0f; /* 3 * 2^22 */
-    uint32_t bits;
-    v = v > 0 ? v : 0;
-    v = (v < most ? v : most) + place;
-    memcpy(&bits, &v, sizeof bits);
-    return bits - 0x4b400000u; /* those of `place` */
-}
 /* The number nearest to v, of those that the component has. */
 static inline unsigned tgi_film_nearest(const tgi_av_form *f, int c, float v)
 {
-    return tgi_film_round(v, (float)((1u << f->component[c].depth) - 1));
+    return tgi_yuv_round(v, (float)((1u << f->component[c].depth) - 1));
 }
 
 /* How a component's numbers lie: bytes in a row, words of little endian in a row, or in some other way. */
@@ -109,6 +100,10 @@ size_t tgi_film_row_room(const tgi_film_pixels *p);
  * rows without gaps. */
 void tgi_film_row(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *image,
                   void *room);
+
+/* The same of a frame that is stored upright, as a row of its own. */
+void tgi_film_line(const tgi_film_pixels *p, const tgi_av_frame *f, int64_t y, void *row,
+                   void *room);
 
 /* The other way: the upright picture at `image` becomes the frame. Grey has no colour, and alpha that
  * is not there hides nothing. Chroma of fewer samples than luma is the mean of the pixels that it lies

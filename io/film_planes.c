@@ -82,11 +82,11 @@ static void store(const making *m, int c, int64_t y, int64_t n, const float *res
     switch (tgi_film_lies(f, c)) {
     case TGI_FILM_BYTES:
         for (int64_t x = 0; x < n; x++)
-            at[x] = (uint8_t)tgi_film_round(black + from[x] * scale, most);
+            at[x] = (uint8_t)tgi_yuv_round(black + from[x] * scale, most);
         return;
     case TGI_FILM_WORDS:
         for (int64_t x = 0; x < n; x++) {
-            const uint32_t v = tgi_film_round(black + from[x] * scale, most);
+            const uint32_t v = tgi_yuv_round(black + from[x] * scale, most);
             at[2 * x] = (uint8_t)v;
             at[2 * x + 1] = (uint8_t)(v >> 8);
         }

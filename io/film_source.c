@@ -1,10 +1,10 @@
 /* film_source.c - films as images: a plane for each frame, axis T.
  *
  * The plugin (av/av.h) decodes, and what is YUV4MPEG2, or frames without a header, is read without it (y4m.h). Here a frame
- * becomes upright grey or RGB (film_pixels.h) and is kept until two later ones were asked for, or more where several planes are
- * read in turn. All readers share one decoder; while a frame is read in parts, the next one is made by a thread of its own. A
- * frame of which parts were made up is a bad region as a tile is that cannot be decoded; whether all of the film is there says
- * film_whole.h. */
+ * becomes upright grey or RGB (film_pixels.h), or its planes are kept for whoever converts them (film_yuv.h), until two later
+ * ones were asked for, or more where several planes are read in turn. All readers share one decoder; while a frame is read in
+ * parts, the next one is made by a thread of its own. A frame of which parts were made up is a bad region as a tile is that
+ * cannot be decoded; whether all of the film is there says film_whole.h. */
 #include "engine/base/ahead.h"
 #include "engine/base/arith.h"
 #include "engine/base/busy.h"
@@ -17,6 +17,7 @@
 #include "io/film_out.h"
 #include "io/film_pixels.h"
 #include "io/film_whole.h"
+#include "io/film_yuv.h"
 #include "io/io_formats.h"
 #include "io/raw_frames.h"
 #include "io/y4m.h"
@@ -41,6 +42,7 @@ typedef struct film {
     tgi_film_pixels pixels;
     tgi_film_pixels stored; /* where something passes by: of all that a frame has */
     tgi_film_passing passing;
+    int yuv;        /* frames are kept as Y, U and V */
     int rest_alone; /* its frames have no pixels: nothing is read, the rest of them alone is put */
     int rest_ahead; /* and frames that are read before the rest of one is put */
     tgi_image_info info;
@@ -65,7 +67,8 @@ typedef struct film {
         tgi_err err;
     } ahead;
     size_t frame_bytes, rest_bytes, budget; /* rest: behind the pixels, what passes by */
-    void *room;                             /* for converting a row */
+    char *room;                             /* for converting a row, and behind that the row */
+    pthread_mutex_t room_lock; /* of those that read frames which are kept as Y, U and V */
     uint64_t decoded;
     tgi_busy busy;      /* while a frame is made */
     atomic_uint beside; /* of the frames that were read (tgi_av_ops) */
@@ -87,11 +90,21 @@ static film *film_of(const tgi_source *of)
 #define MANY_PIXELS ((int64_t)1 << 26)
 #define LEAST_BYTES 14
 
+static size_t line_bytes(const film *f)
+{
+    return (size_t)f->pixels.wide * (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype);
+}
+
+static size_t room_bytes(const film *f)
+{
+    return tgi_sat_add(tgi_film_row_room(&f->pixels), line_bytes(f));
+}
+
 static size_t all_bytes(const film *f, int frames)
 {
     return tgi_sat_add(tgi_sat_add(sizeof *f + THREAD_BYTES,
                                    tgi_sat_mul((size_t)frames, f->frame_bytes + f->rest_bytes)),
-                       tgi_sat_add(f->said.decoder_bytes, tgi_film_row_room(&f->pixels)));
+                       tgi_sat_add(f->said.decoder_bytes, room_bytes(f)));
 }
 
 static tg_status keep_frames(film *f, int n, tgi_err *err)
@@ -195,6 +208,7 @@ static void film_close(tgi_source **base)
     tgi_free(f->room);
     tgi_image_meta_free(&f->info.meta);
     pthread_mutex_destroy(&f->lock);
+    pthread_mutex_destroy(&f->room_lock);
     pthread_mutex_destroy(&f->ahead.lock);
     tgi_free(f);
     *base = NULL;
@@ -204,11 +218,7 @@ static void film_close(tgi_source **base)
 static void size_frames(film *f)
 {
     f->frame_bytes =
-        f->rest_alone
-            ? 0
-            : tgi_align_size((size_t)f->pixels.wide * (size_t)f->pixels.high *
-                                 (size_t)f->pixels.samples * tgi_dtype_size(f->pixels.dtype),
-                             2);
+        f->rest_alone ? 0 : tgi_align_size(line_bytes(f) * (size_t)f->pixels.high, 2);
     f->rest_bytes = f->passing ? tgi_film_bypass_bytes(&f->stored, f->passing) : 0;
 }
 
@@ -265,7 +275,7 @@ static tg_status open_parts(film *f, const char *path, const tgi_open_opts *o, t
     TGI_TRY(tgi_film_pixels_make(&f->said, &f->pixels, err));
     size_frames(f);
     TGI_TRY(fill_info(f, err));
-    f->room = tgi_malloc(TGI_TAG_IO, tgi_film_row_room(&f->pixels));
+    f->room = tgi_malloc(TGI_TAG_IO, room_bytes(f));
     if (!f->room)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a row of a film");
     return keep_frames(f, KEEP, err);
@@ -288,6 +298,7 @@ static tg_status film_open(const char *path, const tgi_open_opts *o, tgi_source 
     f->ahead.failed = NO_FRAME;
     pthread_mutex_init(&f->ahead.lock, NULL);
     pthread_mutex_init(&f->lock, NULL);
+    pthread_mutex_init(&f->room_lock, NULL);
     tgi_film_kept_open(&f->kept);
     f->kept.in_order = o->stream;
     const tg_status st = open_parts(f, path, o, err);
@@ -311,6 +322,8 @@ static tg_status note_bad(film *f, int64_t k, const char *reason, tgi_err *err)
 static void fill_frame(film *f, char *pixels)
 {
     memset(pixels, 0, f->frame_bytes);
+    if (f->yuv)
+        tgi_film_yuv_black(&f->pixels, pixels);
     if (f->passing)
         tgi_film_bypass_nothing(&f->stored, f->passing, pixels + f->frame_bytes);
 }
@@ -360,7 +373,9 @@ static tg_status make_frame(film *f, int64_t k, tgi_kept_frame *to, tgi_err *err
         return TG_OK;
     if (f->passing)
         tgi_film_bypass_take(&f->stored, f->passing, &got, to->bytes + f->frame_bytes);
-    for (int64_t y = 0; y < f->pixels.height && !f->rest_alone; y++)
+    if (f->yuv)
+        tgi_film_yuv_take(&f->pixels, &got, to->bytes);
+    for (int64_t y = 0; y < f->pixels.height && !f->rest_alone && !f->yuv; y++)
         tgi_film_row(&f->pixels, &got, y, to->bytes, f->room);
     return TG_OK;
 }
@@ -465,6 +480,16 @@ static tg_status hold(film *f, int64_t k, tgi_kept_frame **out, tgi_err *err)
 
 /* ---- Pixels ------------------------------------------------------------------------------ */
 
+/* Row y of a frame that is held. */
+static const char *row_of(film *f, const tgi_kept_frame *frame, int64_t y)
+{
+    if (!f->yuv)
+        return frame->bytes + (size_t)y * line_bytes(f);
+    char *line = f->room + tgi_film_row_room(&f->pixels);
+    tgi_film_yuv_row(&f->pixels, frame->bytes, y, line, f->room);
+    return line;
+}
+
 static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
                            int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                            size_t row_pitch, size_t sample_pitch, tgi_err *err)
@@ -480,13 +505,55 @@ static tg_status film_read(tgi_source *base, int thread, int64_t plane, int s0, 
                         (long long)plane, (long long)y0, (long long)y1);
     TGI_TRY(hold(f, plane, &frame, err));
     look_ahead(f, plane);
-    const size_t row = (size_t)i->width * (size_t)i->samples * tgi_dtype_size(i->dtype);
+    if (f->yuv) /* not the film's lock: who makes a frame under it may wait for this one */
+        pthread_mutex_lock(&f->room_lock);
     for (int64_t y = y0; y < y1; y++)
-        tgi_pick_row(i->dtype, i->samples, frame->bytes + (size_t)y * row, s0, s1, x0, x1,
+        tgi_pick_row(i->dtype, i->samples, row_of(f, frame, y), s0, s1, x0, x1,
                      (char *)dst + (size_t)(y - y0) * row_pitch, sample_pitch);
+    if (f->yuv)
+        pthread_mutex_unlock(&f->room_lock);
     tgi_film_kept_let_go(&f->kept, frame);
     return TG_OK;
 }
+
+/* ---- As Y, U and V ----------------------------------------------------------------------- */
+
+int tgi_film_source_yuv(const tgi_source *s, tgi_yuv *out)
+{
+    const film *f = s && s->ops == &tgi_film_source_ops ? (const film *)s : NULL;
+    return f && !f->passing && tgi_film_yuv_of(&f->pixels, out);
+}
+
+tg_status tgi_film_source_keep_yuv(tgi_source *s, tgi_err *err)
+{
+    film *f = film_of(s);
+    tg_status st = TG_OK;
+    pthread_mutex_lock(&f->lock);
+    if (!f->yuv && f->stream && f->came)
+        st = tgi_fail(err, TG_E_INTERNAL, "frames that came through a pipe are pixels already");
+    else if (!f->yuv)
+        tgi_film_kept_forget(&f->kept);
+    f->yuv |= st == TG_OK;
+    pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
+tg_status tgi_film_source_stage(tgi_source *s, int64_t k, const tgi_yuv *y,
+                                const tgi_yuv_staged *what, void *to, tgi_err *err)
+{
+    film *f = film_of(s);
+    tgi_kept_frame *frame;
+    const tg_status st = hold(f, k, &frame, err);
+    if (st != TG_OK && st != TG_E_CANCELLED && s->path)
+        tgi_err_prefix(err, "%s", s->path);
+    TGI_TRY(st);
+    look_ahead(f, k);
+    tgi_film_yuv_stage(y, what, frame->bytes, to);
+    tgi_film_kept_let_go(&f->kept, frame);
+    return TG_OK;
+}
+
+/* ---- What passes by ---------------------------------------------------------------------- */
 
 tg_status tgi_film_source_split(tgi_source *s, tgi_film_passing what, int ahead, tgi_err *err)
 {

@@ -97,8 +97,8 @@ static tg_status make_info(windows *w, const tgi_image_info *in, tgi_err *err)
     i->n_axes = 0;
     i->samples = 1;
     i->planar_samples = 0;
-    i->meta.n_channels = i->meta.n_luts = i->meta.n_ranges = i->meta.colours = i->meta.alpha =
-        0;
+    i->meta.n_channels = i->meta.n_luts = i->meta.n_ranges = i->meta.mode = i->meta.colours =
+        i->meta.alpha = 0;
     i->meta.n_labels = 0;
     i->n_planes = n * each;
     for (int k = 0; k < in->n_axes; k++) {

@@ -11,6 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/base/tensor.h"
 #include "io/ome_kept.h"
+#include "io/text_number.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -45,9 +46,11 @@ typedef struct tgi_image_meta {
     int n_made;
     char *description;              /* ImageDescription as found; may be OME-XML */
     char *title, *acquired, *about; /* of OME-XML: the image's name, date, description */
-    char left_behind[352];    /* what of OME-XML no output carries, in words; "" nothing */
-    struct tgi_ome_kept *ome; /* what only OME-TIFF has a place for, or NULL */
-    tgi_ome_place ome_place;  /* where that lies in this image */
+    char left_behind[352]; /* what of OME-XML no output carries, in words; "" nothing */
+    char
+        malformed[TGI_MALFORMED]; /* numbers of the metadata that are none, and were not read */
+    struct tgi_ome_kept *ome;     /* what only OME-TIFF has a place for, or NULL */
+    tgi_ome_place ome_place;      /* where that lies in this image */
     char *software;
     uint8_t *icc; /* colour profile, icc_bytes */
     size_t icc_bytes;
@@ -56,6 +59,7 @@ typedef struct tgi_image_meta {
     char **label;  /* and its names of planes; entries may be NULL */
     char *info;    /* and its text */
     int n_luts, n_ranges;
+    int mode; /* how it shows channels, TGI_MODE_* of imagej.h; 0: not said */
     int64_t n_labels;
     int resolution_unit;  /* TIFF ResolutionUnit; 0: none */
     double resolution[2]; /* y,x pixels per unit */
@@ -64,6 +68,7 @@ typedef struct tgi_image_meta {
     tgi_stored stored_as;
     uint16_t *palette; /* TGI_STORED_PALETTE: n_palette red, then green, then blue */
     int n_palette;
+    int in_turn; /* planes along T are in turn: there are no times between them */
     int colours; /* samples that are colours where the file says so: 3 of RGB and Lab, 4 of CMYK; others
                     follow them; 0: not said */
     int alpha; /* as TIFF's ExtraSamples: the last sample is alpha, 1 multiplied into the
@@ -138,6 +143,8 @@ typedef struct tgi_film_cut {
 typedef struct tgi_axis_pick {
     const char *channels, *z, *t;
     tgi_range slices; /* of Z, the same in numbers; empty: not said */
+    int apart;        /* 1: some of the colours of a pixel become channels with their names */
+    int picture; /* 1: it becomes a PNG or JPEG, which takes them all in their order, or one */
 } tgi_axis_pick;
 
 typedef struct tgi_open_opts {
@@ -160,6 +167,7 @@ typedef struct tgi_open_opts {
     int decoders;         /* threads of a film's decoder, where they change nothing; 0: 1 */
     size_t budget;        /* of the whole job, which a film's reader has to fit: the plan counts
                              it. 0: decode_budget */
+    size_t text_budget;   /* bytes that reading what the file says of itself may take; 0: any */
     /* 1: decoders hold as little as they can, whatever decode_budget allows: pixels are decoded
      * again rather than kept. What is held is then the same for each budget that the file opens
      * with. */

@@ -1,5 +1,4 @@
-/* imagej.c - see imagej.h. Numbers are read with strtod/strtoll on a NUL-terminated text, whose
- * length the caller bounds; counts out of range become the largest, which no file holds: a
+/* imagej.c - see imagej.h. Counts out of range become the largest, which no file holds: a
  * text that promises more than there can be is refused, not passed over. */
 #include "io/imagej.h"
 
@@ -28,16 +27,36 @@ void tgi_unit_canonical(const char *unit, size_t len, char *out, size_t cap)
     snprintf(out, cap, "%.*s", (int)(len < cap ? len : cap - 1), unit);
 }
 
-static int64_t count_of(const char *s)
+/* The value of a line; 0 where there is none. */
+static double number_of(tgi_imagej *o, const char *key, const char *s, size_t n)
 {
-    const long long v = strtoll(s, NULL, 10);
+    double v = 0;
+    if (n && !tgi_text_number(s, n, &v))
+        tgi_text_malformed(o->malformed, key, s, n);
+    return v;
+}
+
+static int64_t count_of(tgi_imagej *o, const char *key, const char *s, size_t n)
+{
+    int64_t v = 0;
+    if (n && !tgi_text_whole(s, n, &v))
+        tgi_text_malformed(o->malformed, key, s, n);
     return v <= 0 ? 0 : v < MOST ? v : MOST;
 }
 
-static double positive(const char *s)
+static const char *const modes[] = {"", "composite", "color", "grayscale"};
+
+const char *tgi_imagej_mode(int mode)
 {
-    const double v = strtod(s, NULL);
-    return isfinite(v) && v > 0 ? v : 0;
+    return mode > 0 && mode < (int)(sizeof modes / sizeof *modes) ? modes[mode] : "";
+}
+
+int tgi_imagej_mode_of(const char *word, size_t len)
+{
+    for (int i = 1; i < (int)(sizeof modes / sizeof *modes); i++)
+        if (strlen(modes[i]) == len && memcmp(modes[i], word, len) == 0)
+            return i;
+    return 0;
 }
 
 static void take_line(const char *key, size_t key_len, const char *value, size_t value_len,
@@ -45,20 +64,22 @@ static void take_line(const char *key, size_t key_len, const char *value, size_t
 {
 #define IS(name) (key_len == sizeof name - 1 && memcmp(key, name, key_len) == 0)
     if (IS("images"))
-        o->images = count_of(value);
+        o->images = count_of(o, "images", value, value_len);
     else if (IS("channels"))
-        o->channels = count_of(value);
+        o->channels = count_of(o, "channels", value, value_len);
     else if (IS("slices"))
-        o->slices = count_of(value);
+        o->slices = count_of(o, "slices", value, value_len);
     else if (IS("frames"))
-        o->frames = count_of(value);
+        o->frames = count_of(o, "frames", value, value_len);
     else if (IS("spacing"))
-        o->spacing = fabs(strtod(value, NULL));
+        o->spacing = fabs(number_of(o, "spacing", value, value_len));
     else if (IS("finterval"))
-        o->interval = positive(value);
+        o->interval = fmax(0, number_of(o, "finterval", value, value_len));
     else if (IS("order"))
         snprintf(o->order, sizeof o->order, "%.*s", (int)(value_len < 7 ? value_len : 7),
                  value);
+    else if (IS("mode"))
+        o->mode = tgi_imagej_mode_of(value, value_len);
     else if (IS("unit") && !o->unit[0])
         tgi_unit_canonical(value, value_len, o->unit, sizeof o->unit);
 #undef IS
@@ -77,8 +98,6 @@ bool tgi_imagej_parse(const char *text, tgi_imagej *out)
         line += len;
         line += strspn(line, "\r\n");
     }
-    if (!isfinite(out->spacing))
-        out->spacing = 0;
     return true;
 }
 

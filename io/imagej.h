@@ -4,6 +4,8 @@
 #ifndef TGI_IMAGEJ_H
 #define TGI_IMAGEJ_H
 
+#include "io/text_number.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,11 +15,19 @@
 /* Counts are 0 when the text does not state them. */
 typedef struct tgi_imagej {
     int64_t images, channels, slices, frames;
-    char order[8];   /* "czt" ...; "" default */
-    double spacing;  /* between slices, in `unit` */
-    double interval; /* between frames, seconds */
-    char unit[16];   /* "µm", "nm", "mm", "cm", "inch" ...; "" none */
+    char order[8];                 /* "czt" ...; "" default */
+    double spacing;                /* between slices, in `unit` */
+    double interval;               /* between frames, seconds */
+    char malformed[TGI_MALFORMED]; /* numbers that are none, and count as not stated */
+    int mode;                      /* TGI_MODE_*; 0: not stated */
+    char unit[16];                 /* "µm", "nm", "mm", "cm", "inch" ...; "" none */
 } tgi_imagej;
+
+/* How a stack shows its channels, as "mode=" names it: together, one by one in colours, or in grey. */
+enum { TGI_MODE_COMPOSITE = 1, TGI_MODE_COLOR, TGI_MODE_GREY };
+/* Its word, "" where there is none; and the mode of a word, 0 where there is none. */
+const char *tgi_imagej_mode(int mode);
+int tgi_imagej_mode_of(const char *word, size_t len);
 
 /* True when `text` is an ImageJ description ("ImageJ=1.53t\nimages=...").
  * @source ImageJ ij/io/TiffEncoder and FileSaver.getDescriptionString. */

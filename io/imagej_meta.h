@@ -17,4 +17,9 @@ tg_status tgi_imagej_meta_make(const tgi_image_meta *m, int64_t n_planes, uint32
                                size_t *n_counts, uint8_t **bytes, size_t *n_bytes,
                                tgi_err *err);
 
+/* Does such a stack say how large a pixel is, and how far slices are apart? Its sizes have one unit, and where one of x and y is
+ * not said ImageJ takes 1 for it: it says both or none, and no distance then. */
+bool tgi_imagej_says_pixel(const tgi_image_meta *m);
+bool tgi_imagej_says_spacing(const tgi_image_meta *m);
+
 #endif

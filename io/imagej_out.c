@@ -14,8 +14,10 @@
  * FileOpener.decodeDescriptionString; TIFF 6.0. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/number.h"
 #include "engine/base/size.h"
 #include "engine/base/utf8.h"
+#include "io/imagej.h"
 #include "io/imagej_meta.h"
 #include "io/ome_write.h"
 #include "io/picture_out.h"
@@ -66,7 +68,8 @@ static tg_status take_axes(const tgi_picture_spec *s, stack *k, tgi_err *err)
     for (int known = 1; known >= 0; known--) {
         int64_t step = 1;
         for (int i = (int)strlen(s->axes) - 1; i >= 0; i--) {
-            const char a = s->axes[i];
+            const bool plain = s->axes[i] == 'T' && s->meta && s->meta->in_turn;
+            const char a = plain ? 'I' : s->axes[i];
             if (strchr("YXS", a))
                 continue;
             if (s->shape[i] > 1 && (strchr("ZTC", a) != NULL) == known) {
@@ -163,17 +166,35 @@ static void add_escaped(line *t, const char *s)
     }
 }
 
+bool tgi_imagej_says_pixel(const tgi_image_meta *m)
+{
+    return m->physical[2] > 0 && tgi_size_in_x(m, 1) > 0;
+}
+
+bool tgi_imagej_says_spacing(const tgi_image_meta *m)
+{
+    const bool none = !(m->physical[1] > 0 || m->physical[2] > 0);
+    return m->physical[0] > 0 && tgi_size_in_x(m, 0) > 0 && (none || tgi_imagej_says_pixel(m));
+}
+
+static void add_number(line *t, const char *key, double v)
+{
+    char text[TGI_NUMBER_TEXT];
+    tgi_number_digits(v, 15, text);
+    add(t, "%s%s\n", key, text);
+}
+
 static void add_sizes(line *t, const tgi_image_meta *m)
 {
-    if (m->physical[2] > 0 && m->unit[2][0]) {
+    if (tgi_imagej_says_pixel(m) && m->unit[2][0]) {
         add(t, "unit=");
         add_escaped(t, m->unit[2]);
         add(t, "\n");
     }
-    if (m->physical[0] > 0 && tgi_size_in_x(m, 0) > 0)
-        add(t, "spacing=%.15g\n", tgi_size_in_x(m, 0));
-    if (m->time_increment > 0)
-        add(t, "finterval=%.15g\n", m->time_increment);
+    if (tgi_imagej_says_spacing(m))
+        add_number(t, "spacing=", tgi_size_in_x(m, 0));
+    if (m->time_increment > 0 && isfinite(m->time_increment))
+        add_number(t, "finterval=", m->time_increment);
 }
 
 static void describe(const stack *k, const tgi_image_meta *m, line *t)
@@ -191,11 +212,16 @@ static void describe(const stack *k, const tgi_image_meta *m, line *t)
     if (k->c.n > 1 || (k->z.n > 1 && k->t.n > 1))
         add(t, "hyperstack=true\n");
     if (k->c.n > 1)
-        add(t, "mode=%s\n", m->n_luts ? "composite" : "grayscale");
+        add(t, "mode=%s\n",
+            m->mode     ? tgi_imagej_mode(m->mode)
+            : m->n_luts ? "composite"
+                        : "grayscale");
     add_sizes(t, m);
     add(t, "loop=false\n");
-    if (m->n_ranges)
-        add(t, "min=%.15g\nmax=%.15g\n", m->range[0], m->range[1]);
+    if (!m->n_ranges || !isfinite(m->range[0]) || !isfinite(m->range[1]))
+        return;
+    add_number(t, "min=", m->range[0]);
+    add_number(t, "max=", m->range[1]);
 }
 
 /* ---- Tables, ranges, names --------------------------------------------------------------- */
@@ -333,10 +359,12 @@ static void add_long(front *f, unsigned tag, uint64_t v)
 static void add_resolution(front *f, const tgi_image_meta *m)
 {
     uint32_t r[2][2];
-    double x = m->physical[2] > 0 ? 1 / m->physical[2] : 0, y = tgi_size_in_x(m, 1);
+    double x = 0, y = 0;
     unsigned unit = 1;
-    y = y > 0 ? 1 / y : 0;
-    if (!(x > 0 && y > 0) && m->resolution_unit) {
+    if (tgi_imagej_says_pixel(m)) {
+        x = 1 / m->physical[2];
+        y = 1 / tgi_size_in_x(m, 1);
+    } else if (m->resolution_unit && !(m->physical[1] > 0 || m->physical[2] > 0)) {
         x = m->resolution[1];
         y = m->resolution[0];
         unit = (unsigned)m->resolution_unit;

@@ -101,7 +101,7 @@ static void take_resolution(encoder *e, const tgi_image_meta *m)
     double per_unit[2];
     const int unit = tgi_resolution_of(m, per_unit);
     const double x = per_unit[0], y = per_unit[1];
-    if ((unit != 2 && unit != 3) || !(x >= 0.5 && x < 65535) || !(y >= 0.5 && y < 65535))
+    if ((unit != 2 && unit != 3) || !tgi_jpeg_says(per_unit))
         return;
     e->z.density_unit = unit == 2 ? 1 : 2;
     e->z.X_density = (UINT16)lround(x);

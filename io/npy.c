@@ -144,6 +144,10 @@ static tg_status parse_literal(const char *text, tgi_npy_head *h, tgi_err *err)
     if (!l.descr || !l.shape || !l.order)
         return tgi_fail(err, TG_E_FORMAT,
                         "npy: the header lacks descr, shape or fortran_order");
+    skip_space(&l);
+    if (*l.p)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "npy: there is something behind the header's dictionary");
     h->fortran = fortran && h->desc.rank > 1;
     return TG_OK;
 }

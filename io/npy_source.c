@@ -2,7 +2,8 @@
  *
  * An array has no axis names: by rank it is YX, ZYX, TZYX or TZCYX unless the caller names them
  * ("YXS" for an RGB image). Any axis is then a stride in the file; only the columns must lie
- * together, alone or with the samples of each pixel. */
+ * together, alone or with the samples of each pixel. In Fortran order the first axis is the fastest: then columns
+ * are read, not rows. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/bytes.h"
@@ -31,8 +32,7 @@ static tg_status take_axes(npy_source *s, const char *axes, tgi_err *err)
     static const char *const by_rank[] = {"", "", "YX", "ZYX", "TZYX", "TZCYX"};
     const tgi_desc *d = &s->head.desc;
     tgi_image_info *i = &s->info;
-    const size_t size = tgi_dtype_size(d->dtype);
-    uint64_t stride = size;
+    uint64_t stride = tgi_dtype_size(d->dtype);
     if (!axes && (d->rank < 2 || d->rank > 5))
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "npy: an array of rank %d is no image; name its "
@@ -56,7 +56,8 @@ static tg_status take_axes(npy_source *s, const char *axes, tgi_err *err)
     for (int k = 0; k < d->rank; k++) /* first: beside an empty axis others may be anything */
         if (d->dim[k] < 1)
             return tgi_fail(err, TG_E_FORMAT, "npy: an empty array is no image");
-    for (int k = d->rank - 1; k >= 0; k--) {
+    for (int a = 0; a < d->rank; a++) { /* the fastest axis first */
+        const int k = s->head.fortran ? a : d->rank - 1 - a;
         const int64_t n = d->dim[k];
         if (axes[k] == 'S' && n > 65535)
             return tgi_fail(err, TG_E_UNSUPPORTED, "npy: %lld samples per pixel", (long long)n);
@@ -126,6 +127,34 @@ typedef struct rows {
     size_t row_pitch, next, to; /* bytes between rows and samples; elements between columns */
 } rows;
 
+/* As read_rows, column by column, as far as they fit the window. */
+static tg_status read_columns(npy_source *s, tgi_window *w, const rows *r, tgi_err *err)
+{
+    const size_t size = tgi_dtype_size(s->info.dtype);
+    const int64_t room = tgi_max((int64_t)(w->cap / s->stride_y), 1);
+    for (int k = r->k0; k < r->k1; k++)
+        for (int64_t x = r->x0; x < r->x1; x++)
+            for (int64_t y = r->y0; y < r->y1; y += room) {
+                const int64_t n = tgi_min(room, r->y1 - y);
+                const size_t len = (size_t)(n - 1) * (size_t)s->stride_y + size;
+                const uint8_t *src;
+                TGI_TRY(tgi_window_get(w, &s->file,
+                                       r->at + (uint64_t)k * s->stride_s +
+                                           (uint64_t)y * s->stride_y +
+                                           (uint64_t)x * s->stride_x,
+                                       len, len, &src, err));
+                uint8_t *to = r->dst + (size_t)(k - r->k0) * r->next +
+                              (size_t)(y - r->y0) * r->row_pitch +
+                              (size_t)(x - r->x0) * r->to * size;
+                for (int64_t i = 0; i < n; i++, to += r->row_pitch, src += s->stride_y)
+                    if (s->head.swap)
+                        tgi_swap_copy(to, src, 1, size);
+                    else
+                        memcpy(to, src, size);
+            }
+    return TG_OK;
+}
+
 static tg_status read_rows(npy_source *s, tgi_window *w, const rows *r, tgi_err *err)
 {
     const tgi_file_rows file = {.off = r->at + (uint64_t)r->k0 * s->stride_s +
@@ -171,7 +200,8 @@ static tg_status npy_read(tgi_source *base, int thread, int64_t plane, int s0, i
                         .row_pitch = row_pitch,
                         .next = next,
                         .to = together ? (size_t)(s1 - s0) : 1};
-        TGI_TRY(read_rows(s, &s->lanes[thread], &r, err));
+        TGI_TRY(s->stride_y < s->stride_x ? read_columns(s, &s->lanes[thread], &r, err)
+                                          : read_rows(s, &s->lanes[thread], &r, err));
     }
     return TG_OK;
 }
@@ -196,7 +226,6 @@ static tg_status open_parts(npy_source *s, const char *path, const tgi_open_opts
     tgi_image_info *i = &s->info;
     TGI_TRY(tgi_rfile_open(path, &s->file, err));
     TGI_TRY(tgi_npy_read_head(&s->file, &s->head, err));
-    TGI_TRY(tgi_npy_check_order(&s->head, "as an image", err));
     if (o->level)
         return tgi_fail(err, TG_E_ARG,
                         "there is no resolution level %d: an array has full size alone, 0",

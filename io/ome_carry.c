@@ -6,7 +6,9 @@
 #include "io/ome_carry.h"
 
 #include "engine/base/mem.h"
+#include "engine/base/number.h"
 #include "io/id_set.h"
+#include "io/ome_write.h"
 #include "io/ome_xml.h"
 
 #include <libxml/xmlreader.h>
@@ -50,6 +52,7 @@ struct tgi_ome_carry {
     int shape_depth;
     size_t bytes;
     bool too_much, no_memory, old;
+    char *malformed;
     tgi_ome_kept kept;
     tgi_id_set rois; /* that the Image names as its own */
     int64_t room;
@@ -58,11 +61,13 @@ struct tgi_ome_carry {
     size_t refs; /* its references begin there */
 };
 
-tgi_ome_carry *tgi_ome_carry_new(void)
+tgi_ome_carry *tgi_ome_carry_new(char *malformed)
 {
     tgi_ome_carry *c = tgi_calloc(TGI_TAG_IO, 1, sizeof *c);
-    if (c)
-        c->channel = -1;
+    if (!c)
+        return NULL;
+    c->channel = -1;
+    c->malformed = malformed;
     return c;
 }
 
@@ -100,6 +105,15 @@ static void add(tgi_ome_carry *c, const char *s)
 static void add_char(tgi_ome_carry *c, char ch)
 {
     add_bytes(c, c->now, &ch, 1);
+}
+
+/* There are many of them, and no more is added. */
+static char *without_room(text *t)
+{
+    char *less = t->p ? tgi_realloc_n(TGI_TAG_IO, t->p, t->n + 1, 1) : NULL;
+    char *p = less ? less : t->p;
+    *t = (text){0};
+    return p;
 }
 
 /* libxml2 hands out UTF-8 that XML allows. */
@@ -151,27 +165,35 @@ static const struct {
 
 static void add_marked(tgi_ome_carry *c, char kind, double v)
 {
-    char s[48];
-    snprintf(s, sizeof s, "%c%c%.17g%c", TGI_ROI_MARK, kind, v, TGI_ROI_MARK);
+    char s[TGI_NUMBER_TEXT];
+    tgi_number_digits(v, 17, s);
+    add_char(c, TGI_ROI_MARK);
+    add_char(c, kind);
     add(c, s);
+    add_char(c, TGI_ROI_MARK);
 }
 
-/* "x,y x,y ...": what is no number ends it. */
-static void add_points(tgi_ome_carry *c, const char *v)
+#define BLANK " \n\t\r"
+
+/* The next of "x,y x,y ..."; *v goes behind it. False: there is none. */
+static bool next_point(const char **v, double *x, double *y)
 {
-    char *end;
+    const char *s = *v + strspn(*v, BLANK);
+    const size_t n = strcspn(s, BLANK), nx = strcspn(s, ",");
+    *v = s + n;
+    return nx < n && tgi_text_number(s, nx, x) && tgi_text_number(s + nx + 1, n - nx - 1, y);
+}
+
+/* False: something in it is no number, and nothing was added. */
+static bool add_points(tgi_ome_carry *c, const char *v)
+{
+    double x, y;
+    for (const char *p = v; p[strspn(p, BLANK)];)
+        if (!next_point(&p, &x, &y))
+            return false;
     add(c, " Points=\"");
-    for (bool first = true; *v; first = false) {
-        while (*v == ' ' || *v == '\n' || *v == '\t' || *v == '\r')
-            v++;
-        const double x = strtod(v, &end);
-        if (end == v || *end != ',' || !isfinite(x))
-            break;
-        v = end + 1;
-        const double y = strtod(v, &end);
-        if (end == v || !isfinite(y))
-            break;
-        v = end;
+    for (bool first = true; v[strspn(v, BLANK)]; first = false) {
+        (void)next_point(&v, &x, &y);
         if (!first)
             add_char(c, ' ');
         add_marked(c, 'X', x);
@@ -179,13 +201,21 @@ static void add_points(tgi_ome_carry *c, const char *v)
         add_marked(c, 'Y', y);
     }
     add_char(c, '"');
+    return true;
+}
+
+/* Of a slice, a channel or a time. */
+static bool is_index(double v)
+{
+    return v >= 0 && v <= INT32_MAX && v == floor(v);
 }
 
 /* True when the attribute is a number that moves with the image. */
 static bool add_number(tgi_ome_carry *c, const char *element, const char *name,
                        const char *value)
 {
-    char kind = 0, *end;
+    char kind = 0;
+    double v;
     if (strcmp(element, "Transform") == 0)
         for (size_t i = 0; i < sizeof of_transform / sizeof *of_transform; i++)
             if (strcmp(name, of_transform[i].name) == 0)
@@ -195,18 +225,91 @@ static bool add_number(tgi_ome_carry *c, const char *element, const char *name,
             if (strcmp(name, numbers[i].name) == 0)
                 kind = numbers[i].kind;
     if (c->depth == c->shape_depth && strcmp(name, "Points") == 0) {
-        add_points(c, value);
-        return true;
-    }
-    const double v = strtod(value, &end);
-    if (!kind || end == value || *end || !isfinite(v))
+        if (add_points(c, value))
+            return true;
+        tgi_text_malformed(c->malformed, name, value, strlen(value));
         return false;
+    }
+    if (!kind)
+        return false;
+    if (!tgi_text_number(value, strlen(value), &v) || (strchr("zkt", kind) && !is_index(v))) {
+        tgi_text_malformed(c->malformed, name, value, strlen(value));
+        return false;
+    }
     add_char(c, ' ');
     add(c, name);
     add(c, "=\"");
     add_marked(c, kind, v);
     add_char(c, '"');
     return true;
+}
+
+/* Attributes that are numbers in the schema, in instruments, settings and channels, and which of them are lengths. */
+static const struct {
+    const char *name;
+    bool length;
+} numeric[] = {{"EmissionWavelength", true},
+               {"ExcitationWavelength", true},
+               {"PinholeSize", true},
+               {"Wavelength", true},
+               {"WorkingDistance", true},
+               {"X", true},
+               {"Y", true},
+               {"Z", true},
+               {"CutIn", true},
+               {"CutOut", true},
+               {"AmplificationGain", false},
+               {"Attenuation", false},
+               {"AirPressure", false},
+               {"CO2Percent", false},
+               {"ExposureTime", false},
+               {"Gain", false},
+               {"Humidity", false},
+               {"Integration", false},
+               {"LensNA", false},
+               {"NDFilter", false},
+               {"NominalMagnification", false},
+               {"CalibratedMagnification", false},
+               {"Offset", false},
+               {"Power", false},
+               {"ReadOutRate", false},
+               {"RefractiveIndex", false},
+               {"RepetitionRate", false},
+               {"Temperature", false},
+               {"Transmittance", false},
+               {"Voltage", false},
+               {"Zoom", false}};
+
+/* Which of them, or which of them has this unit; -1: another attribute. */
+static int numeric_of(const char *name, bool *is_unit)
+{
+    const size_t n = strlen(name);
+    *is_unit = n > 4 && strcmp(name + n - 4, "Unit") == 0;
+    const size_t base = n - (*is_unit ? 4 : 0);
+    for (size_t i = 0; i < sizeof numeric / sizeof *numeric; i++)
+        if (strlen(numeric[i].name) == base && memcmp(numeric[i].name, name, base) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* A bit for each that is no number, or has a unit that is none: they are told, and not written. */
+static uint64_t malformed_of(tgi_ome_carry *c, xmlTextReaderPtr r)
+{
+    uint64_t bad = 0;
+    while (xmlTextReaderMoveToNextAttribute(r) == 1) {
+        const char *name = (const char *)xmlTextReaderConstName(r),
+                   *value = (const char *)xmlTextReaderConstValue(r);
+        bool is_unit;
+        double v;
+        const int i = name && value ? numeric_of(name, &is_unit) : -1;
+        if (i < 0 || (is_unit ? !numeric[i].length || tgi_unit_is_known(value)
+                              : tgi_text_number(value, strlen(value), &v)))
+            continue;
+        tgi_text_malformed(c->malformed, name, value, strlen(value));
+        bad |= UINT64_C(1) << i;
+    }
+    xmlTextReaderMoveToElement(r);
+    return bad;
 }
 
 /* ---- Elements ---------------------------------------------------------------------------- */
@@ -219,11 +322,18 @@ static bool is_ome(const xmlChar *space)
 static void add_attributes(tgi_ome_carry *c, xmlTextReaderPtr r, const char *element,
                            const char *const *but, size_t n_but)
 {
+    const bool free_form =
+        c->now == &c->into[ROIS] || c->now == &c->into[OTHERS] || c->now == &c->into[NOTES];
+    const uint64_t bad = free_form ? 0 : malformed_of(c, r);
+    bool is_unit;
     while (xmlTextReaderMoveToNextAttribute(r) == 1) {
         const char *name = (const char *)xmlTextReaderConstName(r),
                    *value = (const char *)xmlTextReaderConstValue(r);
         if (!name || !value || strchr(name, ':') || strncmp(name, "xmlns", 5) == 0 ||
             is_among(name, but, n_but))
+            continue;
+        const int k = bad ? numeric_of(name, &is_unit) : -1;
+        if (k >= 0 && bad & UINT64_C(1) << k)
             continue;
         if (c->now == &c->into[ROIS] && c->shape && add_number(c, element, name, value))
             continue;
@@ -288,8 +398,7 @@ static void end_channel(tgi_ome_carry *c)
 {
     if (c->channel < 0 || !c->into[PARTS].p)
         return;
-    c->kept.channel_parts[c->channel] = c->into[PARTS].p;
-    c->into[PARTS] = (text){0};
+    c->kept.channel_parts[c->channel] = without_room(&c->into[PARTS]);
 }
 
 /* A plane that says nothing is none. */
@@ -397,7 +506,7 @@ static void begin_channel(tgi_ome_carry *c, xmlTextReaderPtr r)
     c->channel = k->n_channels++;
     c->now = &said;
     add_attributes(c, r, "Channel", our_own, sizeof our_own / sizeof *our_own);
-    k->channel_said[c->channel] = said.p;
+    k->channel_said[c->channel] = without_room(&said);
     k->channel_parts[c->channel] = NULL;
     c->now = NULL;
     if (xmlTextReaderIsEmptyElement(r) == 1)
@@ -415,14 +524,18 @@ static bool value_of(xmlTextReaderPtr r, const char *name, char *buf, size_t cap
     return true;
 }
 
-static bool index_of(xmlTextReaderPtr r, const char *name, int32_t *out)
+static bool index_of(tgi_ome_carry *c, xmlTextReaderPtr r, const char *name, int32_t *out)
 {
-    char s[32], *end;
+    char s[32];
+    int64_t v;
     if (!value_of(r, name, s, sizeof s))
         return false;
-    const long long v = strtoll(s, &end, 10);
+    if (!tgi_text_whole(s, strlen(s), &v) || v < 0 || v > INT32_MAX) {
+        tgi_text_malformed(c->malformed, name, s, strlen(s));
+        return false;
+    }
     *out = (int32_t)v;
-    return end != s && v >= 0 && v <= INT32_MAX;
+    return true;
 }
 
 static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
@@ -435,20 +548,24 @@ static void take_plane(tgi_ome_carry *c, xmlTextReaderPtr r)
                               {"PositionY", "PositionYUnit"},
                               {"PositionZ", "PositionZUnit"}};
     tgi_plane_note n = {0};
-    char s[64], *end;
+    char s[64];
     end_plane(c);
-    if (!index_of(r, "TheZ", &n.z) || !index_of(r, "TheC", &n.c) || !index_of(r, "TheT", &n.t))
+    if (!index_of(c, r, "TheZ", &n.z) || !index_of(c, r, "TheC", &n.c) ||
+        !index_of(c, r, "TheT", &n.t))
         return;
     for (int i = 0; i < TGI_PLANE_VALUES; i++) {
         if (!value_of(r, of[i].name, s, sizeof s))
             continue;
-        n.value[i] = strtod(s, &end);
-        if (end == s || !isfinite(n.value[i]))
+        if (!tgi_text_number(s, strlen(s), &n.value[i])) {
+            tgi_text_malformed(c->malformed, of[i].name, s, strlen(s));
             continue;
+        }
         n.unit[i] = 0; /* the schema's default, which writers leave out */
         if (value_of(r, of[i].unit, s, sizeof s) &&
-            !(n.unit[i] = (uint8_t)tgi_plane_unit_of(i, s)))
-            continue; /* a unit that nobody knows */
+            !(n.unit[i] = (uint8_t)tgi_plane_unit_of(i, s))) { /* a unit that nobody knows */
+            tgi_text_malformed(c->malformed, of[i].unit, s, strlen(s));
+            continue;
+        }
         n.has |= (uint8_t)(1u << i);
     }
     const bool empty = xmlTextReaderIsEmptyElement(r) == 1;
@@ -477,7 +594,7 @@ static void take_bits(tgi_ome_carry *c, xmlTextReaderPtr r)
 {
     char type[32];
     int32_t bits;
-    if (c->kept.significant_bits || !index_of(r, "SignificantBits", &bits) ||
+    if (c->kept.significant_bits || !index_of(c, r, "SignificantBits", &bits) ||
         !value_of(r, "Type", type, sizeof type))
         return;
     const int of_type = strcmp(type, "float") == 0 ? 32

@@ -16,8 +16,8 @@ typedef struct tgi_ome_where {
     bool alone;  /* there was no other Image so far */
 } tgi_ome_where;
 
-/* NULL: no memory. */
-tgi_ome_carry *tgi_ome_carry_new(void);
+/* `malformed` gets what should be a number and is none, and outlives it. NULL: no memory. */
+tgi_ome_carry *tgi_ome_carry_new(char *malformed);
 /* An element begins; `reader`: xmlTextReaderPtr. True: it and all in it are taken, and the caller does not look
  * at it. */
 bool tgi_ome_carry_start(tgi_ome_carry *c, void *reader, const char *name,

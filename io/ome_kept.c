@@ -74,217 +74,7 @@ static int any_values(const tgi_ome_kept *k)
     return 0;
 }
 
-/* ---- Regions of interest ----------------------------------------------------------------- */
-
-typedef struct writing {
-    const tgi_ome_place *p;
-    const tgi_axis_list *const *pick;
-    void (*add)(void *user, char c);
-    void *user;
-    bool refs; /* no regions, but references to them */
-} writing;
-
-static int64_t place_in(const tgi_axis_list *l, int64_t was)
-{
-    if (!l || !l->at)
-        return was;
-    for (int64_t i = 0; i < l->n; i++)
-        if (l->at[i] == was)
-            return i;
-    return -1;
-}
-
-static double scale_of(const writing *w, int axis)
-{
-    return w->p->scale[axis] > 0 ? w->p->scale[axis] : 1;
-}
-
-/* A number of kind `kind` at its place. X, Y: a point; W, H: a length; a to f: A00 A10 A01 A11 A02 A12 of a
- * transform. */
-static double placed(const writing *w, char kind, double v, bool transformed)
-{
-    const double sx = scale_of(w, 1), sy = scale_of(w, 0);
-    switch (kind) {
-    case 'X':
-        return transformed ? v : sx * v - w->p->shift[1];
-    case 'Y':
-        return transformed ? v : sy * v - w->p->shift[0];
-    case 'W':
-        return transformed ? v : sx * v;
-    case 'H':
-        return transformed ? v : sy * v;
-    case 'a':
-    case 'c':
-        return sx * v;
-    case 'b':
-    case 'd':
-        return sy * v;
-    case 'e':
-        return sx * v - w->p->shift[1];
-    case 'f':
-        return sy * v - w->p->shift[0];
-    default:
-        return v;
-    }
-}
-
-static void put(const writing *w, const char *s)
-{
-    for (; *s; s++)
-        w->add(w->user, *s);
-}
-
-/* The number behind a mark; returns what follows its end. */
-static const char *put_number(const writing *w, const char *at, bool transformed)
-{
-    char text[64];
-    const char kind = at[1];
-    char *end;
-    const double v = strtod(at + 2, &end);
-    if (w->pick) { /* it stays a template */
-        const int axis = kind == 'z' ? 0 : kind == 'k' ? 1 : kind == 't' ? 2 : -1;
-        if (axis < 0)
-            snprintf(text, sizeof text, "%c%c%.17g%c", TGI_ROI_MARK, kind, v, TGI_ROI_MARK);
-        else
-            snprintf(text, sizeof text, "%c%c%lld%c", TGI_ROI_MARK, kind,
-                     (long long)place_in(w->pick[axis], (int64_t)v), TGI_ROI_MARK);
-    } else if (kind == 'z') {
-        snprintf(text, sizeof text, "%lld", (long long)((int64_t)v - w->p->first_z));
-    } else if (kind == 'k' || kind == 't') {
-        snprintf(text, sizeof text, "%lld", (long long)v);
-    } else {
-        snprintf(text, sizeof text, "%.17g", placed(w, kind, v, transformed));
-    }
-    put(w, text);
-    return *end == TGI_ROI_MARK ? end + 1 : end;
-}
-
-/* Is the shape of something that is not there any more? */
-static bool is_elsewhere(const writing *w, const char *from, const char *to)
-{
-    for (const char *m = from; m < to; m++) {
-        if (*m != TGI_ROI_MARK)
-            continue;
-        const char kind = m[1];
-        const int64_t v =
-            kind == 'z' || kind == 'k' || kind == 't' ? strtoll(m + 2, NULL, 10) : 0;
-        const int axis = kind == 'z' ? 0 : kind == 'k' ? 1 : 2;
-        if ((kind == 'z' || kind == 'k' || kind == 't') && w->pick &&
-            place_in(w->pick[axis], v) < 0)
-            return true;
-        if (kind == 'z' && !w->pick && v < w->p->first_z)
-            return true;
-        for (m++; m < to && *m != TGI_ROI_MARK; m++)
-            continue;
-    }
-    return false;
-}
-
-static const char *end_of(const char *at, char mark)
-{
-    const char *e = strchr(at, mark);
-    return e ? e : at + strlen(at);
-}
-
-/* The characters from `at` to `to`, numbers placed; the marks of shapes and regions only stay in templates. */
-static void put_part(const writing *w, const char *at, const char *to, bool transformed)
-{
-    static const char channel[] = {' ', 'T', 'h', 'e', 'C', '=', '"', TGI_ROI_MARK, 'k'};
-    while (at < to) {
-        if (!w->pick && w->p->any_channel && (size_t)(to - at) > sizeof channel &&
-            memcmp(at, channel, sizeof channel) == 0) { /* channels are others */
-            at += 7;
-            while (at < to && *at != '"')
-                at++;
-            at += at < to;
-            continue;
-        }
-        if (*at == TGI_ROI_MARK) {
-            at = put_number(w, at, transformed);
-            continue;
-        }
-        if (w->pick || *at > TGI_ROI_MASK || *at < 0)
-            w->add(w->user, *at);
-        at++;
-    }
-}
-
-/* Its identifier is an attribute of the element that begins there. */
-static void put_ref(const writing *w, const char *at, const char *to)
-{
-    const char *id = strstr(at, " ID=\"");
-    if (!id || id > to)
-        return;
-    put(w, "<ROIRef");
-    put_part(w, id, id + 5 + strcspn(id + 5, "\""), false);
-    put(w, "\"/>");
-}
-
-/* A region with the shapes that are still there. Returns 1 when there is one. */
-static int put_roi(const writing *w, const char *at, const char *to, int64_t *lost)
-{
-    const bool scaled = !w->pick && (scale_of(w, 0) != 1 || scale_of(w, 1) != 1);
-    int64_t kept = 0, left = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        const char *p = at;
-        while (p < to) {
-            const char *shape = memchr(p, TGI_ROI_SHAPE, (size_t)(to - p));
-            if (!shape)
-                shape = to;
-            if (pass)
-                put_part(w, p, shape, false);
-            if (shape == to)
-                break;
-            const char *end = end_of(shape, TGI_ROI_SHAPE_END);
-            const size_t n = (size_t)(end - shape);
-            const bool gone = is_elsewhere(w, shape, end),
-                       torn = scaled && memchr(shape, TGI_ROI_MASK, n);
-            kept += !pass && !gone && !torn;
-            left += !pass && torn;
-            p = end < to ? end + 1 : to;
-            if (pass && !gone && !torn)
-                put_part(w, shape, p, memchr(shape, TGI_ROI_TRANSFORM, n) != NULL);
-        }
-        if (!pass)
-            *lost += left;
-        if (!kept)
-            return 0;
-        if (w->refs) {
-            put_ref(w, at, to);
-            return 1;
-        }
-    }
-    return 1;
-}
-
-static int64_t each_roi(const writing *w, const char *rois, int64_t *lost)
-{
-    int64_t n = 0;
-    *lost = 0;
-    for (const char *at = rois; at && (at = strchr(at, TGI_ROI_ROI)) != NULL;) {
-        const char *end = end_of(at, TGI_ROI_ROI_END);
-        const char *behind = *end ? end + 1 : end;
-        n += put_roi(w, at, behind, lost);
-        at = behind;
-    }
-    return n;
-}
-
-int64_t tgi_rois_write(const char *rois, const tgi_ome_place *p,
-                       const tgi_axis_list *const pick[3], void (*add)(void *user, char c),
-                       void *user, int64_t *lost)
-{
-    const writing w = {p, pick, add, user, false};
-    return each_roi(&w, rois, lost);
-}
-
-void tgi_rois_refs(const char *rois, const tgi_ome_place *p, void (*add)(void *user, char c),
-                   void *user)
-{
-    const writing w = {p, NULL, add, user, true};
-    int64_t lost;
-    (void)each_roi(&w, rois, &lost);
-}
+/* ---- In words --------------------------------------------------------------------------- */
 
 const char *tgi_ome_kept_words(const tgi_ome_kept *k, const tgi_ome_place *p, char *buf,
                                size_t cap)
@@ -442,15 +232,25 @@ static int64_t choose_planes(const tgi_ome_kept *k, const choice of[3], tgi_plan
     return n;
 }
 
-static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *z,
-                             const tgi_axis_list *c, const tgi_axis_list *t, tgi_ome_kept *o,
-                             tgi_err *err)
+/* All of them: what is not chosen is not pointed to. */
+static tg_status copy_refs(const tgi_ome_kept *k, tgi_ome_kept *o, tgi_err *err)
 {
-    const tgi_axis_list *const list[3] = {z, c, t};
+    if (!k->plane_refs)
+        return TG_OK;
+    if (!(o->plane_refs = tgi_malloc(TGI_TAG_IO, k->plane_refs_bytes)))
+        return tgi_fail(err, TG_E_NOMEM, "no memory for annotations of planes");
+    memcpy(o->plane_refs, k->plane_refs, k->plane_refs_bytes);
+    o->plane_refs_bytes = k->plane_refs_bytes;
+    return TG_OK;
+}
+
+static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *const pick[3],
+                             tgi_ome_kept *o, tgi_err *err)
+{
     choice of[3] = {{0}};
     tg_status st = TG_OK;
     for (int i = 0; st == TG_OK && k->n_planes && i < 3; i++)
-        st = make_choice(list[i], &of[i], err);
+        st = make_choice(pick[i], &of[i], err);
     const int64_t n = st == TG_OK ? choose_planes(k, of, NULL) : 0;
     if (n && !(o->plane = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *o->plane)))
         st = tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
@@ -460,80 +260,153 @@ static tg_status pick_planes(const tgi_ome_kept *k, const tgi_axis_list *z,
     }
     for (int i = 0; i < 3; i++)
         tgi_free(of[i].at);
-    if (st == TG_OK && n &&
-        k->plane_refs) { /* all of them: what is not chosen is not pointed to */
-        if (!(o->plane_refs = tgi_malloc(TGI_TAG_IO, k->plane_refs_bytes)))
-            return tgi_fail(err, TG_E_NOMEM, "no memory for annotations of planes");
-        memcpy(o->plane_refs, k->plane_refs, k->plane_refs_bytes);
-        o->plane_refs_bytes = k->plane_refs_bytes;
+    return st == TG_OK && n ? copy_refs(k, o, err) : st;
+}
+
+/* Of each note the plane in turn that it is about: no plane is chosen twice. `to` NULL: they are counted. */
+static int64_t notes_in_turn(const tgi_ome_kept *k, const tgi_ome_spots *s,
+                             const tgi_plane_note *spot, tgi_plane_note *to)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < k->n_planes; i++) {
+        const tgi_plane_note *from = &k->plane[i];
+        const tgi_plane_note like = {.z = s->along[0] ? from->z : 0,
+                                     .c = s->along[1] ? from->c : 0,
+                                     .t = s->along[2] ? from->t : 0};
+        const tgi_plane_note *at = bsearch(&like, spot, (size_t)s->n, sizeof *spot, by_place);
+        if (at && to) {
+            to[n] = *from;
+            to[n].z = s->along[0] ? 0 : from->z;
+            to[n].c = s->along[1] ? 0 : from->c;
+            to[n].t = (int32_t)at->refs;
+        }
+        n += at != NULL;
     }
-    return st;
+    return n;
+}
+
+static tg_status planes_in_turn(const tgi_ome_kept *k, const tgi_ome_spots *s, tgi_ome_kept *o,
+                                tgi_err *err)
+{
+    if (!k->n_planes || !s->n)
+        return TG_OK;
+    tgi_plane_note *spot = tgi_calloc(TGI_TAG_IO, (size_t)s->n, sizeof *spot);
+    for (int64_t i = 0; spot && i < s->n; i++) /* its number stands in `refs` */
+        spot[i] = (tgi_plane_note){
+            .z = s->at[i][0], .c = s->at[i][1], .t = s->at[i][2], .refs = (uint32_t)i};
+    if (spot)
+        tgi_plane_notes_sort(spot, (size_t)s->n);
+    const int64_t n = spot ? notes_in_turn(k, s, spot, NULL) : 0;
+    if (n)
+        o->plane = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *o->plane);
+    if (o->plane) {
+        o->n_planes = notes_in_turn(k, s, spot, o->plane);
+        tgi_plane_notes_sort(o->plane, (size_t)n);
+    }
+    tgi_free(spot);
+    if (!spot || (n && !o->plane))
+        return tgi_fail(err, TG_E_NOMEM, "no memory for times and positions of planes");
+    return copy_refs(k, o, err);
 }
 
 typedef struct buffer {
     char *p;
-    size_t n;
+    size_t n, cap;
 } buffer;
 
 static void count_or_add(void *user, char c)
 {
     buffer *b = user;
-    if (b->p)
+    if (b->p && b->n < b->cap)
         b->p[b->n] = c;
     b->n++;
 }
 
-static tg_status pick_rois(const tgi_ome_kept *k, const tgi_axis_list *z,
-                           const tgi_axis_list *c, const tgi_axis_list *t, tgi_ome_kept *o,
-                           tgi_err *err)
+/* Those of `pick`, or of `spots`. */
+static tg_status pick_rois(const tgi_ome_kept *k, const tgi_axis_list *const pick[3],
+                           const tgi_ome_spots *spots, tgi_ome_kept *o, tgi_err *err)
 {
-    const tgi_axis_list *const pick[3] = {z, c, t};
-    const tgi_ome_place here = {{0, 0}, {0, 0}, 0, 0, 0, 0};
-    buffer b = {NULL, 0};
-    int64_t lost;
+    static const tgi_ome_place here;
+    buffer b = {NULL, 0, 0};
+    int64_t lost = 0;
     if (!k->rois)
         return TG_OK;
     for (int pass = 0; pass < 2; pass++) {
         b.n = 0;
-        (void)tgi_rois_write(k->rois, &here, pick, count_or_add, &b, &lost);
+        const int64_t left =
+            spots ? tgi_rois_in_turn(k->rois, spots, count_or_add, &b, &lost)
+                  : tgi_rois_write(k->rois, &here, pick, count_or_add, &b, &lost);
         count_or_add(&b, 0);
-        if (!b.p && !(b.p = tgi_malloc(TGI_TAG_IO, b.n)))
+        b.cap = b.p ? b.cap : b.n;
+        if (left < 0)
+            tgi_free(b.p);
+        if (left < 0 || (!b.p && !(b.p = tgi_malloc(TGI_TAG_IO, b.n))))
             return tgi_fail(err, TG_E_NOMEM, "no memory for regions of interest");
     }
     o->rois = b.p;
+    o->shapes_lost += lost;
     return TG_OK;
 }
 
-tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
-                            const tgi_axis_list *c, const tgi_axis_list *t, tgi_ome_kept **out,
-                            tgi_err *err)
+/* What belongs to no plane and no channel. */
+static tg_status begin_choice(const tgi_ome_kept *k, tgi_ome_kept *o, tgi_err *err)
 {
+    o->significant_bits = k->significant_bits;
+    o->type_bits = k->type_bits;
+    o->shapes_lost = k->shapes_lost;
+    TGI_TRY(copy_text(&o->head, k->head, err));
+    TGI_TRY(copy_text(&o->person_ref, k->person_ref, err));
+    TGI_TRY(copy_text(&o->image_refs, k->image_refs, err));
+    TGI_TRY(copy_text(&o->image_tail, k->image_tail, err));
+    return copy_text(&o->annotations, k->annotations, err);
+}
+
+/* The channel that all are of; -1: they are of several. */
+static int64_t only_channel(const tgi_ome_spots *s)
+{
+    for (int64_t i = 1; i < s->n; i++)
+        if (s->at[i][1] != s->at[0][1])
+            return -1;
+    return s->n ? s->at[0][1] : -1;
+}
+
+/* Of entries of axes, or, where `s` is not NULL, of planes in turn. */
+static tg_status choose(const tgi_ome_kept *k, const tgi_axis_list *const pick[3],
+                        const tgi_ome_spots *s, tgi_ome_kept **out, tgi_err *err)
+{
+    const int among = s && s->along[1]; /* several channels */
+    int64_t only = among ? only_channel(s) : -1;
+    const tgi_axis_list one = {.at = &only, .n = 1};
     *out = NULL;
     if (!k)
         return TG_OK;
     tgi_ome_kept *o = tgi_calloc(TGI_TAG_IO, 1, sizeof *o);
     if (!o)
         return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
-    o->significant_bits = k->significant_bits;
-    o->type_bits = k->type_bits;
-    tg_status st = copy_text(&o->head, k->head, err);
+    tg_status st = begin_choice(k, o, err);
+    if (st == TG_OK && (!among || only >= 0))
+        st = pick_channels(k, among ? &one : s ? NULL : pick[1], o, err);
     if (st == TG_OK)
-        st = copy_text(&o->person_ref, k->person_ref, err);
+        st = s ? planes_in_turn(k, s, o, err) : pick_planes(k, pick, o, err);
     if (st == TG_OK)
-        st = copy_text(&o->image_refs, k->image_refs, err);
-    if (st == TG_OK)
-        st = copy_text(&o->image_tail, k->image_tail, err);
-    if (st == TG_OK)
-        st = copy_text(&o->annotations, k->annotations, err);
-    if (st == TG_OK)
-        st = pick_channels(k, c, o, err);
-    if (st == TG_OK)
-        st = pick_planes(k, z, c, t, o, err);
-    if (st == TG_OK)
-        st = pick_rois(k, z, c, t, o, err);
+        st = pick_rois(k, pick, s, o, err);
     if (st == TG_OK)
         *out = o;
     else
         tgi_ome_kept_free(&o);
     return st;
+}
+
+tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
+                            const tgi_axis_list *c, const tgi_axis_list *t, tgi_ome_kept **out,
+                            tgi_err *err)
+{
+    const tgi_axis_list *const pick[3] = {z, c, t};
+    return choose(k, pick, NULL, out, err);
+}
+
+tg_status tgi_ome_kept_in_turn(const tgi_ome_kept *k, const tgi_ome_spots *s,
+                               tgi_ome_kept **out, tgi_err *err)
+{
+    return choose(k, NULL, s, out, err);
 }

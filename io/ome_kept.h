@@ -46,6 +46,7 @@ typedef struct tgi_ome_kept {
     char *plane_refs; /* elements of planes, each ended by 0 */
     size_t plane_refs_bytes;
     int significant_bits, type_bits; /* of a pixel: used, of its type; 0: not said */
+    int64_t shapes_lost;             /* of regions of interest, that earlier choices left out */
 } tgi_ome_kept;
 
 /* Where things lie in the output: x, y of the input times scale, less shift. */
@@ -53,8 +54,10 @@ typedef struct tgi_ome_place {
     double scale[2], shift[2]; /* y, x; scale 0: 1 */
     int64_t first_z;           /* slice of the input that is slice 0 of the output */
     int any_channel; /* channels are others: of planes the first channel's times and positions hold */
-    int no_planes;    /* slices or times are others: nothing is known of planes */
-    int other_values; /* computed, or of another type: nothing is known of their bits */
+    int no_planes;     /* slices or times are others: nothing is known of planes */
+    int other_slices;  /* what is on one slice is nowhere */
+    int other_values;  /* computed, or of another type: nothing is known of their bits */
+    int64_t extent[3]; /* z, y, x of the output where it is a part of the input; else 0 */
 } tgi_ome_place;
 
 void tgi_ome_kept_clear(tgi_ome_kept *k); /* what it holds; not itself */
@@ -75,6 +78,18 @@ tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
                             const tgi_axis_list *c, const tgi_axis_list *t, tgi_ome_kept **out,
                             tgi_err *err);
 
+/* Planes that are no combinations of entries of axes, and become one axis of times. */
+typedef struct tgi_ome_spots {
+    int64_t n;
+    int32_t (*at)[3]; /* z, c, t of each; 0 along an axis of which they have all, */
+    int along[3];     /* 0 here */
+} tgi_ome_spots;
+
+/* What stays then: planes with their times and positions, regions of interest that are on one of them or on all; of a
+ * channel what is said of it where all are of it. Returned. */
+tg_status tgi_ome_kept_in_turn(const tgi_ome_kept *k, const tgi_ome_spots *spots,
+                               tgi_ome_kept **out, tgi_err *err);
+
 /* Marks of a template: a number `n` of kind k is written as MARK k n MARK; a shape lies between SHAPE and SHAPE_END, a
  * region between ROI and ROI_END, and is left out with all of its shapes. */
 #define TGI_ROI_MARK '\1'
@@ -88,11 +103,17 @@ tg_status tgi_ome_kept_pick(const tgi_ome_kept *k, const tgi_axis_list *z,
 
 /* The text of a template at its place; `add` gets it character by character. `pick` z, c, t or NULL: numbers of
  * slices, channels and times become those of the choice, and the result is a template again. Returns how many
- * regions are left, and those that were left out for their scale in *lost. */
+ * regions are left, -1 where there is no memory for a choice, and the shapes that were left out in *lost: those of entries that are not chosen; of a part of the
+ * image those that lie outside of it; and masks at another scale. */
 int64_t tgi_rois_write(const char *rois, const tgi_ome_place *p,
                        const tgi_axis_list *const pick[3], void (*add)(void *user, char c),
                        void *user, int64_t *lost);
 
+/* The same for planes that become one axis T; a shape that is on some of them, and not on one or all, is left out. */
+int64_t tgi_rois_in_turn(const char *rois, const tgi_ome_spots *spots,
+                         void (*add)(void *user, char c), void *user, int64_t *lost);
+/* How many shapes were left out on the way to this place. */
+int64_t tgi_rois_lost(const tgi_ome_kept *k, const tgi_ome_place *p);
 /* The same for elements that refer to the regions that are left. */
 void tgi_rois_refs(const char *rois, const tgi_ome_place *p, void (*add)(void *user, char c),
                    void *user);

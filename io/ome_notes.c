@@ -2,6 +2,7 @@
 #include "io/ome_notes.h"
 
 #include "engine/base/mem.h"
+#include "io/imagej.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,10 +39,11 @@ static tg_status grow(void **p, int64_t n, size_t size, tgi_err *err)
 
 static tg_status take_range(tgi_ome_notes *n, const char *value, tgi_err *err)
 {
-    char *end;
     void *p = n->range;
-    const double low = strtod(value, &end), high = strtod(end, NULL);
-    if (n->n_ranges >= MAX_CHANNELS || !isfinite(low) || !isfinite(high))
+    double low, high;
+    const size_t first = strcspn(value, " ");
+    if (n->n_ranges >= MAX_CHANNELS || !tgi_text_number(value, first, &low) ||
+        !tgi_text_number(value + first, strlen(value + first), &high))
         return TG_OK;
     TGI_TRY(grow(&p, n->n_ranges, 2 * sizeof *n->range, err));
     n->range = p;
@@ -93,6 +95,8 @@ tg_status tgi_ome_note(tgi_ome_notes *n, const char *key, const char *value, tgi
         return take_lut(n, value, err);
     if (number_of(key, "Label ") == n->n_labels)
         return take_label(n, value, err);
+    if (strcmp(key, "Mode") == 0)
+        n->mode = tgi_imagej_mode_of(value, strlen(value));
     if (strcmp(key, "Info") == 0 && !n->info && !(n->info = tgi_strdup(TGI_TAG_IO, value)))
         return tgi_fail(err, TG_E_NOMEM, "no memory for an OME-XML annotation");
     return TG_OK;
@@ -170,8 +174,10 @@ void tgi_ome_notes_take(tgi_ome_notes *n, tgi_image_meta *m)
     m->label = n->label;
     m->n_luts = n->n_luts;
     m->n_ranges = n->n_ranges;
+    m->mode = n->mode;
     m->n_labels = n->n_labels;
     m->ome = n->kept;
+    memcpy(m->malformed, n->malformed, sizeof m->malformed);
     name_left_behind(n, m->left_behind, sizeof m->left_behind);
     *n = (tgi_ome_notes){0};
 }

@@ -16,15 +16,16 @@ typedef struct tgi_ome_notes {
     uint8_t *lut; /* as in tgi_image_meta */
     double *range;
     char **label;
-    int n_luts, n_ranges;
+    int n_luts, n_ranges, mode;
     int64_t n_labels;
-    unsigned left_behind; /* a bit for each kind of element that is not carried over */
-    bool too_much;        /* nothing of what could be carried is: it is too large */
+    char malformed[TGI_MALFORMED]; /* numbers that are none */
+    unsigned left_behind;          /* a bit for each kind of element that is not carried over */
+    bool too_much;                 /* nothing of what could be carried is: it is too large */
     bool old; /* of another schema than the one that is written: elements are not carried */
     tgi_ome_kept *kept; /* or NULL */
 } tgi_ome_notes;
 
-/* One value of our annotation ("Range 0", "LUT 0", "Label 0", "Info"). Tables, ranges and
+/* One value of our annotation ("Range 0", "LUT 0", "Label 0", "Info", "Mode"). Tables, ranges and
  * labels are taken in their order; what does not fit it, or cannot be read, is left out.
  * TG_E_NOMEM. */
 tg_status tgi_ome_note(tgi_ome_notes *n, const char *key, const char *value, tgi_err *err);

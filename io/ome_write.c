@@ -7,11 +7,15 @@
 #include "io/ome_write.h"
 
 #include "engine/base/mem.h"
+#include "engine/base/number.h"
+#include "io/imagej.h"
 #include "io/ome_xml.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Text under construction. Run twice: first to count (p NULL), then to write. */
 typedef struct text {
@@ -108,10 +112,20 @@ static const struct {
              {"cm", "cm", 1e4},
              {"m", "m", 1e6},
              {"km", "km", 1e9},
+             {"fm", "fm", 1e-9},
+             {"dm", "dm", 1e5},
+             {"dam", "dam", 1e7},
+             {"hm", "hm", 1e8},
+             {"thou", "thou", 25.4},
+             {"pt", "pt", 25400.0 / 72},
+             {"ft", "ft", 304800},
+             {"yd", "yd", 914400},
+             {"mi", "mi", 1609344000},
              {"in", "in", 25400},
              {"inch", "in", 25400},
              {"\xc3\x85", "\xc3\x85", 1e-4},
-             {"pixel", "pixel", 0}};
+             {"pixel", "pixel", 0},
+             {"reference frame", "reference frame", 0}};
 
 double tgi_unit_micrometres(const char *unit)
 {
@@ -121,12 +135,21 @@ double tgi_unit_micrometres(const char *unit)
     return 0;
 }
 
+bool tgi_unit_is_known(const char *unit)
+{
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (!strcmp(units[i].seen, unit))
+            return true;
+    return false;
+}
+
 double tgi_size_in_x(const tgi_image_meta *m, int i)
 {
     const double from = tgi_unit_micrometres(m->unit[i]), to = tgi_unit_micrometres(m->unit[2]);
     if (!strcmp(m->unit[i], m->unit[2]))
         return m->physical[i];
-    return from > 0 && to > 0 ? m->physical[i] * from / to : 0;
+    const double size = from > 0 && to > 0 ? m->physical[i] * from / to : 0;
+    return isfinite(size) ? size : 0;
 }
 
 /* The schema's spelling; what it does not know is a length in nobody's unit. */
@@ -208,16 +231,19 @@ static void add_shape_line(text *t, const tgi_sink_layout *l)
 static void add_sizes(text *t, const tgi_image_meta *m)
 {
     static const char name[3] = {'Z', 'Y', 'X'};
+    char v[TGI_NUMBER_TEXT];
     for (int i = 2; m && i >= 0; i--) {
         if (!(m->physical[i] > 0) || m->physical[i] > 1e300)
             continue;
-        add(t, " PhysicalSize%c=\"%.17g\" PhysicalSize%cUnit=\"", name[i], m->physical[i],
-            name[i]);
+        tgi_number_digits(m->physical[i], 17, v);
+        add(t, " PhysicalSize%c=\"%s\" PhysicalSize%cUnit=\"", name[i], v, name[i]);
         add_escaped(t, ome_unit(m->unit[i]), TGI_XML_ATTRIBUTE);
         add(t, "\"");
     }
-    if (m && m->time_increment > 0 && m->time_increment < 1e300)
-        add(t, " TimeIncrement=\"%.17g\" TimeIncrementUnit=\"s\"", m->time_increment);
+    if (!m || !(m->time_increment > 0) || m->time_increment > 1e300)
+        return;
+    tgi_number_digits(m->time_increment, 17, v);
+    add(t, " TimeIncrement=\"%s\" TimeIncrementUnit=\"s\"", v);
 }
 
 static void add_plain(text *t, const char *s)
@@ -257,7 +283,8 @@ static void name_channel(text *t, const tgi_image_meta *m, int64_t n, int64_t c)
     const char *name =
         m->channel_name && c / each < m->n_channels ? m->channel_name[c / each] : NULL;
     const bool several = !made && each > 1 && m->channel_stem;
-    if (!several && !made && (!name || m->n_channels != n))
+    const bool alone = !made && n == 1 && !name && m->channel_stem;
+    if (!several && !made && !alone && (!name || m->n_channels != n))
         return;
     add(t, " Name=\"");
     if (name)
@@ -266,6 +293,8 @@ static void name_channel(text *t, const tgi_image_meta *m, int64_t n, int64_t c)
         add(t, name ? ", " : "");
         add_escaped(t, m->made_name[c % each], TGI_XML_ATTRIBUTE);
     }
+    if (alone)
+        add_escaped(t, m->channel_stem, TGI_XML_ATTRIBUTE);
     if (several) {
         add(t, name ? ", " : "");
         add_escaped(t, m->channel_stem, TGI_XML_ATTRIBUTE);
@@ -309,7 +338,7 @@ static void add_value(text *t, const char *key, int64_t number, const char *valu
 /* ImageJ's tables, ranges and names of planes, which OME has no place of their own for. */
 static void add_imagej(text *t, const tgi_sink_layout *l, const tgi_image_meta *m)
 {
-    char v[80];
+    char v[80], low[TGI_NUMBER_TEXT], high[TGI_NUMBER_TEXT];
     add(t, "<MapAnnotation ID=\"Annotation:imagej\" "
            "Namespace=\"imagej.net\"><Value>");
     if (m->info) {
@@ -317,8 +346,14 @@ static void add_imagej(text *t, const tgi_sink_layout *l, const tgi_image_meta *
         add_escaped(t, m->info, TGI_XML_TEXT);
         add(t, "</M>");
     }
+    if (m->mode)
+        add(t, "<M K=\"Mode\">%s</M>", tgi_imagej_mode(m->mode));
     for (int i = 0; i < m->n_ranges; i++) {
-        snprintf(v, sizeof v, "%.17g %.17g", m->range[2 * i], m->range[2 * i + 1]);
+        if (!isfinite(m->range[2 * i]) || !isfinite(m->range[2 * i + 1]))
+            break; /* a reader takes those in front of the first that is not there */
+        tgi_number_digits(m->range[2 * i], 17, low);
+        tgi_number_digits(m->range[2 * i + 1], 17, high);
+        snprintf(v, sizeof v, "%s %s", low, high);
         add_value(t, "Range ", i, v);
     }
     for (int i = 0; i < m->n_luts; i++) {
@@ -336,6 +371,7 @@ static void add_planes(text *t, const tgi_sink_layout *l, const tgi_image_meta *
 {
     static const char *const name[TGI_PLANE_VALUES] = {"DeltaT", "ExposureTime", "PositionX",
                                                        "PositionY", "PositionZ"};
+    char v[TGI_NUMBER_TEXT];
     if (!m || !m->ome || !m->ome->n_planes)
         return;
     for (int64_t ti = 0; ti < extent(l, 'T'); ti++)
@@ -349,7 +385,8 @@ static void add_planes(text *t, const tgi_sink_layout *l, const tgi_image_meta *
                 for (int i = 0; i < TGI_PLANE_VALUES; i++) {
                     if (!(n->has & 1u << i))
                         continue;
-                    add(t, " %s=\"%.17g\"", name[i], n->value[i]);
+                    tgi_number_digits(n->value[i], 17, v);
+                    add(t, " %s=\"%s\"", name[i], v);
                     if (!n->unit[i])
                         continue;
                     add(t, " %sUnit=\"", name[i]);
@@ -435,7 +472,7 @@ static void add_ome(text *t, const tgi_sink_layout *l, const tgi_image_meta *m,
     add_sizes(t, m);
     add(t, ">");
     add_channels(t, l, m);
-    const bool imagej = m && (m->info || m->n_ranges || m->n_luts ||
+    const bool imagej = m && (m->info || m->n_ranges || m->n_luts || m->mode ||
                               (m->n_labels && m->n_labels == l->n_planes));
     if (extent(l, 'Q') > 1)
         place_planes(t, l);
@@ -467,6 +504,45 @@ bool tgi_ome_can(const tgi_sink_layout *l)
 {
     char order[TGI_IMAGE_MAX_AXES + 8];
     return ome_type(l->dtype) && dimension_order(l, order);
+}
+
+bool tgi_is_named_ome(const char *path)
+{
+    const size_t n = path ? strlen(path) : 0;
+    return (n >= 8 && strcasecmp(path + n - 8, ".ome.tif") == 0) ||
+           (n >= 9 && strcasecmp(path + n - 9, ".ome.tiff") == 0);
+}
+
+void tgi_ome_letters(const char *path, char *axes)
+{
+    for (char *a = axes; tgi_is_named_ome(path) && *a; a++) {
+        const bool q = *a == 'Q' && strchr(axes, 'C');
+        if (q || strchr("CZTYXS", *a))
+            continue;
+        *a = !strchr(axes, 'T') ? 'T' : !strchr(axes, 'Z') ? 'Z' : *a;
+    }
+}
+
+tg_status tgi_ome_may(const char *path, tg_dtype dtype, const char *axes, tgi_err *err)
+{
+    tgi_sink_layout l = {.n_axes = (int)strlen(axes)};
+    char order[TGI_IMAGE_MAX_AXES + 8];
+    if (!tgi_is_named_ome(path))
+        return TG_OK;
+    memcpy(l.axes, axes, (size_t)l.n_axes + 1);
+    if (!ome_type(dtype))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s: OME-XML has no pixels of %s, and the name says that there is some: "
+            "name it OUT.tif, or choose --dtype float32",
+            path, tgi_dtype_name(dtype));
+    if (!dimension_order(&l, order))
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: OME-XML has slices, times and channels, no other axes beside them "
+                        "(%s), and the name says that there is some: name it OUT.tif, or name "
+                        "the axes with --axes",
+                        path, axes);
+    return TG_OK;
 }
 
 tg_status tgi_ome_describe(const tgi_sink_layout *l, const tgi_image_meta *meta, char **out,

@@ -13,6 +13,15 @@ tg_status tgi_ome_describe(const tgi_sink_layout *l, const tgi_image_meta *meta,
 /* Can OME name its axes and type? */
 bool tgi_ome_can(const tgi_sink_layout *l);
 
+/* Does the name end in .ome.tif or .ome.tiff, and so promise OME-XML? */
+bool tgi_is_named_ome(const char *path);
+/* Under such a name an axis that OME has not becomes one of times, or of slices where times are there. */
+void tgi_ome_letters(const char *path, char *axes);
+/* TG_E_ARG where OME-XML has still no such axes or pixels, and the name promises it. */
+tg_status tgi_ome_may(const char *path, tg_dtype dtype, const char *axes, tgi_err *err);
+
+/* Is it a unit of length, by any of its spellings, or one of pixels? */
+bool tgi_unit_is_known(const char *unit);
 /* Micrometres in one `unit` ("um", "nm", ...); 0 when it is no length we know. */
 double tgi_unit_micrometres(const char *unit);
 

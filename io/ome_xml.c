@@ -13,6 +13,7 @@
 #include "engine/base/mem.h"
 #include "io/imagej.h"
 #include "io/ome_carry.h"
+#include "io/ome_write.h"
 
 #include <libxml/xmlreader.h>
 #include <math.h>
@@ -62,11 +63,10 @@ static bool attribute(parse *p, const char *name, char *out, size_t cap)
 static int64_t integer(parse *p, const char *name, int64_t absent)
 {
     char s[32];
-    char *end;
+    int64_t v;
     if (!attribute(p, name, s, sizeof s))
         return absent;
-    const long long v = strtoll(s, &end, 10);
-    if (end == s || v < 0 || v >= (INT64_C(1) << 40)) {
+    if (!tgi_text_whole(s, strlen(s), &v) || v < 0 || v >= (INT64_C(1) << 40)) {
         if (p->st == TG_OK)
             p->st = tgi_fail(p->err, TG_E_FORMAT, "OME-XML: %s=\"%s\"", name, s);
         return absent;
@@ -74,11 +74,23 @@ static int64_t integer(parse *p, const char *name, int64_t absent)
     return v;
 }
 
+/* Of a plane or a directory: no file has more of them. */
+static int32_t number_of(parse *p, const char *name, int32_t absent)
+{
+    const int64_t v = integer(p, name, absent);
+    if (v > INT32_MAX && p->st == TG_OK)
+        p->st = tgi_fail(p->err, TG_E_FORMAT, "OME-XML: %s=\"%lld\"", name, (long long)v);
+    return v > INT32_MAX ? absent : (int32_t)v;
+}
+
+/* A size or an interval, which no pixel depends on: what is no number is not there, and is told. */
 static double number(parse *p, const char *name)
 {
     char s[64];
-    const double v = attribute(p, name, s, sizeof s) ? strtod(s, NULL) : 0;
-    return isfinite(v) && v > 0 ? v : 0;
+    double v = 0;
+    if (attribute(p, name, s, sizeof s) && (!tgi_text_number(s, strlen(s), &v) || v < 0))
+        tgi_text_malformed(p->o->notes.malformed, name, s, strlen(s));
+    return v > 0 ? v : 0;
 }
 
 static void physical(parse *p, int axis, const char *name, const char *unit_name)
@@ -90,12 +102,49 @@ static void physical(parse *p, int axis, const char *name, const char *unit_name
     if (!attribute(p, unit_name, unit, sizeof unit))
         strcpy(unit, "\xc2\xb5m"); /* the schema's default */
     tgi_unit_canonical(unit, strlen(unit), p->o->unit[axis], sizeof p->o->unit[axis]);
+    if (tgi_unit_is_known(p->o->unit[axis]))
+        return;
+    tgi_text_malformed(p->o->notes.malformed, unit_name, unit, strlen(unit));
+    p->o->physical[axis] = 0; /* a number of nobody knows what */
+    p->o->unit[axis][0] = 0;
+}
+
+/* Seconds in a unit of time; 0: it is none. */
+static double seconds_in(const char *unit)
+{
+    static const struct {
+        const char *name;
+        double s;
+    } of[] = {{"s", 1},     {"ms", 1e-3}, {"\xc2\xb5s", 1e-6}, {"\xce\xbcs", 1e-6},
+              {"us", 1e-6}, {"ns", 1e-9}, {"ps", 1e-12},       {"min", 60},
+              {"h", 3600},  {"d", 86400}, {"ds", 1e-1},        {"cs", 1e-2},
+              {"das", 1e1}, {"hs", 1e2},  {"ks", 1e3},         {"fs", 1e-15}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (strcmp(of[i].name, unit) == 0)
+            return of[i].s;
+    return 0;
+}
+
+static void interval(parse *p)
+{
+    char unit[16];
+    p->o->time_increment = number(p, "TimeIncrement");
+    if (!(p->o->time_increment > 0) || !attribute(p, "TimeIncrementUnit", unit, sizeof unit))
+        return;
+    p->o->time_increment *= seconds_in(unit);
+    if (seconds_in(unit) > 0 && isfinite(p->o->time_increment))
+        return;
+    p->o->time_increment = 0;
+    if (seconds_in(unit) > 0 &&
+        attribute(p, "TimeIncrement", unit, sizeof unit)) /* too many of them */
+        tgi_text_malformed(p->o->notes.malformed, "TimeIncrement", unit, strlen(unit));
+    else
+        tgi_text_malformed(p->o->notes.malformed, "TimeIncrementUnit", unit, strlen(unit));
 }
 
 static void take_pixels(parse *p)
 {
     tgi_ome *o = p->o;
-    char unit[16];
     attribute(p, "DimensionOrder", o->order, sizeof o->order);
     o->size_x = integer(p, "SizeX", 0);
     o->size_y = integer(p, "SizeY", 0);
@@ -105,12 +154,17 @@ static void take_pixels(parse *p)
     physical(p, 0, "PhysicalSizeZ", "PhysicalSizeZUnit");
     physical(p, 1, "PhysicalSizeY", "PhysicalSizeYUnit");
     physical(p, 2, "PhysicalSizeX", "PhysicalSizeXUnit");
-    o->time_increment = number(p, "TimeIncrement");
-    if (o->time_increment > 0 && attribute(p, "TimeIncrementUnit", unit, sizeof unit))
-        o->time_increment *= strcmp(unit, "ms") == 0    ? 1e-3
-                             : strcmp(unit, "min") == 0 ? 60
-                             : strcmp(unit, "h") == 0   ? 3600
-                                                        : 1;
+    interval(p);
+}
+
+/* 0xRRGGBBAA, signed in the schema. */
+static uint32_t color(parse *p, const char *text)
+{
+    int64_t v;
+    if (tgi_text_whole(text, strlen(text), &v) && v >= INT32_MIN && v <= UINT32_MAX)
+        return (uint32_t)v;
+    tgi_text_malformed(p->o->notes.malformed, "Color", text, strlen(text));
+    return 0;
 }
 
 static void take_channel(parse *p)
@@ -132,7 +186,7 @@ static void take_channel(parse *p)
     tgi_ome_channel *c = &o->channels[o->n_channels++];
     *c = (tgi_ome_channel){0};
     if (attribute(p, "Color", text, sizeof text))
-        c->color = (uint32_t)strtoll(text, NULL, 10); /* signed in the schema */
+        c->color = color(p, text);
     c->samples = integer(p, "SamplesPerPixel", 1);
     if (attribute(p, "Name", text, sizeof text) && text[0] &&
         !(c->name = tgi_strdup(TGI_TAG_IO, text)))
@@ -153,11 +207,11 @@ static void take_block(parse *p)
         p->cap = cap;
     }
     o->blocks[o->n_blocks++] = (tgi_ome_block){
-        .ifd = integer(p, "IFD", -1),
-        .z = integer(p, "FirstZ", 0),
-        .c = integer(p, "FirstC", 0),
-        .t = integer(p, "FirstT", 0),
-        .count = integer(p, "PlaneCount", -1),
+        .ifd = number_of(p, "IFD", -1),
+        .z = number_of(p, "FirstZ", 0),
+        .c = number_of(p, "FirstC", 0),
+        .t = number_of(p, "FirstT", 0),
+        .count = number_of(p, "PlaneCount", -1),
     };
 }
 
@@ -170,7 +224,7 @@ static void keep_name(parse *p, tgi_ome_block *b)
         return;
     if (o->names_len > n && strcmp(o->names + o->names_len - n, p->uuid_file) == 0 &&
         (o->names_len == n || !o->names[o->names_len - n - 1])) {
-        b->name = o->names_len - n + 1; /* the same as the last one */
+        b->name = (uint32_t)(o->names_len - n) + 1; /* the same as the last one */
         return;
     }
     if (o->names_len + n > o->names_cap) {
@@ -184,7 +238,7 @@ static void keep_name(parse *p, tgi_ome_block *b)
         o->names_cap = cap;
     }
     memcpy(o->names + o->names_len, p->uuid_file, n);
-    b->name = o->names_len + 1;
+    b->name = (uint32_t)o->names_len + 1;
     o->names_len += n;
 }
 
@@ -517,7 +571,7 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
 {
     parse p = {.o = out, .file_name = file_name, .image = image, .err = err, .st = TG_OK};
     *out = (tgi_ome){0};
-    if (!(p.carry = tgi_ome_carry_new()))
+    if (!(p.carry = tgi_ome_carry_new(out->notes.malformed)))
         return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
     const tg_status st = parse_text(&p, text, n, image);
     tgi_ome_carry_free(&p.carry);

@@ -16,9 +16,9 @@
 
 /* One <TiffData>: `count` planes from directory `ifd`, beginning at z,c,t. */
 typedef struct tgi_ome_block {
-    int64_t ifd, z, c, t, count; /* ifd, count: -1 when not stated */
-    bool elsewhere;              /* its UUID names another file: */
-    size_t name;                 /* names + name - 1; 0: without a name */
+    int32_t ifd, z, c, t, count; /* ifd, count: -1 when not stated */
+    uint32_t name;               /* names + name - 1; 0: without a name */
+    bool elsewhere;              /* its UUID names another file: that one */
 } tgi_ome_block;
 
 typedef struct tgi_ome_channel {

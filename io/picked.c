@@ -24,6 +24,8 @@ typedef struct picked {
     part axis[TGI_IMAGE_MAX_AXES];
     int n_axes;
     tgi_axis_list samples; /* of a pixel; at NULL: all */
+    int named; /* these are colours, which become channels where they are no picture any more */
+    part *apart; /* they are channels now: this axis; or NULL */
     /* Of what stays, where it is not all: views of the inner source's strings, and copies. */
     char **channel_name, **label;
     uint32_t *channel_color;
@@ -45,7 +47,8 @@ int tgi_axis_pick_any(const tgi_axis_pick *p)
 
 /* ---- Planes ------------------------------------------------------------------------------ */
 
-static int64_t inner_plane(const picked *k, int64_t plane)
+/* The plane of the inner source; *sample: of it, where samples are channels now. */
+static int64_t inner_plane(const picked *k, int64_t plane, int *sample)
 {
     int64_t at = 0;
     for (int i = k->n_axes - 1; i >= 0; i--) {
@@ -53,6 +56,8 @@ static int64_t inner_plane(const picked *k, int64_t plane)
         const int64_t e = plane % a->size;
         plane /= a->size;
         at += (a->list.at ? a->list.at[e] : e) * a->stride;
+        if (a == k->apart && sample)
+            *sample = (int)a->list.at[e];
     }
     return at;
 }
@@ -100,9 +105,10 @@ static tg_status picked_read(tgi_source *base, int thread, int64_t plane, int s0
     if (plane < 0 || plane >= k->info.n_planes || s0 < 0 || s1 > k->info.samples || s0 >= s1)
         return tgi_fail(err, TG_E_ARG, "a plane outside of those that are chosen: %lld",
                         (long long)plane);
-    const int64_t from = inner_plane(k, plane);
+    int only = 0;
+    const int64_t from = inner_plane(k, plane, &only);
     if (!l->at || is_run(l, s0, s1)) {
-        const int first = l->at ? (int)l->at[s0] : s0;
+        const int first = k->apart ? only : l->at ? (int)l->at[s0] : s0;
         return tgi_source_read(k->inner, thread, from, first, first + s1 - s0, y0, y1, x0, x1,
                                dst, row_pitch, sample_pitch, err);
     }
@@ -123,12 +129,12 @@ static tg_status picked_read(tgi_source *base, int thread, int64_t plane, int s0
 static tg_status picked_expect(tgi_source *base, int64_t planes, int64_t stride, tgi_err *err)
 {
     const picked *k = picked_of(base);
-    int64_t lo = inner_plane(k, 0), hi = lo, unit = 0;
+    int64_t lo = inner_plane(k, 0, NULL), hi = lo, unit = 0;
     const int64_t first = lo;
     if (!k->inner->ops->expect)
         return TG_OK;
     for (int64_t i = 1; i < planes && i * stride < k->info.n_planes; i++) {
-        const int64_t at = inner_plane(k, i * stride);
+        const int64_t at = inner_plane(k, i * stride, NULL);
         lo = tgi_min(lo, at);
         hi = tgi_max(hi, at);
         int64_t a = unit, b = at > first ? at - first : first - at;
@@ -255,6 +261,78 @@ static tg_status keep_channels(picked *k, const tgi_image_meta *m, int64_t was,
     o->n_channels = k->channel_name || k->channel_color ? (int)l->n : 0;
     o->n_luts = k->lut ? (int)l->n : 0;
     o->n_ranges = k->range ? (int)l->n : 0;
+    o->mode = l->n > 1 ? o->mode : 0;
+    return TG_OK;
+}
+
+/* Of the samples of a pixel, where they are colours: red first. */
+static const struct {
+    const char *name;
+    uint32_t color;
+} colour[4] = {{"red", 0xff0000ff}, {"green", 0x00ff00ff}, {"blue", 0x0000ffff}, {"alpha", 0}};
+
+static int is_rgb(const tgi_image_info *in)
+{
+    return in->meta.colours == 3 && in->samples <= 4 && !in->meta.stored_as;
+}
+
+/* All colours, in their order. */
+static int are_colours(const picked *k, const tgi_image_meta *m)
+{
+    const tgi_axis_list *l = &k->samples;
+    int all = m->colours > 0 && l->n >= m->colours;
+    for (int i = 0; all && i < m->colours; i++)
+        all = l->at[i] == i;
+    return all;
+}
+
+/* What viewers of pictures take for light is: one of the samples, or all colours in their order, alpha behind them or not. */
+static tg_status check_picture(const picked *k, const char *text, tgi_err *err)
+{
+    const tgi_image_info *in = k->inner->ops->info(k->inner);
+    const tgi_axis_list *l = &k->samples;
+    const int alpha = in->meta.alpha != 0,
+              colours = in->meta.colours ? in->meta.colours : in->samples - alpha;
+    if (!l->at || l->n == 1 || (!alpha && !in->meta.colours))
+        return TG_OK;
+    int shown =
+        l->n == colours || (alpha && l->n == colours + 1 && l->at[colours] == in->samples - 1);
+    for (int i = 0; shown && i < colours; i++)
+        shown = l->at[i] == i;
+    if (shown)
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG,
+                    "--channels %s: a PNG or JPEG holds one channel, or all colours in their "
+                    "order%s: choose one of these, or write .tif, where each is a channel",
+                    text, alpha ? ", with alpha behind them or without" : "");
+}
+
+/* A channel for each of the samples that are chosen, with its name. */
+static tg_status set_apart(picked *k, tgi_err *err)
+{
+    tgi_image_meta *o = &k->info.meta;
+    const size_t n = (size_t)k->samples.n;
+    part *p = axis_of(k, 'C');
+    if (!p)
+        p = &k->axis[k->n_axes++]; /* in place of the samples */
+    *p = (part){.letter = 'C', .size = k->samples.n, .list = k->samples};
+    k->samples = (tgi_axis_list){0};
+    k->apart = p;
+    k->channel_name = take(k, n, sizeof *k->channel_name, err);
+    k->channel_color = take(k, n, sizeof *k->channel_color, err);
+    if (!k->channel_name || !k->channel_color)
+        return TG_E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t s = p->list.at[i];
+        if (s < 3 || k->inner->ops->info(k->inner)->meta.alpha)
+            memcpy(&k->channel_name[i], &colour[s].name, sizeof k->channel_name[i]);
+        k->channel_color[i] = colour[s].color;
+    }
+    o->channel_name = k->channel_name;
+    o->channel_color = k->channel_color;
+    o->n_channels = (int)n;
+    o->alpha = 0;
+    k->info.samples = 1;
     return TG_OK;
 }
 
@@ -263,10 +341,7 @@ static void keep_samples(picked *k, const tgi_image_meta *m, int was)
 {
     const tgi_axis_list *l = &k->samples;
     tgi_image_meta *o = &k->info.meta;
-    int all = m->colours > 0 && l->n >= m->colours;
-    for (int i = 0; all && i < m->colours; i++)
-        all = l->at[i] == i;
-    if (!all) {
+    if (!are_colours(k, m)) {
         o->colours = 0;
         o->icc = NULL;
         o->icc_bytes = 0;
@@ -287,10 +362,18 @@ static tg_status keep_labels(picked *k, const tgi_image_meta *m, int64_t was, tg
     if (!k->label)
         return TG_E_NOMEM;
     for (int64_t i = 0; i < k->info.n_planes; i++)
-        k->label[i] = m->label[inner_plane(k, i)];
+        k->label[i] = m->label[inner_plane(k, i, NULL)];
     k->info.meta.label = k->label;
     k->info.meta.n_labels = k->info.n_planes;
     return TG_OK;
+}
+
+static bool goes_back(const tgi_axis_list *l)
+{
+    int64_t i = 1;
+    while (i < l->n && l->at[i] < l->at[i - 1])
+        i++;
+    return l->n > 1 && i >= l->n;
 }
 
 static void keep_distances(picked *k)
@@ -308,8 +391,9 @@ static void keep_distances(picked *k)
             continue;
         const size_t n = strlen(i->note);
         snprintf(i->note + n, sizeof i->note - n,
-                 "%sthe chosen %s are not equally far apart: no distance is said of them",
-                 n ? "; " : "", p->letter == 'Z' ? "slices" : "times");
+                 "%sthe chosen %s %s: no distance is said of them", n ? "; " : "",
+                 p->letter == 'Z' ? "slices" : "times",
+                 goes_back(&p->list) ? "go backwards" : "are not equally far apart");
     }
 }
 
@@ -327,12 +411,14 @@ static tg_status make_info(picked *k, tgi_err *err)
     int a = 0;
     i->n_planes = 1;
     i->n_axes = 0;
-    for (int n = 0; n < k->n_axes; n++)
-        i->n_planes *= k->axis[n].size;
     if (k->samples.at) {
         i->samples = (int)k->samples.n;
         keep_samples(k, &in->meta, in->samples);
+        if (k->named && !are_colours(k, &in->meta))
+            TGI_TRY(set_apart(k, err));
     }
+    for (int n = 0; n < k->n_axes; n++)
+        i->n_planes *= k->axis[n].size;
     for (int n = 0; n < in->n_axes; n++) {
         const char c = in->axes[n];
         if (c == 'Y' && a < k->n_axes) { /* an axis C that was not there */
@@ -349,10 +435,11 @@ static tg_status make_info(picked *k, tgi_err *err)
     }
     i->axes[i->n_axes] = 0;
     for (int n = 0; n < k->n_axes; n++)
-        if (k->axis[n].letter == 'C' && k->axis[n].list.at)
+        if (k->axis[n].letter == 'C' && k->axis[n].list.at && &k->axis[n] != k->apart)
             TGI_TRY(keep_channels(k, &in->meta, channels_of(in), &k->axis[n].list, err));
     keep_distances(k);
-    const part *const of[3] = {axis_of(k, 'Z'), axis_of(k, 'C'), axis_of(k, 'T')};
+    const part *const of[3] = {axis_of(k, 'Z'), k->apart ? NULL : axis_of(k, 'C'),
+                               axis_of(k, 'T')};
     TGI_TRY(tgi_ome_kept_pick(in->meta.ome, of[0] ? &of[0]->list : NULL,
                               of[1] ? &of[1]->list : NULL, of[2] ? &of[2]->list : NULL, &k->ome,
                               err));
@@ -362,6 +449,26 @@ static tg_status make_info(picked *k, tgi_err *err)
 
 /* ---- What is chosen ---------------------------------------------------------------------- */
 
+/* All of an axis in its order is no choice. */
+static void take_list(part *p)
+{
+    if (tgi_axis_list_is_all(&p->list, p->size)) {
+        tgi_free(p->list.at);
+        p->list = (tgi_axis_list){0};
+    } else {
+        p->size = p->list.n;
+    }
+}
+
+static tg_status no_axis(const picked *k, const char *option, const char *text, char letter,
+                         tgi_err *err)
+{
+    return tgi_fail(err, TG_E_ARG,
+                    "%s %s: the image (axes %s) has no axis %c: name its axes with --axes, or "
+                    "choose images by --planes",
+                    option, text, k->info.axes, letter);
+}
+
 static tg_status choose_along(picked *k, char letter, const char *text, const char *option,
                               const char *one, tgi_err *err)
 {
@@ -369,17 +476,13 @@ static tg_status choose_along(picked *k, char letter, const char *text, const ch
     if (!text)
         return TG_OK;
     if (!p)
-        return tgi_fail(
-            err, TG_E_ARG,
-            "%s %s: the image (axes %s) has no axis %c: name its axes with --axes, or "
-            "choose images by --planes",
-            option, text, k->info.axes, letter);
+        return no_axis(k, option, text, letter, err);
     if (p->list.at)
         return tgi_fail(err, TG_E_ARG, "%s and the first part of --roi both choose slices",
                         option);
     const tgi_axis_entries of = {option, one, p->size, NULL, 0};
     TGI_TRY(tgi_axis_list_parse(text, &of, &p->list, err));
-    p->size = p->list.n;
+    take_list(p);
     return TG_OK;
 }
 
@@ -406,22 +509,26 @@ static tg_status choose_slices(picked *k, tgi_range r, tgi_err *err)
         return TG_E_NOMEM;
     for (int64_t i = r.lo; i < r.hi; i++)
         p->list.at[p->list.n++] = i;
-    p->size = p->list.n;
+    take_list(p);
     return TG_OK;
 }
 
 static tg_status choose_samples(picked *k, const char *text, tgi_err *err)
 {
-    static const char *const colour[4] = {"red", "green", "blue", "alpha"};
     const tgi_image_info *in = k->inner->ops->info(k->inner);
     char *name[4];
-    const int rgb = in->meta.colours == 3 && in->samples <= 4 && !in->meta.stored_as;
+    const int rgb = is_rgb(in);
     for (int i = 0; i < 4; i++)
-        memcpy(&name[i], &colour[i], sizeof name[i]); /* nobody writes to them */
+        memcpy(&name[i], &colour[i].name, sizeof name[i]); /* nobody writes to them */
     if (rgb && !in->meta.alpha)
         name[3] = NULL;
     const tgi_axis_entries of = {"--channels", "channel", in->samples, rgb ? name : NULL, 1};
-    return tgi_axis_list_parse(text, &of, &k->samples, err);
+    TGI_TRY(tgi_axis_list_parse(text, &of, &k->samples, err));
+    if (tgi_axis_list_is_all(&k->samples, in->samples)) {
+        tgi_free(k->samples.at);
+        k->samples = (tgi_axis_list){0};
+    }
+    return TG_OK;
 }
 
 static tg_status choose_channels(picked *k, const char *text, tgi_err *err)
@@ -433,6 +540,7 @@ static tg_status choose_channels(picked *k, const char *text, tgi_err *err)
         return TG_OK;
     if ((!p || p->size == 1) && in->samples > 1)
         return choose_samples(k, text, err);
+    const int added = !p;
     if (!p) { /* the only channel has no axis */
         if (k->n_axes + 3 > TGI_IMAGE_MAX_AXES)
             return tgi_fail(err, TG_E_UNSUPPORTED, "--channels: too many axes (%s)", in->axes);
@@ -441,8 +549,15 @@ static tg_status choose_channels(picked *k, const char *text, tgi_err *err)
     }
     const tgi_axis_entries of = {"--channels", "channel", p->size,
                                  m->n_channels == p->size ? m->channel_name : NULL, 1};
-    TGI_TRY(tgi_axis_list_parse(text, &of, &p->list, err));
-    p->size = p->list.n;
+    const int unnamed = added && strpbrk(in->axes, "QI"); /* its planes may be channels */
+    tgi_err why = {0};
+    const tg_status st = tgi_axis_list_parse(text, &of, &p->list, &why);
+    if (st == TG_E_ARG && unnamed)
+        return no_axis(k, "--channels", text, 'C', err);
+    if (st != TG_OK)
+        return tgi_fail(err, st, "%s", why.text);
+    take_list(p);
+    k->n_axes -= added && !p->list.at;
     return TG_OK;
 }
 
@@ -499,7 +614,10 @@ tg_status tgi_picked_open(tgi_source *inner, const tgi_axis_pick *how, tgi_sourc
     if (strcmp(inner->ops->format, "film") == 0)
         return refuse_film(how, err);
     TGI_TRY(begin(inner, &k, err));
+    k->named = how->apart && is_rgb(inner->ops->info(inner));
     tg_status st = choose_channels(k, how->channels, err);
+    if (st == TG_OK && how->picture && how->channels)
+        st = check_picture(k, how->channels, err);
     if (st == TG_OK)
         st = choose_slices(k, how->slices, err);
     if (st == TG_OK)
@@ -615,6 +733,37 @@ tg_status tgi_picked_planes(tgi_source **s, const char *letters, const tgi_plane
     tgi_source *chosen = NULL;
     TGI_TRY(open_lists(*s, list, &chosen, err));
     *s = chosen;
+    return TG_OK;
+}
+
+/* What one choice takes of the axis; NULL: all. */
+static const tgi_axis_list *list_of(const picked *k, char letter)
+{
+    if (letter == 'S')
+        return k->samples.at ? &k->samples : NULL;
+    for (int i = 0; i < k->n_axes; i++)
+        if (k->axis[i].letter == letter)
+            return k->axis[i].list.at ? &k->axis[i].list : NULL;
+    return NULL;
+}
+
+tg_status tgi_picked_entries(const tgi_source *s, char letter, tgi_axis_list *out, tgi_err *err)
+{
+    *out = (tgi_axis_list){0};
+    for (; s; s = s->ops->inner ? s->ops->inner(s) : NULL) {
+        const tgi_axis_list *l =
+            s->ops == &picked_ops ? list_of((const picked *)s, letter) : NULL;
+        if (l && out->at) { /* entries of entries */
+            for (int64_t i = 0; i < out->n; i++)
+                out->at[i] = l->at[out->at[i]];
+        } else if (l) {
+            out->at = tgi_calloc(TGI_TAG_IO, (size_t)l->n, sizeof *out->at);
+            if (!out->at)
+                return tgi_fail(err, TG_E_NOMEM, "no memory for the entries of an axis");
+            out->n = l->n;
+            memcpy(out->at, l->at, (size_t)l->n * sizeof *out->at);
+        }
+    }
     return TG_OK;
 }
 

@@ -14,6 +14,10 @@
 const int64_t *tgi_picked_channels(const tgi_source *s, int64_t *n, int64_t *all);
 /* The channels, or samples of pixels, that were chosen of *whole, and how many; NULL: all of them. Views. */
 const int64_t *tgi_picked_choice(const tgi_source *s, int64_t *n, const tgi_image_info **whole);
+/* Entries of the file's axis (samples of a pixel: 'S') that are there, however many choices lie behind each other;
+ * out->at NULL: all. */
+tg_status tgi_picked_entries(const tgi_source *s, char letter, tgi_axis_list *out,
+                             tgi_err *err);
 /* 1: something is chosen. */
 int tgi_axis_pick_any(const tgi_axis_pick *p);
 /* `inner` is owned on TG_OK: both are closed with tgi_source_close. TG_E_ARG: no such axis, or an entry that
@@ -23,9 +27,10 @@ tg_status tgi_picked_open(tgi_source *inner, const tgi_axis_pick *how, tgi_sourc
 /* For the user, with the name of the input: what is lost where planes are no combinations of entries. */
 #define TGI_PLANES_MIXED                                                                       \
     "%s: the planes that --planes names are not all combinations of some channels, slices "    \
-    "and times: they become "                                                                  \
-    "one plain axis, without names, distances and times of these (--channels, --z and --t "    \
-    "keep them)"
+    "and times: they become one plain axis, without distances and a time between planes%s "    \
+    "(--channels, --z and --t keep them)"
+#define TGI_PLANES_MIXED_CHANNELS                                                              \
+    ", and without what is said of channels, since they are of several"
 
 /* Put a choice of planes in front of *s: where those that are named are all combinations of entries of its axes
  * it is replaced, and *done is 1. Films, and what is no such combination, stay as they are. Planes are numbered

@@ -1,6 +1,8 @@
 /* raw_frames.c - see raw_frames.h. */
 #include "io/raw_frames.h"
 
+#include "engine/base/number.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,12 +164,13 @@ void tgi_raw_forms(char *to, size_t cap)
 
 int tgi_raw_rate(const char *text, tgi_av_ratio *out)
 {
-    char *end = NULL;
-    double by = 1;
-    const double n = strtod(text, &end);
+    double n = 0, by = 1;
+    const char *end = text + tgi_number_begin(text, &n);
     *out = (tgi_av_ratio){0, 1};
-    if (end != text && *end == '/' && n == floor(n))
-        by = strtod(end + 1, &end);
+    if (end != text && *end == '/' && n == floor(n)) {
+        by = 0; /* nothing behind it is no rate */
+        end += 1 + tgi_number_begin(end + 1, &by);
+    }
     if (end == text || *end || !(n > 0) || !(by >= 1) || by != floor(by) ||
         !(n / by >= 0.001) || !(n / by <= 10000) || n > 1e9 || by > 1e9)
         return 0;

@@ -10,5 +10,7 @@
  * A size of pixels in a known unit of length goes before a resolution: 96 dpi beside it is what
  * a program writes that knew nothing better. */
 int tgi_resolution_of(const tgi_image_meta *m, double per_unit[2]);
+/* Has a JPEG, whose densities are of 16 bits, a place for it? */
+int tgi_jpeg_says(const double per_unit[2]);
 
 #endif

@@ -9,6 +9,7 @@
 
 #define TEXT_CAP (64u << 20)
 #define ICC_CAP (16u << 20)
+#define MOST_NAMED 64 /* channels: as many as ImageJ has tables for */
 
 /* A profile larger than any real one is left where it is. */
 static tg_status take_icc(const tgi_tiff_file *t, const tgi_tiff_page *p, tgi_image_meta *m,
@@ -111,6 +112,46 @@ static tg_status colour_channels(tgi_image_info *i, tgi_err *err)
     return TG_OK;
 }
 
+/* What all planes of channel c are called; NULL: several things, or nothing. `step`: planes from one channel to the next. */
+static const char *label_of(const tgi_image_info *i, int64_t step, int64_t n, int64_t c)
+{
+    const char *name = NULL;
+    for (int64_t p = 0; p < i->n_planes; p++) {
+        const char *label = i->meta.label[p];
+        if (p / step % n != c)
+            continue;
+        if (!label || !label[0] || (name && strcmp(name, label) != 0))
+            return NULL;
+        name = label;
+    }
+    return name;
+}
+
+/* Where each channel's planes have one name, it is the channel's: so channels of OME-XML go through ImageJ's stacks. */
+static tg_status name_channels(tgi_image_info *i, tgi_err *err)
+{
+    tgi_image_meta *m = &i->meta;
+    const char *c = strchr(i->axes, 'C');
+    const int64_t n = c ? i->shape[c - i->axes] : 1;
+    int64_t step = 1;
+    if (n < 2 || n > MOST_NAMED || m->n_labels != i->n_planes || m->channel_name ||
+        (m->n_channels && m->n_channels != n))
+        return TG_OK;
+    for (const char *a = c + 1; *a; a++)
+        step *= strchr("YXS", *a) ? 1 : i->shape[a - i->axes];
+    for (int64_t k = 0; k < n; k++)
+        if (!label_of(i, step, n, k))
+            return TG_OK;
+    m->channel_name = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *m->channel_name);
+    if (!m->channel_name)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for names of channels");
+    m->n_channels = (int)n;
+    for (int64_t k = 0; k < n; k++)
+        if (!(m->channel_name[k] = tgi_strdup(TGI_TAG_IO, label_of(i, step, n, k))))
+            return tgi_fail(err, TG_E_NOMEM, "no memory for names of channels");
+    return TG_OK;
+}
+
 tg_status tgi_tiff_info_imagej(const tgi_tiff_file *t, const tgi_tiff_page *first,
                                tgi_image_info *i, tgi_err *err)
 {
@@ -121,7 +162,8 @@ tg_status tgi_tiff_info_imagej(const tgi_tiff_file *t, const tgi_tiff_page *firs
     if (!whole)
         snprintf(i->note, sizeof i->note,
                  "ImageJ's tables, ranges and names of planes are damaged, and left out");
-    return colour_channels(i, err);
+    TGI_TRY(colour_channels(i, err));
+    return name_channels(i, err);
 }
 
 /* A level's pixels are larger by as much as it is smaller. */

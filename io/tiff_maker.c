@@ -39,6 +39,17 @@ static void set_sizes(tgi_image_meta *m, double y, double x)
     }
 }
 
+/* Of a pixel along both axes: value[0,n) times um. */
+static void set_both(tgi_image_meta *m, const char *name, const char *value, size_t n,
+                     double um)
+{
+    double v;
+    if (tgi_text_number(value, n, &v))
+        set_sizes(m, v * um, v * um);
+    else
+        tgi_text_malformed(m->malformed, name, value, n);
+}
+
 static void aperio(const char *text, tgi_image_meta *m)
 {
     for (const char *p = strchr(text, '|'); p; p = strchr(p, '|')) {
@@ -47,7 +58,7 @@ static void aperio(const char *text, tgi_image_meta *m)
             continue;
         const char *value = p + 3 + strspn(p + 3, " ");
         if (*value == '=')
-            set_sizes(m, strtod(value + 1, NULL), strtod(value + 1, NULL));
+            set_both(m, "MPP", value + 1, strcspn(value + 1, "|\r\n"), 1);
         return;
     }
 }
@@ -70,8 +81,14 @@ static void fei(const char *text, tgi_image_meta *m)
     const char *scan = line_of(text, "[Scan]");
     const char *x = scan ? line_of(scan, "PixelWidth=") : NULL;
     const char *y = scan ? line_of(scan, "PixelHeight=") : NULL;
-    if (x && y)
-        set_sizes(m, 1e6 * strtod(y, NULL), 1e6 * strtod(x, NULL));
+    const size_t nx = x ? strcspn(x, "\r\n") : 0, ny = y ? strcspn(y, "\r\n") : 0;
+    double wide, high;
+    if (!x || !y)
+        return;
+    if (tgi_text_number(x, nx, &wide) && tgi_text_number(y, ny, &high))
+        set_sizes(m, 1e6 * high, 1e6 * wide);
+    else
+        tgi_text_malformed(m->malformed, "PixelWidth, PixelHeight", x, nx);
 }
 
 static void zeiss(const char *text, tgi_image_meta *m)
@@ -81,17 +98,19 @@ static void zeiss(const char *text, tgi_image_meta *m)
         double um;
     } units[] = {{"pm", 1e-6}, {"nm", 1e-3}, {"mm", 1e3},
                  {"um", 1},    {"\xb5m", 1}, {"\xc2\xb5m", 1}};
-    char *end;
     const char *p = line_of(text, "Image Pixel Size =");
     if (!p)
         p = line_of(text, "Pixel Size =");
     if (!p)
         return;
-    const double v = strtod(p, &end);
-    end += strspn(end, " ");
-    for (size_t i = 0; end != p && i < sizeof units / sizeof units[0]; i++)
-        if (strncmp(end, units[i].name, strlen(units[i].name)) == 0)
-            set_sizes(m, v * units[i].um, v * units[i].um);
+    p += strspn(p, " ");
+    const size_t n = strspn(p, "+-.0123456789eE");
+    const char *unit = p + n + strspn(p + n, " ");
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strncmp(unit, units[i].name, strlen(units[i].name)) == 0) {
+            set_both(m, "Pixel Size", p, n, units[i].um);
+            return;
+        }
 }
 
 static void name_flavor(tgi_image_info *i, const char *name)

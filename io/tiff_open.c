@@ -155,6 +155,32 @@ static tg_status open_decoders(tgi_tiff_source *s, tgi_err *err)
     return tgi_streams_open(&shape, &s->file.f, n_streams, &s->streams, err);
 }
 
+/* What is held at once while a long text of the file is read: itself, what is kept of it, and what the XML reader works in.
+ * 2.6 times an honest text was the most that was seen. One that is a single comment takes 4 times of it; names of
+ * elements, which the reader remembers, and points of regions take more, and of both there is a limit. */
+#define LONG_TEXT ((uint64_t)1 << 18)
+#define MOST_BESIDE ((uint64_t)32 << 20)
+static size_t text_bytes(const tgi_tiff_page *first)
+{
+    const uint64_t n = first->description.count;
+    const uint64_t beside = 3 * n < MOST_BESIDE ? 3 * n : MOST_BESIDE;
+    return n < LONG_TEXT || n > SIZE_MAX / 8 ? 0 : (size_t)(4 * n + beside);
+}
+
+static tg_status check_text(const tgi_tiff_page *first, const tgi_open_opts *o, tgi_err *err)
+{
+    const size_t need = text_bytes(first);
+    char text[3][32];
+    if (!o->text_budget || need <= o->text_budget)
+        return TG_OK;
+    return tgi_fail(err, TG_E_BUDGET,
+                    "the text that describes the file has %s and takes %s to be read, of the "
+                    "budget %s are left: give a larger --ram",
+                    tgi_size_text(first->description.count, text[0], sizeof text[0]),
+                    tgi_size_above(need, text[1], sizeof text[1]),
+                    tgi_size_below(o->text_budget, text[2], sizeof text[2]));
+}
+
 static tg_status open_index(tgi_tiff_source *s, const char *path, const tgi_open_opts *o,
                             size_t budget, tgi_err *err)
 {
@@ -164,6 +190,7 @@ static tg_status open_index(tgi_tiff_source *s, const char *path, const tgi_open
     TGI_TRY(tgi_window_init(&s->file.win, META_WINDOW, err));
     TGI_TRY(tgi_tiff_header(&s->file, err));
     TGI_TRY(tgi_tiff_page_parse(&s->file, s->file.first_ifd, first, err));
+    TGI_TRY(check_text(first, o, err));
     TGI_TRY(tgi_tiff_info_texts(&s->file, first, m, err));
     const tgi_tiff_flavor flavor =
         o->pages ? TGI_TIFF_PLAIN : tgi_tiff_flavor_of(m->description);
@@ -206,6 +233,8 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
                 tgi_tiff_index_bytes(&s->index) +
                 (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
                 (s->info.meta.description ? strlen(s->info.meta.description) : 0);
+    const size_t text = text_bytes(&s->index.first);
+    s->bytes += text ? text - (size_t)s->index.first.description.count : 0;
     for (int i = 0; i < s->n_lanes; i++) {
         TGI_TRY(tgi_window_init(&s->lanes[i].offsets, LOOKUP_WINDOW, err));
         TGI_TRY(tgi_window_init(&s->lanes[i].counts, LOOKUP_WINDOW, err));

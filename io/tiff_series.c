@@ -191,6 +191,8 @@ static void imagej_meta(const job *j, const tgi_imagej *ij)
 {
     tgi_image_meta *m = &j->info->meta;
     m->time_increment = ij->interval;
+    m->mode = ij->mode;
+    memcpy(m->malformed, ij->malformed, sizeof m->malformed);
     if (!ij->unit[0])
         return;
     for (int i = 0; i < 3; i++) {
@@ -330,7 +332,7 @@ static tg_status ome_map(const job *j, const tgi_ome *o, const tgi_ome_grid *g)
                         (long long)g->total);
     j->out->rank = rank;
     memset(rank, 0xff, (size_t)g->total * sizeof *rank);
-    const tgi_ome_block all = {.ifd = 0, .count = g->total};
+    static const tgi_ome_block all = {.ifd = -1, .count = -1};
     for (size_t i = 0; i < o->n_blocks; i++)
         TGI_TRY(place_block(j, g, &o->blocks[i], rank, &placed));
     if (!o->n_blocks)

@@ -5,6 +5,7 @@
 #include "io/yaml_tree.h"
 
 #include "engine/base/mem.h"
+#include "engine/base/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -472,11 +473,8 @@ bool tgi_yaml_num(const tgi_yaml *v, double *out)
     }
     if (!is_number(t))
         return false;
-    const double x = strtod(t, NULL);
-    if (!isfinite(x))
-        return false;
-    *out = x;
-    return true;
+    t += *t == '+';
+    return tgi_number_parse(t, strlen(t), out);
 }
 
 bool tgi_yaml_int(const tgi_yaml *v, int64_t *out)

@@ -32,13 +32,14 @@
 #ifndef TGI_DEVICE_H
 #define TGI_DEVICE_H
 
+#include "engine/base/yuv.h"
 #include "kernels/backend.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TGI_DEVICE_ABI 11u /* rises with any change of this header, op.h or backend.h */
+#define TGI_DEVICE_ABI 12u /* rises with any change of this header, op.h or backend.h */
 
 /* tgi_err.asked_by of a TG_E_NOMEM when the memory of the device ran out, not that of the
  * machine: a plan that takes less of it may succeed. */
@@ -83,18 +84,24 @@ typedef enum tgi_load_pad { TGI_LOAD_REFLECT, TGI_LOAD_EDGE, TGI_LOAD_ZERO } tgi
 /* Staged pixels of a rectangle, dense, in this order: slab, plane, row, column, sample. A plane
  * holds `together` channels side by side; there are channels / together planes. Slabs are those
  * of the step's box (one for an image); rows and columns are numbered in the region's frame,
- * in which pixel i is i + shift[] (z,y,x) of the network. */
+ * in which pixel i is i + shift[] (z,y,x) of the network. They may be more than the box has: then
+ * the box is a part of what lies there. */
 typedef struct tgi_device_pixels {
     void *at; /* device address, 16-byte aligned */
     tg_dtype type;
     tg_dtype element; /* of the activation beside the pixels: the backend's */
     int64_t channels, together;
+    int64_t pitch; /* numbers from pixel to pixel of a plane; 0: together */
     tgi_range rows, cols;
     int64_t shift[3];
     int64_t extent[3]; /* of the region; load only: outside, `pad` says what is read */
     tgi_load_pad pad;
     float mul, add; /* load: value = pixel * mul + add; store: pixel = value * mul + add, as
                        kernels/pixels.h defines both */
+    /* load: where .there, the pixels are staged as Y, U and V (engine/base/yuv.h says how, and what R, G and B they are, which
+     * `mul` and `add` are then applied to); channels and together are 3, `type` that of the numbers. A program's step has
+     * them in all bands or in none. */
+    tgi_yuv yuv;
     /* store: two numbers for each row of the box (slabs times rows): values that are NaN or
      * infinite, and values that an integer type cannot hold. Added to by the kernel; device
      * address, zeroed by the step itself. */
@@ -111,8 +118,7 @@ typedef struct tgi_device_pixels {
 typedef enum tgi_device_step_kind {
     TGI_STEP_NODE,  /* call as its variant wants it */
     TGI_STEP_LOAD,  /* call.dst[0] over call.box := pixels */
-    TGI_STEP_STORE, /* pixels := call.src[0].seg[0] over call.box; rows and cols are its box's
-                     */
+    TGI_STEP_STORE, /* pixels := call.src[0].seg[0] over call.box, which lies in rows and cols */
 } tgi_device_step_kind;
 
 typedef struct tgi_device_step {
@@ -151,6 +157,9 @@ typedef struct tgi_device_ops {
                         size_t bytes, tgi_err *err);
     tg_status (*download)(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
                           size_t bytes, tgi_err *err);
+    /* From one place of the device to another; src NULL: zeros. */
+    tg_status (*copy)(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
+                      size_t bytes, tgi_err *err);
     tg_status (*event_new)(tgi_device *d, tgi_device_event **out, tgi_err *err);
     void (*event_free)(tgi_device *d, tgi_device_event *e);
     /* The event is from now on where the queue ends now. */

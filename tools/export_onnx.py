@@ -31,7 +31,10 @@ def load_yaml(path):
         return yaml.safe_load(text)
     except ImportError:
         import io
-        import ruyaml
+        try:
+            import ruyaml
+        except ImportError:
+            sys.exit("export_onnx.py: nothing reads YAML in this Python: pip install PyYAML")
         return ruyaml.YAML(typ="safe").load(io.StringIO(text))
 
 
@@ -156,7 +159,10 @@ def main():
     p.add_argument("--shape", help="to trace at, such as 1,1,256,256 (default: what the description allows)")
     p.add_argument("--name", default="network.onnx", help="of the ONNX file")
     o = p.parse_args()
-    import torch
+    try:
+        import torch
+    except ImportError:
+        sys.exit("export_onnx.py: PyTorch is not installed for this Python: pip install torch")
     path = unpack(o.package, o.output)
     says = load_yaml(path)
     network, kind = load_network(torch, says["weights"], o.output)

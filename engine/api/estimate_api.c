@@ -42,6 +42,9 @@ tg_status tg_estimate_json(tg_ctx *ctx, const char *what, const tg_opts *o,
         i++;
     if (i == N_ESTIMATORS)
         return unknown(what, err);
+    if (tgi_opts_given(o, TGI_OPT_DEVICE) && estimators[i].run != tgi_estimate_video)
+        return tgi_fail(err, TG_E_ARG, "--device is of estimate video, not of estimate %s",
+                        what);
     TGI_TRY(tgi_machine_of(o, &q.machine, err));
     tgi_jw_begin(&w, NULL, '{');
     tgi_jw_str(&w, "estimate", what);

@@ -14,6 +14,7 @@
 #include "engine/verbs/job_preview.h"
 #include "engine/verbs/job_verify.h"
 #include "engine/verbs/output_status.h"
+#include "tegula_array.h"
 #include "tegula_preset.h"
 
 #include "engine/auto/auto.h"
@@ -87,14 +88,19 @@ const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
     return c && c->refused ? &c->refusal : NULL;
 }
 
-const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx)
+const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx, size_t k)
 {
     tg_ctx *c = (tg_ctx *)ctx;
     if (!c || c->err.code == TG_OK || !c->err.try_option)
         return NULL;
+    const char *value = c->err.try_value;
+    for (; k && *value; k--)
+        value += strcspn(value, "\n") + (strchr(value, '\n') != NULL);
+    if (!*value)
+        return NULL;
     c->remedy = (tg_remedy){.n_options = 1, .option = {{.name = c->err.try_option}}};
-    snprintf(c->remedy.option[0].value, sizeof c->remedy.option[0].value, "%s",
-             c->err.try_value);
+    snprintf(c->remedy.option[0].value, sizeof c->remedy.option[0].value, "%.*s",
+             (int)strcspn(value, "\n"), value);
     return &c->remedy;
 }
 
@@ -260,6 +266,11 @@ tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
     if (!ctx || !o || !out)
         return tgi_fail(err, TG_E_ARG, "tg_job_open: NULL argument");
     return answer(ctx, TGI_DO_RUN, o, NULL, tgi_job_open(ctx, o, out, err));
+}
+
+int tg_job_is_one_image(const tg_job *job)
+{
+    return job && tgi_job_is_one_image(job);
 }
 
 void tg_job_close(tg_job **job)
@@ -459,7 +470,15 @@ tg_status tg_inpaint_auto(tg_ctx *ctx, tg_opts *o, char **json)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !o || !json)
         return tgi_fail(err, TG_E_ARG, "tg_inpaint_auto: NULL argument");
-    return answer(ctx, TGI_DO_RUN, o, NULL, tgi_inpaint_choose(o, json, err));
+    tgi_inpaint_refused no;
+    const tg_status st = tgi_inpaint_choose(o, json, &no, err);
+    (void)answer(ctx, TGI_DO_RUN, no.job ? no.job->opts : o, no.job, st);
+    tg_refusal *r = &ctx->refusal;
+    if (st != TG_OK && ctx->refused && no.least.n_options &&
+        r->n_remedies < sizeof r->remedy / sizeof r->remedy[0])
+        r->remedy[r->n_remedies++] = no.least;
+    tgi_job_close(&no.job);
+    return st;
 }
 
 tg_status tg_calibrate(tg_ctx *ctx, char **json)

@@ -45,11 +45,13 @@ static tg_status read_value(reader *r, tgi_json *v);
 
 static tg_status bad(reader *r, const char *why)
 {
+    const char *cut =
+        r->at >= r->end ? ", and the text ends there: it may have been cut off" : "";
     int64_t line = 1;
     for (const char *p = r->text; p < r->at; p++)
         line += *p == '\n';
-    return tgi_fail(r->err, TG_E_FORMAT, "%s: line %lld, byte %lld: %s", r->what,
-                    (long long)line, (long long)(r->at - r->text), why);
+    return tgi_fail(r->err, TG_E_FORMAT, "%s: line %lld, byte %lld: %s%s", r->what,
+                    (long long)line, (long long)(r->at - r->text), why, cut);
 }
 
 static void skip_space(reader *r)

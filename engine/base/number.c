@@ -17,6 +17,11 @@ static size_t digits_at(const char *text, size_t n, size_t at)
     return at - from;
 }
 
+static size_t digits_in(const char *text)
+{
+    return strspn(text, "0123456789");
+}
+
 /* Whether text is a number; where its point is, or n. */
 static bool is_number(const char *text, size_t n, size_t *point)
 {
@@ -64,15 +69,26 @@ bool tgi_number_parse(const char *text, size_t n, double *out)
     return true;
 }
 
-size_t tgi_number_text(double value, char buf[TGI_NUMBER_TEXT])
+size_t tgi_number_begin(const char *text, double *out)
 {
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(buf, TGI_NUMBER_TEXT, "%.*g", digits, value);
-        const double back = strtod(buf, NULL);
-        if (!(back < value || back > value))
-            break;
+    size_t at = text[0] == '-', digits = digits_in(text + at);
+    at += digits;
+    if (text[at] == '.') {
+        const size_t more = digits_in(text + at + 1);
+        at += digits + more ? 1 + more : 0;
+        digits += more;
     }
-    /* What is neither digit, sign nor exponent is the locale's point, of one byte or more. */
+    if (digits && (text[at] == 'e' || text[at] == 'E')) {
+        const size_t sign = text[at + 1] == '+' || text[at + 1] == '-',
+                     power = digits_in(text + at + 1 + sign);
+        at += power ? 1 + sign + power : 0;
+    }
+    return digits && tgi_number_parse(text, at, out) ? at : 0;
+}
+
+/* What is neither digit, sign nor exponent is the locale's point, of one byte or more. */
+static size_t put_point(char *buf)
+{
     size_t n = 0;
     bool in_point = false;
     for (const char *p = buf; *p; p++) {
@@ -83,4 +99,21 @@ size_t tgi_number_text(double value, char buf[TGI_NUMBER_TEXT])
     }
     buf[n] = 0;
     return n;
+}
+
+size_t tgi_number_digits(double value, int digits, char buf[TGI_NUMBER_TEXT])
+{
+    snprintf(buf, TGI_NUMBER_TEXT, "%.*g", digits, value);
+    return put_point(buf);
+}
+
+size_t tgi_number_text(double value, char buf[TGI_NUMBER_TEXT])
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(buf, TGI_NUMBER_TEXT, "%.*g", digits, value);
+        const double back = strtod(buf, NULL);
+        if (!(back < value || back > value))
+            break;
+    }
+    return put_point(buf);
 }

@@ -2,11 +2,11 @@
  *
  * All of them walk one cursor over the text with two primitives, `take` (this character?) and
  * `number` (a decimal int64 without sign), and accept only when the cursor ends at the NUL:
- * what is not understood is never skipped. strtod is not used on user text directly because it
- * also takes blanks, signs, hex, inf and nan; `real` lets through digits, one point, an
- * exponent. */
+ * what is not understood is never skipped. `real` lets through digits, one point, an exponent:
+ * no blanks, hex, inf or nan. */
 #include "engine/base/spec.h"
 
+#include "engine/base/number.h"
 #include "engine/base/size.h"
 
 #include <limits.h>
@@ -45,8 +45,7 @@ static bool number(const char **p, int64_t *out)
     return true;
 }
 
-/* [-]digits[.digits][e[+-]digits]; the decimal point is '.' whatever the locale, since the
- * library never calls setlocale and a host that did gets a refusal, not another number. */
+/* [-]digits[.digits][e[+-]digits], whatever the locale of the host. */
 static bool real(const char **p, double *out)
 {
     const char *s = *p;
@@ -69,12 +68,9 @@ static bool real(const char **p, double *out)
             e++;
         s = e;
     }
-    char *end = NULL;
-    const double v = strtod(*p, &end);
-    if (end != s || !(v - v == 0.0)) /* inf and nan are no numbers here */
+    if (!tgi_number_parse(*p, (size_t)(s - *p), out))
         return false;
     *p = s;
-    *out = v;
     return true;
 }
 
@@ -284,14 +280,40 @@ tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tgi_ra
 
 /* ---- planes ------------------------------------------------------------------------------ */
 
-/* "7", "5-9" (both included) or "10-". */
+const char *tgi_steps_text(const char *item, char *buf, size_t cap)
+{
+    const char *p = item;
+    int64_t v[3] = {0};
+    size_t n = 0;
+    bool ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        const bool there = number(&p, &v[i]);
+        ok = (there || i == 0) && (i == 2 || take(&p, ':'));
+    }
+    buf[0] = 0;
+    if (!ok || *p || v[2] < 1 || v[1] <= v[0])
+        return buf;
+    const int64_t most = 8, count = (v[1] - v[0] - 1) / v[2] + 1;
+    n = (size_t)snprintf(buf, cap, "; steps are not taken, each is named: ");
+    for (int64_t i = 0; i < count && i < most && n < cap; i++)
+        n += (size_t)snprintf(buf + n, cap - n, "%s%lld", i ? "," : "",
+                              (long long)(v[0] + i * v[2]));
+    if (count > most && n < cap)
+        snprintf(buf + n, cap - n, ",...");
+    return buf;
+}
+
+/* "7", "5-9" (both included), "5:10" (10 not), or those with the end left out; ":5". */
 static bool plane_range(const char **p, tgi_range *out)
 {
-    tgi_range r;
-    if (!number(p, &r.lo) || r.lo == INT64_MAX)
+    tgi_range r = {0, 0};
+    if (**p != ':' && (!number(p, &r.lo) || r.lo == INT64_MAX))
         return false;
     r.hi = r.lo + 1;
-    if (take(p, '-')) {
+    if (take(p, ':')) {
+        r.hi = TGI_ROI_OPEN;
+        (void)number(p, &r.hi);
+    } else if (take(p, '-')) {
         int64_t last;
         r.hi = TGI_ROI_OPEN;
         if (number(p, &last)) {
@@ -314,12 +336,13 @@ tg_status tgi_planes_parse(const char *text, tgi_planes_spec *out, tgi_err *err)
              (s.n == 0 || s.range[s.n].lo >= s.range[s.n - 1].hi);
         s.n += ok;
     } while (ok && take(&p, ','));
+    char steps[80];
     if (!ok || *p)
         return tgi_fail(
             err, TG_E_ARG,
-            "\"%s\": planes are numbers and ranges in rising order, such as 0,2,5-9 or "
-            "10- (at most %d of them)",
-            text, TGI_PLANES_MAX);
+            "\"%s\": planes are numbers and ranges in rising order, such as 0,2,5-9, 5:10 (10 "
+            "not among them) or 10- (at most %d of them)%s",
+            text, TGI_PLANES_MAX, tgi_steps_text(text, steps, sizeof steps));
     *out = s;
     return TG_OK;
 }
@@ -344,6 +367,24 @@ tg_status tgi_planes_resolve(tgi_planes_spec *s, int64_t n_planes, int64_t *coun
     *s = r;
     *count = sum;
     return TG_OK;
+}
+
+const char *tgi_planes_text(const tgi_planes_spec *s, char *buf, size_t cap)
+{
+    size_t n = 0;
+    snprintf(buf, cap, "all");
+    for (int i = 0; i < s->n && n < cap; i++) {
+        const int64_t lo = s->range[i].lo;
+        while (i + 1 < s->n && s->range[i + 1].lo == s->range[i].hi)
+            i++; /* "2,3" is "2-3" */
+        const int64_t hi = s->range[i].hi;
+        n += (size_t)snprintf(buf + n, cap - n, "%s%lld", n ? "," : "", (long long)lo);
+        if (n < cap && hi != lo + 1)
+            n += (size_t)(hi == TGI_ROI_OPEN
+                              ? snprintf(buf + n, cap - n, "-")
+                              : snprintf(buf + n, cap - n, "-%lld", (long long)hi - 1));
+    }
+    return buf;
 }
 
 int64_t tgi_planes_at(const tgi_planes_spec *s, int64_t i)

@@ -35,7 +35,11 @@ tg_status tgi_roi_parse(const char *text, tgi_roi_spec *out, tgi_err *err);
 tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tgi_range out[3],
                           tgi_err *err);
 
-/* ---- planes: "0,2,5-9", "10-" ---- */
+/* For the end of a detail: of "0:12:2", a range with a step, which no option takes, what to write; else nothing. Cut to cap;
+ * returns buf. */
+const char *tgi_steps_text(const char *item, char *buf, size_t cap);
+
+/* ---- planes: "0,2,5-9", "5:10", "10-" ---- */
 #define TGI_PLANES_MAX 64
 typedef struct tgi_planes_spec {
     int n;                           /* 0: all planes */
@@ -45,6 +49,10 @@ tg_status tgi_planes_parse(const char *text, tgi_planes_spec *out, tgi_err *err)
 /* Close an open end at n_planes, or (n == 0) take all; TG_E_ARG when a plane is not there. */
 tg_status tgi_planes_resolve(tgi_planes_spec *s, int64_t n_planes, int64_t *count,
                              tgi_err *err);
+/* What is chosen, in one spelling whatever it was written as: "0,2-9", an open end as "10-"; nothing: "all". Cut to
+ * cap, of which TGI_PLANES_TEXT is enough; returns buf. */
+#define TGI_PLANES_TEXT (TGI_PLANES_MAX * 42)
+const char *tgi_planes_text(const tgi_planes_spec *s, char *buf, size_t cap);
 /* Number of the i-th chosen plane of a resolved spec, i in [0, count); -1 outside. */
 int64_t tgi_planes_at(const tgi_planes_spec *s, int64_t i);
 

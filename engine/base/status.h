@@ -11,11 +11,11 @@
 #define TGI_ERR_TEXT 768
 
 typedef struct tgi_err {
-    tg_status code;         /* TG_OK while nothing failed */
-    uint64_t tried_bytes;   /* of a memory refusal: what was asked for; 0: not noted */
-    const char *asked_by;   /* of the same: who asked; static, or NULL */
-    const char *try_option; /* with which it would go, static, or NULL: */
-    char try_value[240];
+    tg_status code;          /* TG_OK while nothing failed */
+    uint64_t tried_bytes;    /* of a memory refusal: what was asked for; 0: not noted */
+    const char *asked_by;    /* of the same: who asked; static, or NULL */
+    const char *try_option;  /* with which it would go, static, or NULL: */
+    char try_value[240];     /* of it; several are a line each */
     char text[TGI_ERR_TEXT]; /* "what, where, expected, found, try" in one line, no newline */
 } tgi_err;
 
@@ -38,7 +38,8 @@ tg_status tgi_fail(tgi_err *err, tg_status st, const char *fmt, ...) TGI_PRINTF(
 /* Note beside a recorded memory refusal (TG_E_BUDGET, TG_E_NOMEM) who asked for how much; the
  * first note stays. `asked_by` static. Returns the recorded code. */
 tg_status tgi_err_tried(tgi_err *err, tg_status st, const char *asked_by, uint64_t bytes);
-/* Note beside a recorded failure the option, without dashes and static, and its value that would do. Returns `st`. */
+/* Note beside a recorded failure the option, without dashes and static, and what
+ * values of it would do, a line each. Returns `st`. */
 tg_status tgi_err_try(tgi_err *err, tg_status st, const char *option, const char *value);
 #define TGI_TRY_CHANNELS "channels"
 /* A reader at open: so many bytes for decoding would be enough (engine/job/job_open.h says of

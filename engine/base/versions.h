@@ -16,6 +16,6 @@
  * tiles lie in OUT.partial, or of OUT.stages (stage_log.h, stage_state.h); it is the number in the
  * first bytes of both files. test_journal_format holds checksums of the bytes and this number
  * together. */
-#define TGI_JOURNAL_FORMAT 10
+#define TGI_JOURNAL_FORMAT 11
 
 #endif

@@ -6,6 +6,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "io/film_out.h"
 #include "kernels/pixels.h"
 
 #include <string.h>
@@ -44,15 +45,33 @@ static tgi_range axis_of(const tgi_loader *l, const fetched *f, int zyx)
     return (tgi_range){r.lo - f->shift[zyx], r.hi - f->shift[zyx]};
 }
 
+/* Pixels of an axis that so many of a box need: mirrored ones lie at most as far inside as the padding reaches outside. */
+static int64_t most_of(const tgi_mapping *m, int axis, int64_t n)
+{
+    return tgi_min(m->extent[axis], n + m->fit[axis].size - m->extent[axis]);
+}
+
 size_t tgi_loader_bytes(const tgi_mapping *m, tg_dtype type, int64_t slabs, int64_t rows,
                         int64_t columns)
 {
-    /* mirrored pixels lie at most as far inside as the padding reaches outside */
-    const int64_t pad_y = m->fit[1].size - m->extent[1], pad_x = m->fit[2].size - m->extent[2];
-    const int64_t r = tgi_min(m->extent[1], rows + pad_y);
-    const int64_t c = tgi_min(m->extent[2], columns + pad_x);
+    const int64_t r = most_of(m, 1, rows), c = most_of(m, 2, columns);
     const size_t plane = tgi_sat_mul(tgi_sat_mul((size_t)r, (size_t)c), tgi_dtype_size(type));
     return tgi_align_size(tgi_sat_mul(plane, (size_t)(slabs * m->channels)), 64);
+}
+
+/* Samples of chroma that n pixels lie among: one at each end may be for pixels that are not of them. */
+static int64_t most_chroma(int64_t n, int log2, int64_t of)
+{
+    return tgi_min(tgi_yuv_chroma(of, log2), log2 ? tgi_yuv_chroma(n, log2) + 2 : n);
+}
+
+size_t tgi_loader_yuv_bytes(const tgi_mapping *m, const tgi_yuv *yuv, int64_t rows,
+                            int64_t columns)
+{
+    const int64_t r = most_of(m, 1, rows), c = most_of(m, 2, columns);
+    const int64_t chroma =
+        most_chroma(r, yuv->log2_h, yuv->height) * most_chroma(c, yuv->log2_w, yuv->width);
+    return tgi_align_size((size_t)(r * c + 2 * chroma) * (yuv->depth > 8 ? 2 : 1), 64);
 }
 
 /* ---- Fetch ------------------------------------------------------------------------------- */
@@ -87,6 +106,24 @@ static tg_status read_channel(tgi_loader *l, int thread, const fetched *f, int64
                            err);
 }
 
+static size_t staged_bytes(const tgi_loader *l, const fetched *f)
+{
+    const tgi_yuv_staged what = tgi_yuv_stage(&l->o.yuv, f->rows, f->cols);
+    return l->o.yuv.there
+               ? tgi_yuv_bytes(&l->o.yuv, &what)
+               : plane_bytes(l, f) * (size_t)(tgi_range_len(axis_of(l, f, 0)) * planes_of(l));
+}
+
+static tg_status fetch_yuv(tgi_loader *l, fetched *f, void *dst)
+{
+    int sample;
+    const tgi_yuv_staged what = tgi_yuv_stage(&l->o.yuv, f->rows, f->cols);
+    if (plane_bytes(l, f) == 0)
+        return TG_OK;
+    return tgi_film_source_stage(l->o.source, tgi_mapping_plane(l->o.map, f->item, 0, &sample),
+                                 &l->o.yuv, &what, dst, &f->err);
+}
+
 static tg_status fetch(tgi_loader *l, int which, int thread)
 {
     fetched *f = &l->slot[which];
@@ -94,11 +131,13 @@ static tg_status fetch(tgi_loader *l, int which, int thread)
     f->rows = tgi_pad_hull(m->pad, axis_of(l, f, 1), m->extent[1]);
     f->cols = tgi_pad_hull(m->pad, axis_of(l, f, 2), m->extent[2]);
     const tgi_range z = axis_of(l, f, 0);
-    const size_t need = plane_bytes(l, f) * (size_t)(tgi_range_len(z) * planes_of(l));
+    const size_t need = staged_bytes(l, f);
     if (need > l->o.staging_bytes)
         return tgi_fail(&f->err, TG_E_INTERNAL, "staging holds %zu bytes, a band needs %zu",
                         l->o.staging_bytes, need);
     char *dst = l->o.staging[which];
+    if (l->o.yuv.there)
+        return fetch_yuv(l, f, dst);
     for (int64_t k = z.lo; k < z.hi; k++)
         for (int64_t c = 0; c < planes_of(l); c++, dst += plane_bytes(l, f)) {
             const int64_t sz = tgi_pad_index(m->pad, k, m->extent[0]);
@@ -356,11 +395,12 @@ tg_status tgi_loader_pixels(tgi_loader *l, const tgi_box *box, tgi_device_pixels
                                .cols = f->cols,
                                .pad = (tgi_load_pad)m->pad,
                                .mul = (float)l->affine[0].mul,
-                               .add = (float)l->affine[0].add};
+                               .add = (float)l->affine[0].add,
+                               .yuv = l->o.yuv};
     memcpy(out->shift, f->shift, sizeof out->shift);
     memcpy(out->extent, m->extent, sizeof out->extent);
     *at = l->o.staging[which];
-    *bytes = plane_bytes(l, f) * (size_t)(tgi_range_len(axis_of(l, f, 0)) * planes_of(l));
+    *bytes = staged_bytes(l, f);
     return TG_OK;
 }
 

@@ -22,12 +22,18 @@ typedef struct tgi_loader_opts {
     size_t staging_bytes;     /* of each; tgi_loader_bytes */
     tgi_threads *pool;        /* for the conversion; may be NULL */
     const tgi_kernel_set *be; /* which converts */
+    tgi_yuv
+        yuv; /* .there: the source is a film, and pixels go to a device as Y, U and V: no `fill` */
 } tgi_loader_opts;
 
 /* Bytes of one staging buffer for boxes of at most slabs x rows x columns (images: one slab),
  * padding included. */
 size_t tgi_loader_bytes(const tgi_mapping *m, tg_dtype type, int64_t slabs, int64_t rows,
                         int64_t columns);
+
+/* The same of an image that is staged as Y, U and V. */
+size_t tgi_loader_yuv_bytes(const tgi_mapping *m, const tgi_yuv *yuv, int64_t rows,
+                            int64_t columns);
 
 tg_status tgi_loader_open(const tgi_loader_opts *o, tgi_loader **out, tgi_err *err);
 void tgi_loader_close(tgi_loader **l);

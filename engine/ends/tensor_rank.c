@@ -74,6 +74,16 @@ static int pixels_last(const tgi_port *p, const tgi_desc *f)
            fits(p, (const int64_t[]){1, f->dim[2], f->dim[0], f->dim[1]});
 }
 
+/* 1: planes behind each other, [P,H,W], where each is a sample of one channel, [N,1,H,W]. */
+static int planes_first(const tgi_port *p, const tgi_desc *f, int64_t *dim)
+{
+    if (f->rank != 3 || p->file_rank != 4)
+        return 0;
+    const int64_t each[4] = {f->dim[0], 1, f->dim[1], f->dim[2]};
+    memcpy(dim, each, sizeof each);
+    return fits(p, each);
+}
+
 tg_status tgi_tensor_wrong_rank(const tgi_port *p, const char *path, const tgi_desc *f,
                                 tgi_err *err)
 {
@@ -88,6 +98,10 @@ tg_status tgi_tensor_wrong_rank(const tgi_port *p, const char *path, const tgi_d
     } else if (pixels_last(p, f)) {
         snprintf(cure, sizeof cure,
                  "put its channels in front: numpy's a.transpose(2, 0, 1)[None]");
+    } else if (planes_first(p, f, dim)) {
+        snprintf(cure, sizeof cure,
+                 "planes are samples of one channel: numpy's a.reshape(%lld,1,%lld,%lld)",
+                 (long long)dim[0], (long long)dim[2], (long long)dim[3]);
     } else {
         snprintf(cure, sizeof cure, "give an array of these axes");
     }

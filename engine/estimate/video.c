@@ -3,12 +3,14 @@
  *
  *   peak      of the frames and networks of `tegula inpaint --weights`: all in memory, and as little as --scratch allows
  *   ram       what --ram has to be then: with the program, and a film's decoder and encoder
+ *   device    with --device cuda: what the plugin's plan of the networks takes of a GPU
  *   seconds   as `inpaint --plan` predicts them, from the least to the most that masks may make of it
  *
  * No weights are needed: zeros of the same shapes stand in for them. */
 #include "engine/estimate/video.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/device/choice.h"
 #include "engine/inpaint/propainter.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/settings/words.h"
@@ -58,9 +60,10 @@ static void measure(tgi_method *m, const tgi_video_film *f, tgi_pace *pace, tgi_
 {
     size_t block, weights;
     tgi_propainter_networks(m, &block, &weights);
-    *out = (tgi_video_need){.peak = m->ops->bytes(m),
-                            .device = block + weights,
-                            .flops = m->ops->flops(m) * (double)f->frames};
+    *out = (tgi_video_need){
+        .peak = m->ops->bytes(m),
+        .device = {block + weights, (block + weights) / 2, (block + weights) / 2},
+        .flops = m->ops->flops(m) * (double)f->frames};
     for (int i = 0; i < 2; i++)
         out->seconds[i] = m->ops->seconds(m, 0, f->frames, i == 0, tgi_pace_of_pass, pace);
     while (m->ops->shrink(m))
@@ -69,18 +72,99 @@ static void measure(tgi_method *m, const tgi_video_film *f, tgi_pace *pace, tgi_
     out->scratch = m->ops->disk(m);
 }
 
+static tgi_propainter_how how_of(const tgi_question *q, const tgi_video_film *f)
+{
+    return (tgi_propainter_how){.height = f->height / 8 * 8,
+                                .width = f->width / 8 * 8,
+                                .hi = f->frames,
+                                .set = f->set,
+                                .iterations = (int)tgi_opts_int(q->o, TGI_OPT_RAFT_ITER, 20),
+                                .threads = threads_of(q),
+                                .scratch = "."};
+}
+
+/* ---- On a GPU ---------------------------------------------------------------------------- */
+
+int tgi_video_is_far(const tgi_question *q)
+{
+    tgi_device_spec want;
+    tgi_opts_device(q->o, &want);
+    return want.kind == TGI_DEVICE_OF_PLUGIN;
+}
+
+typedef struct far {
+    const tgi_question *q;
+    const tgi_video_film *f;
+    tgi_sched_pace pace;
+    tg_dtype element;
+    tgi_sched_need need;
+} far;
+
+static tg_status plan_far(void *user, size_t room, tgi_err *err)
+{
+    far *a = user;
+    tgi_device *none = NULL;
+    tgi_method *m = NULL;
+    tgi_propainter_how how = how_of(a->q, a->f);
+    const tgi_on_device on = {.ops = a->pace.ops,
+                              .device = &none,
+                              .flags = TGI_NET_KINDS(0),
+                              .how = tgi_schedule_device_of(&a->pace, a->element, room, 0),
+                              .motion =
+                                  tgi_schedule_device_of(&a->pace, TG_DTYPE_F32, room, 0)};
+    how.on = &on;
+    TGI_TRY(kernels_of(&a->q->machine, &how.be, err));
+    TGI_TRY(tgi_propainter_new(&how, &m, err));
+    m->ops->need(m, &a->need);
+    m->ops->free(&m);
+    return TG_OK;
+}
+
+/* *can 0: no kernels of that type. */
+static tg_status begin_far(const tgi_question *q, const tgi_video_film *f, tgi_video_kind kind,
+                           far *out, int *can, tgi_err *err)
+{
+    static const tg_dtype element[TGI_VIDEO_KINDS] = {TG_DTYPE_F32, TG_DTYPE_F16,
+                                                      TG_DTYPE_NONE};
+    *out = (far){.q = q, .f = f, .element = element[kind]};
+    TGI_TRY(tgi_device_open_plugin("cuda", &out->pace.ops, err));
+    *can = out->element != TG_DTYPE_NONE && out->pace.ops->backend(out->element);
+    out->pace.rates = tgi_device_rates(0, *can ? out->element : TG_DTYPE_F32);
+    return TG_OK;
+}
+
+static tg_status liked_device(const tgi_question *q, const tgi_video_film *f,
+                              tgi_video_need *out, tgi_err *err)
+{
+    for (int k = 0; k < TGI_VIDEO_KINDS; k++) {
+        far a;
+        int can;
+        TGI_TRY(begin_far(q, f, (tgi_video_kind)k, &a, &can, err));
+        if (can)
+            TGI_TRY(plan_far(&a, SIZE_MAX / 4, err));
+        out->device[k] = can ? tgi_sched_need_device(&a.need) : 0;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_video_least_device(const tgi_question *q, const tgi_video_film *f,
+                                 tgi_video_kind kind, uint64_t *out, tgi_err *err)
+{
+    far a;
+    int can;
+    TGI_TRY(begin_far(q, f, kind, &a, &can, err));
+    if (can)
+        TGI_TRY(tgi_schedule_device_least(plan_far, &a, err));
+    *out = can ? tgi_sched_need_device(&a.need) : 0;
+    return TG_OK;
+}
+
 tg_status tgi_video_plan(const tgi_question *q, const tgi_video_film *f, int bf16,
                          tgi_video_need *out, tgi_err *err)
 {
-    tgi_propainter_how how = {.height = f->height / 8 * 8,
-                              .width = f->width / 8 * 8,
-                              .hi = f->frames,
-                              .set = f->set,
-                              .iterations = (int)tgi_opts_int(q->o, TGI_OPT_RAFT_ITER, 20),
-                              .threads = threads_of(q),
-                              .flags = TGI_NET_KINDS(bf16 ? TGI_KIND_BF16 : 0),
-                              .scratch = "."};
+    tgi_propainter_how how = how_of(q, f);
     tgi_method *m = NULL;
+    how.flags = TGI_NET_KINDS(bf16 ? TGI_KIND_BF16 : 0);
     if (how.height < TGI_PP_SMALLEST || how.width < TGI_PP_SMALLEST)
         return tgi_fail(err, TG_E_ARG,
                         "--size %lldx%lld: ProPainter takes sides of %d pixels or more",
@@ -97,7 +181,7 @@ tg_status tgi_video_plan(const tgi_question *q, const tgi_video_film *f, int bf1
         m->ops->free(&m);
     }
     tgi_free(pace);
-    return st;
+    return st == TG_OK && tgi_video_is_far(q) ? liked_device(q, f, out, err) : st;
 }
 
 /* ---- The estimator ----------------------------------------------------------------------- */
@@ -192,7 +276,7 @@ tg_status tgi_estimate_video(const tgi_question *q, tgi_jw *w, tgi_err *err)
     put_settings(q, &f, w);
     TGI_TRY(put_host(q, &f, w, &fp32, err));
     TGI_TRY(tgi_gpus_load(&table, err));
-    tg_status st = tgi_video_put_gpus(q, table, &fp32, w, err);
+    tg_status st = tgi_video_put_gpus(q, table, &f, &fp32, w, err);
     if (st == TG_OK)
         st = tgi_video_put_beside(q, table, &f, w, err);
     tgi_free(table);

@@ -14,7 +14,9 @@ static void put_ours(tgi_jw *w, const tgi_video_need *n)
 {
     tgi_jw_uint(w, "peak_bytes", n->peak);
     tgi_jw_uint(w, "least_bytes", n->least);
-    tgi_jw_uint(w, "device_bytes", n->device);
+    tgi_jw_uint(w, "device_bytes", n->device[TGI_VIDEO_FP32]);
+    if (n->device[TGI_VIDEO_FP16])
+        tgi_jw_uint(w, "device_fp16_bytes", n->device[TGI_VIDEO_FP16]);
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------- */
@@ -30,7 +32,7 @@ static tg_status put_size(const tgi_question *q, const tgi_gpus *t, const tgi_js
     const tgi_video_film f =
         tgi_video_film_of(q, v[0], v[1], (int64_t)tgi_published_number(row, "frames"));
     TGI_TRY(tgi_video_plan(q, &f, 0, &n, err));
-    const tgi_gpu *g = tgi_video_smallest(t, TGI_VIDEO_FP32, n.device);
+    const tgi_gpu *g = tgi_video_smallest(t, TGI_VIDEO_FP32, n.device[TGI_VIDEO_FP32]);
     tgi_jw_begin(w, NULL, '{');
     tgi_jw_str(w, "size", size);
     tgi_jw_int(w, "frames", f.frames);
@@ -60,7 +62,8 @@ static tg_status put_subvideo(const tgi_question *q, const tgi_video_film *asked
     tgi_jw_int(w, "published_subvideo_length", f.set.subvideo_length);
     tgi_jw_int(w, "frames", f.frames);
     put_ours(w, &n);
-    tgi_jw_bool(w, "device_fits", n.device <= tgi_device_usable((uint64_t)(gb * TGI_GIB)));
+    tgi_jw_bool(w, "device_fits",
+                n.device[TGI_VIDEO_FP32] <= tgi_device_usable((uint64_t)(gb * TGI_GIB)));
     tgi_jw_end(w, '}');
     return TG_OK;
 }
@@ -98,7 +101,7 @@ static void put_saved_here(tgi_jw *w, const tgi_video_need *was, const tgi_video
 
 static void put_saved_there(tgi_jw *w, const tgi_video_need *was, uint64_t device)
 {
-    tgi_jw_num(w, "device_less_percent", less_percent(was->device, device));
+    tgi_jw_num(w, "device_less_percent", less_percent(was->device[TGI_VIDEO_FP32], device));
     tgi_jw_uint(w, "device_bytes", device);
 }
 
@@ -111,7 +114,8 @@ static tg_status put_half(const tgi_question *q, const tgi_video_film *f,
         TGI_TRY(tgi_video_plan(q, f, 1, &n, err));
         put_saved_here(w, was, &n);
     }
-    put_saved_there(w, was, was->device / 2);
+    if (was->device[TGI_VIDEO_FP16])
+        put_saved_there(w, was, was->device[TGI_VIDEO_FP16]);
     return TG_OK;
 }
 
@@ -123,7 +127,7 @@ static tg_status put_neighbors(const tgi_question *q, const tgi_video_film *f, i
     other.set.neighbor_length = length;
     TGI_TRY(tgi_video_plan(q, &other, 0, &n, err));
     put_saved_here(w, was, &n);
-    put_saved_there(w, was, n.device);
+    put_saved_there(w, was, n.device[TGI_VIDEO_FP32]);
     return TG_OK;
 }
 

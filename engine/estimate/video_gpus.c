@@ -1,10 +1,9 @@
 /* video_gpus.c - GPUs that could hold a film's networks: the smallest of the table for each precision, and those that --gpu and
  * --price name, with what they would cost.
  *
- *   bytes     the networks' block and weights; frames stay on the host. Half of it in half precision
- *   seconds   operations over --efficiency of the GPU's rate in that precision
- *
- * Planned, not run: no way yet to inpaint on a GPU. */
+ *   bytes     the networks' block and weights; frames stay on the host. Half of it in half precision. With --device cuda what
+ *             the plugin plans instead: as much as it likes, and the least that does
+ *   seconds   operations over --efficiency of the GPU's rate in that precision */
 #include "engine/base/mem.h"
 #include "engine/estimate/video.h"
 #include "engine/job/roofline.h"
@@ -13,11 +12,6 @@
 #include <string.h>
 
 static const char *const names[TGI_VIDEO_KINDS] = {"fp32", "fp16", "bf16"};
-
-static uint64_t bytes_in(tgi_video_kind kind, uint64_t fp32)
-{
-    return kind == TGI_VIDEO_FP32 ? fp32 : fp32 / 2;
-}
 
 /* Compute capability 8.0 brought bf16; 0.0 is not known. */
 static int has(const tgi_gpu *g, tgi_video_kind kind)
@@ -32,7 +26,7 @@ static double rate_of(const tgi_gpu *g, tgi_video_kind kind)
 
 static int holds(const tgi_gpu *g, tgi_video_kind kind, uint64_t bytes)
 {
-    return has(g, kind) && bytes <= tgi_device_usable(g->memory_bytes);
+    return bytes && has(g, kind) && bytes <= tgi_device_usable(g->memory_bytes);
 }
 
 /* Of as much memory, the slowest. */
@@ -76,28 +70,35 @@ static void put_time(const tgi_question *q, const tgi_gpu *g, tgi_video_kind kin
         tgi_jw_num(w, "projected_cost", cost);
 }
 
+/* `least`: of a GPU's memory that does; 0: it does not compute so. */
 static void put_smallest(const tgi_question *q, const tgi_gpus *t, tgi_video_kind kind,
-                         const tgi_video_need *n, tgi_jw *w)
+                         uint64_t least, const tgi_video_need *n, tgi_jw *w)
 {
-    const uint64_t bytes = bytes_in(kind, n->device);
-    const tgi_gpu *g = tgi_video_smallest(t, kind, bytes);
+    const tgi_gpu *g = tgi_video_smallest(t, kind, least);
     tgi_jw_begin(w, NULL, '{');
     tgi_jw_str(w, "precision", names[kind]);
-    tgi_jw_uint(w, "device_bytes", bytes);
-    tgi_jw_str(w, "smallest_gpu", g ? g->name : NULL);
+    if (least) {
+        tgi_jw_uint(w, "device_bytes", n->device[kind]);
+        if (tgi_video_is_far(q))
+            tgi_jw_uint(w, "least_device_bytes", least);
+        tgi_jw_str(w, "smallest_gpu", g ? g->name : NULL);
+    }
     if (g)
         put_time(q, g, kind, n->flops, w);
-    tgi_jw_str(w, "state", "planned, not run");
+    tgi_jw_str(w, "state",
+               !least                ? "refused: films are not inpainted so on a GPU"
+               : tgi_video_is_far(q) ? "planned by the plugin, its context not counted"
+                                     : "planned, not run");
     tgi_jw_end(w, '}');
 }
 
-static void put_named(const tgi_question *q, const tgi_gpu *g, const tgi_video_need *n,
-                      tgi_jw *w)
+static void put_named(const tgi_question *q, const tgi_gpu *g, const uint64_t *least,
+                      const tgi_video_need *n, tgi_jw *w)
 {
     for (int k = 0; k < TGI_VIDEO_KINDS; k++) {
-        if (!has(g, (tgi_video_kind)k))
+        if (!has(g, (tgi_video_kind)k) || !least[k])
             continue;
-        const int fits = holds(g, (tgi_video_kind)k, bytes_in((tgi_video_kind)k, n->device));
+        const int fits = holds(g, (tgi_video_kind)k, least[k]);
         tgi_jw_begin(w, NULL, '{');
         tgi_jw_str(w, "gpu", g->name);
         tgi_jw_str(w, "precision", names[k]);
@@ -109,18 +110,17 @@ static void put_named(const tgi_question *q, const tgi_gpu *g, const tgi_video_n
 }
 
 /* The price of a whole film, in half precision, is least on it; NULL: none of the priced ones holds it. */
-static const tgi_gpu *cheapest(const tgi_question *q, const tgi_gpus *t,
+static const tgi_gpu *cheapest(const tgi_question *q, const tgi_gpus *t, uint64_t least,
                                const tgi_video_need *n)
 {
     const tgi_gpu *best = NULL;
-    double least = 0;
+    double cheap = 0;
     for (int i = 0; i < t->n; i++) {
         const tgi_gpu *g = &t->gpu[i];
         const double cost = cost_of(q, g, seconds_of(q, g, TGI_VIDEO_FP16, n->flops));
-        if (cost >= 0 && (!best || cost < least) &&
-            holds(g, TGI_VIDEO_FP16, bytes_in(TGI_VIDEO_FP16, n->device))) {
+        if (cost >= 0 && (!best || cost < cheap) && holds(g, TGI_VIDEO_FP16, least)) {
             best = g;
-            least = cost;
+            cheap = cost;
         }
     }
     return best;
@@ -174,20 +174,24 @@ static tg_status list_named(const tgi_question *q, const tgi_gpus *t, tgi_gpus *
     return TG_OK;
 }
 
-tg_status tgi_video_put_gpus(const tgi_question *q, const tgi_gpus *t, const tgi_video_need *n,
-                             tgi_jw *w, tgi_err *err)
+tg_status tgi_video_put_gpus(const tgi_question *q, const tgi_gpus *t, const tgi_video_film *f,
+                             const tgi_video_need *n, tgi_jw *w, tgi_err *err)
 {
     tgi_gpus *named = NULL;
+    uint64_t least[TGI_VIDEO_KINDS];
+    memcpy(least, n->device, sizeof least);
+    for (int k = 0; k < TGI_VIDEO_KINDS && tgi_video_is_far(q); k++)
+        TGI_TRY(tgi_video_least_device(q, f, (tgi_video_kind)k, &least[k], err));
     tgi_jw_begin(w, "device", '[');
     for (int k = 0; k < TGI_VIDEO_KINDS; k++)
-        put_smallest(q, t, (tgi_video_kind)k, n, w);
+        put_smallest(q, t, (tgi_video_kind)k, least[k], n, w);
     tgi_jw_end(w, ']');
     TGI_TRY(list_named(q, t, &named, err));
     if (!named)
         return TG_OK;
     tgi_jw_begin(w, "gpus", '[');
     for (int i = 0; i < named->n; i++)
-        put_named(q, &named->gpu[i], n, w);
+        put_named(q, &named->gpu[i], least, n, w);
     tgi_jw_end(w, ']');
     int without = 0;
     for (int i = 0; i < named->n; i++)
@@ -200,7 +204,7 @@ tg_status tgi_video_put_gpus(const tgi_question *q, const tgi_gpus *t, const tgi
     if (without)
         tgi_jw_end(w, ']');
     if (tgi_opts_given(q->o, TGI_OPT_PRICE)) {
-        const tgi_gpu *g = cheapest(q, named, n);
+        const tgi_gpu *g = cheapest(q, named, least[TGI_VIDEO_FP16], n);
         tgi_jw_str(w, "cheapest_gpu", g ? g->name : NULL);
     }
     tgi_free(named);

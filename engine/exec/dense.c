@@ -19,6 +19,23 @@ tgi_view tgi_dense_view(const tgi_net *net, int v, float *data)
                       .y_ring = h};
 }
 
+tgi_view tgi_planes_view(const float *at, const tgi_box *box, int64_t c)
+{
+    const int n = box->rank;
+    const tgi_range z = n == 5 ? box->ax[2] : (tgi_range){0, 1};
+    const tgi_range y = box->ax[n - 2], x = box->ax[n - 1];
+    tgi_view v = {.c = c, .cb = 1, .x0 = x.lo, .width = tgi_range_len(x)};
+    v.y_pitch = (size_t)v.width;
+    v.block_pitch = v.y_pitch * (size_t)tgi_range_len(y);
+    v.z_pitch = v.block_pitch * (size_t)c;
+    v.z_ring = z.hi;
+    v.y_ring = y.hi;
+    /* where row and slab 0 would lie, which nobody reads */
+    v.base = (float *)((uintptr_t)at -
+                       sizeof(float) * ((size_t)z.lo * v.z_pitch + (size_t)y.lo * v.y_pitch));
+    return v;
+}
+
 static void zyx_of(const tgi_box *b, tgi_range r[3])
 {
     r[0] = b->rank == 5 ? b->ax[2] : (tgi_range){0, 1};

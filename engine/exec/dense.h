@@ -22,6 +22,8 @@ void tgi_copy_box(const tgi_view *from, const tgi_view *to, int64_t channels,
                   const tgi_box *box);
 /* Zero the lanes behind the last channel over a box. */
 void tgi_clear_lanes(const tgi_view *v, const tgi_box *box);
+/* Planes that hold a box and no more, as a view in the image's coordinates. */
+tgi_view tgi_planes_view(const float *at, const tgi_box *box, int64_t c);
 /* A planar view over a dense array of value v. */
 tgi_view tgi_dense_view(const tgi_net *net, int v, float *data);
 

@@ -23,8 +23,11 @@ typedef struct pending {
 /* Where the parts of the block begin, the bytes of one buffer on each side, and where in it the
  * ports lie; counts lead the pixels of an output. */
 typedef struct layout {
-    size_t weights, constants, arena, in, out, total;
-    size_t arena_bytes, in_bytes, out_bytes;
+    size_t weights, constants,
+        own; /* in the executor's block, which is `own` bytes and the room */
+    size_t arena, in, once, out, room; /* in the room */
+    size_t arena_bytes, in_bytes, once_bytes, out_bytes;
+    int loaded_once[TGI_DEVICE_PORTS]; /* in_at: in the one place of such inputs */
     size_t in_at[TGI_DEVICE_PORTS], out_at[TGI_DEVICE_PORTS], counts_bytes[TGI_DEVICE_PORTS];
 } layout;
 
@@ -48,11 +51,12 @@ struct tgi_device_exec {
     tgi_device *device;
     tgi_device_io io;
     tgi_busy *busy;   /* or NULL */
-    int lanes, depth; /* depth: bands in flight on each side, one more than lanes */
+    int lanes, depth; /* depth: buffers, so bands in flight, on each side */
     lane lane[TGI_DEVICE_LANES];
     lane *now; /* of the cell that was begun last */
     layout lay;
     void *block;
+    char *room, *back; /* of the block and pinned memory, or the caller's */
     tgi_pinned pinned;
     char *in[MOST_DEPTH], *out[MOST_DEPTH]; /* on the device */
     char *host[MOST_DEPTH];                 /* pinned: counts and pixels that came back */
@@ -81,12 +85,14 @@ static size_t part(size_t *at, size_t bytes)
 /* The ports of a band, one behind the other. */
 static void lay_out_ports(const tgi_tiling *t, const tgi_device_form *form, layout *l)
 {
-    for (int i = 0; i < t->stage->n_loaded; i++)
-        l->in_at[i] = part(&l->in_bytes, form->in[i].bytes);
+    for (int i = 0; i < t->stage->n_loaded; i++) {
+        l->loaded_once[i] = form->in[i].once;
+        l->in_at[i] = part(form->in[i].once ? &l->once_bytes : &l->in_bytes, form->in[i].bytes);
+    }
     for (int o = 0; o < t->stage->n_out; o++) {
         const tgi_device_port *p = &form->out[o];
         int64_t rows;
-        if (p->type == TG_DTYPE_NONE)
+        if (p->type == TG_DTYPE_NONE || p->stays)
             continue;
         const size_t bytes = tgi_device_store_most(t, o, p, &rows);
         l->counts_bytes[o] = tgi_align_size((size_t)rows * 2 * sizeof(uint32_t), ALIGN);
@@ -99,17 +105,24 @@ static int lanes_of(const tgi_device_form *form)
     return form->lanes > 1 ? form->lanes : 1;
 }
 
+/* Buffers on each side. */
+static int depth_of(const tgi_device_form *form)
+{
+    return form->alone ? 1 : lanes_of(form) + 1;
+}
+
 static layout lay_out(const tgi_tiling *t, const tgi_device_form *form)
 {
-    const size_t lanes = (size_t)lanes_of(form);
+    const size_t lanes = (size_t)lanes_of(form), depth = (size_t)depth_of(form);
     layout l = {0};
     lay_out_ports(t, form, &l);
-    l.weights = part(&l.total, t->net->packed_bytes);
-    l.constants = part(&l.total, tgi_device_constants_bytes(t));
+    l.weights = part(&l.own, t->net->packed_bytes);
+    l.constants = part(&l.own, tgi_device_constants_bytes(t));
     l.arena_bytes = tgi_align_size(t->arena_bytes, ALIGN);
-    l.arena = part(&l.total, tgi_sat_mul(lanes, l.arena_bytes));
-    l.in = part(&l.total, tgi_sat_mul(lanes + 1, l.in_bytes));
-    l.out = part(&l.total, tgi_sat_mul(lanes + 1, l.out_bytes));
+    l.arena = part(&l.room, tgi_sat_mul(lanes, l.arena_bytes));
+    l.in = part(&l.room, tgi_sat_mul(depth, l.in_bytes));
+    l.once = part(&l.room, l.once_bytes);
+    l.out = part(&l.room, tgi_sat_mul(depth, l.out_bytes));
     return l;
 }
 
@@ -139,15 +152,22 @@ tg_status tgi_device_need_of(const tgi_device_ops *ops, const tgi_tiling *t,
     TGI_TRY(st);
     out->program = tgi_sat_mul(out->program, (size_t)lanes_of(form));
     out->weights = l.constants - l.weights;
-    out->constants = l.arena - l.constants;
+    out->constants = l.own - l.constants;
     out->arena = l.in - l.arena;
-    out->pixels = l.total - l.in;
-    out->block = l.total;
-    out->pinned = tgi_sat_mul((size_t)lanes_of(form) + 1, l.out_bytes);
+    out->pixels = l.room - l.in;
+    out->room = l.room;
+    out->block = tgi_sat_add(l.own, l.room);
+    out->pinned = tgi_sat_mul((size_t)depth_of(form), l.out_bytes);
     for (int i = 0; i < t->net->n_nodes; i++)
         if (t->net->nodes[i].packed_bytes > out->packing)
             out->packing = t->net->nodes[i].packed_bytes;
     return TG_OK;
+}
+
+size_t tgi_device_exec_bytes(const tgi_tiling *t, const tgi_device_form *form)
+{
+    return sizeof(tgi_device_exec) + tgi_cell_bytes(t) +
+           (size_t)lanes_of(form) * tgi_device_steps_bytes(t, form);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */
@@ -223,12 +243,26 @@ static tg_status open_lanes(tgi_device_exec *e, const tgi_tiling *t,
         lane *l = &e->lane[k];
         size_t bytes;
         const tgi_device_places at = {base + e->lay.weights, base + e->lay.constants,
-                                      base + e->lay.arena + (size_t)k * e->lay.arena_bytes};
+                                      e->room + e->lay.arena + (size_t)k * e->lay.arena_bytes};
         l->queue = tgi_device_lane(k);
         TGI_TRY(tgi_device_steps_open(&l->steps, t, form, at, err));
         TGI_TRY(e->ops->program_open(e->device, l->queue, l->steps.step, l->steps.n,
                                      &l->program, &bytes, err));
     }
+    return TG_OK;
+}
+
+static tg_status take_memory(tgi_device_exec *e, const tgi_device_form *form, tgi_err *err)
+{
+    const layout *l = &e->lay;
+    const size_t block = tgi_sat_add(l->own, form->room ? 0 : l->room);
+    if (block)
+        TGI_TRY(e->ops->alloc(e->device, block, &e->block, err));
+    e->room = form->room ? form->room : (char *)e->block + l->own;
+    if (!form->back)
+        TGI_TRY(tgi_pinned_get(e->ops, e->device, (size_t)e->depth * l->out_bytes, &e->pinned,
+                               err));
+    e->back = form->back ? form->back : e->pinned.at;
     return TG_OK;
 }
 
@@ -238,18 +272,17 @@ static tg_status prepare(tgi_device_exec *e, const tgi_tiling *t, const tgi_devi
     const layout l = lay_out(t, form);
     e->lay = l;
     e->lanes = lanes_of(form);
-    e->depth = e->lanes + 1;
+    e->depth = depth_of(form);
     e->now = e->lane;
-    TGI_TRY(e->ops->alloc(e->device, l.total, &e->block, err));
-    TGI_TRY(tgi_pinned_get(e->ops, e->device, (size_t)e->depth * l.out_bytes, &e->pinned, err));
+    TGI_TRY(take_memory(e, form, err));
     char *base = e->block;
     for (int k = 0; k < e->depth; k++) {
-        e->in[k] = base + l.in + (size_t)k * l.in_bytes;
-        e->out[k] = base + l.out + (size_t)k * l.out_bytes;
-        e->host[k] = (char *)e->pinned.at + (size_t)k * l.out_bytes;
+        e->in[k] = e->room + l.in + (size_t)k * l.in_bytes;
+        e->out[k] = e->room + l.out + (size_t)k * l.out_bytes;
+        e->host[k] = e->back + (size_t)k * l.out_bytes;
     }
     TGI_TRY(open_lanes(e, t, form, err));
-    TGI_TRY(tgi_cell_open(&e->coming.cell, t, base + l.arena, err));
+    TGI_TRY(tgi_cell_open(&e->coming.cell, t, e->room + l.arena, err));
     TGI_TRY(make_events(e, err));
     TGI_TRY(upload_weights(e, t->net, base + l.weights, err));
     return upload_constants(e, t, base + l.constants, err);
@@ -359,6 +392,12 @@ typedef struct fetched {
     size_t bytes;
 } fetched;
 
+/* Where on the device input i of the bands in buffer k arrives. */
+static char *arrives(const tgi_device_exec *e, int k, int i)
+{
+    return (e->lay.loaded_once[i] ? e->room + e->lay.once : e->in[k]) + e->lay.in_at[i];
+}
+
 /* Get the band's pixels from their owner, and tell the load steps how they lie. */
 static tg_status fetch(tgi_device_exec *e, const tgi_box *box, int k, fetched *got,
                        tgi_err *err)
@@ -366,11 +405,31 @@ static tg_status fetch(tgi_device_exec *e, const tgi_box *box, int k, fetched *g
     const double t0 = tgi_seconds();
     for (int i = 0; i < e->now->steps.n_load; i++) {
         tgi_device_pixels px;
-        if (tgi_box_empty(&box[i]))
+        if (tgi_box_empty(&box[i]) || e->lay.loaded_once[i])
             continue;
         TGI_TRY(
             e->io.fetch(e->io.user, &e->cell, i, &box[i], &px, &got[i].at, &got[i].bytes, err));
-        px.at = e->in[k] + e->lay.in_at[i];
+        if (got[i].bytes)
+            px.at = arrives(e, k, i);
+        tgi_device_steps_load(&e->now->steps, i, &box[i], &px);
+    }
+    e->seconds.fetch += tgi_seconds() - t0;
+    return TG_OK;
+}
+
+/* What is loaded once is sent by its owner. *sent: something was. */
+static tg_status send_once(tgi_device_exec *e, const tgi_box *box, int k, int *sent,
+                           tgi_err *err)
+{
+    const double t0 = tgi_seconds();
+    for (int i = 0; i < e->now->steps.n_load; i++) {
+        tgi_device_pixels px = {.at = NULL};
+        if (tgi_box_empty(&box[i]) || !e->lay.loaded_once[i])
+            continue;
+        TGI_TRY(e->io.send(e->io.user, &e->cell, i, &box[i], arrives(e, k, i), &px, err));
+        *sent |= !px.at;
+        if (!px.at)
+            px.at = arrives(e, k, i);
         tgi_device_steps_load(&e->now->steps, i, &box[i], &px);
     }
     e->seconds.fetch += tgi_seconds() - t0;
@@ -383,14 +442,20 @@ static tg_status feed(tgi_device_exec *e, const tgi_box *box, tgi_err *err)
 {
     const int k = (int)(e->fed % e->depth), before = (int)((e->fed + e->lanes) % e->depth);
     fetched got[TGI_DEVICE_PORTS] = {{0}};
+    int sent = 0;
     TGI_TRY(fetch(e, box, k, got, err));
     TGI_TRY(wait_for(e, e->event[before].uploaded, err));
     ask_ahead(e);
     TGI_TRY(e->ops->wait(e->device, TGI_QUEUE_UPLOAD, e->event[k].loaded, err));
-    for (int i = 0; i < e->now->steps.n_load; i++)
+    for (int i = 0; i < e->now->steps.n_load; i++) {
         if (got[i].bytes)
-            TGI_TRY(e->ops->upload(e->device, TGI_QUEUE_UPLOAD, e->in[k] + e->lay.in_at[i],
-                                   got[i].at, got[i].bytes, err));
+            TGI_TRY(e->ops->upload(e->device, TGI_QUEUE_UPLOAD, arrives(e, k, i), got[i].at,
+                                   got[i].bytes, err));
+        sent |= got[i].bytes > 0;
+    }
+    TGI_TRY(send_once(e, box, k, &sent, err));
+    if (!sent) /* all of it is there already */
+        return TG_OK;
     TGI_TRY(e->ops->record(e->device, TGI_QUEUE_UPLOAD, e->event[k].uploaded, err));
     return e->ops->wait(e->device, e->now->queue, e->event[k].uploaded, err);
 }
@@ -433,8 +498,19 @@ static tg_status check_room(const tgi_device_exec *e, int o, const tgi_box *box,
                           o);
 }
 
+/* Output o stays on the device: nothing of it comes back. */
+static int stays(tgi_device_exec *e, int o, tgi_box *box)
+{
+    tgi_device_pixels px;
+    if (!e->io.stays || !e->io.stays(e->io.user, o, &px))
+        return 0;
+    tgi_device_steps_leave(&e->now->steps, o, box, &px);
+    *box = (tgi_box){.rank = box->rank};
+    return 1;
+}
+
 /* The rows that the band completes of each output that somebody takes, into the store steps; to
- * buffer k. *any: there are some. */
+ * buffer k. *any: there are some that come back. */
 static tg_status store(tgi_device_exec *e, const int64_t *from, int k, tgi_box *box,
                        size_t *bytes, int *any, tgi_err *err)
 {
@@ -445,7 +521,7 @@ static tg_status store(tgi_device_exec *e, const int64_t *from, int k, tgi_box *
         if (s->store_of[o] >= 0)
             box[o] = tgi_cell_kept(&s->cell, o, from[o]);
         char *at = e->out[k] + e->lay.out_at[o];
-        if (tgi_box_empty(&box[o]))
+        if (tgi_box_empty(&box[o]) || stays(e, o, &box[o]))
             continue;
         const int ends = s->cell.stage->out[o].port >= 0; /* else it passes to another stage */
         bytes[o] = tgi_device_steps_store(s, o, &box[o], at, at + e->lay.counts_bytes[o],
@@ -528,6 +604,14 @@ tg_status tgi_device_exec_drain(tgi_device_exec *e, tgi_err *err)
     for (int64_t i = 0; i < e->depth; i++)
         TGI_TRY(hand_out(e, (int)((e->made + i) % e->depth), err));
     return TG_OK;
+}
+
+void tgi_device_exec_give_up(tgi_device_exec *e)
+{
+    tgi_err ignored = {0};
+    (void)e->ops->sync(e->device, NULL, &ignored);
+    for (int k = 0; k < e->depth; k++)
+        e->pending[k].used = 0;
 }
 
 int tgi_device_exec_is_pinned(const tgi_device_exec *e)

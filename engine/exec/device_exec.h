@@ -34,6 +34,10 @@ typedef struct tgi_device_port {
     tg_dtype type;              /* of an output: TG_DTYPE_NONE: nobody takes it */
     int64_t channels, together; /* outputs: as tgi_device_pixels has them */
     size_t bytes;               /* inputs: of one band at most */
+    int yuv;                    /* inputs: pixels are Y, U and V (tgi_device_pixels.yuv) */
+    int once; /* inputs: the first band of a cell brings all of it, and no cell begins before the last one was handed out:
+                 one buffer, which tgi_device_io.send fills */
+    int stays; /* outputs: nothing of it ever comes back (tgi_device_io.stays), so no place is kept for that */
     int moments; /* outputs: moments of rows come back, as tgi_device_pixels says */
 } tgi_device_port;
 
@@ -41,6 +45,10 @@ typedef struct tgi_device_port {
 typedef struct tgi_device_form {
     tgi_device_port in[TGI_DEVICE_PORTS], out[TGI_DEVICE_PORTS];
     int lanes; /* cells beside each other; 0: as 1 */
+    int alone; /* 1: a band has nothing before or behind it that could be on its way meanwhile: one buffer on each side */
+    /* Memory of the caller's, that executors which never run at once may share: tgi_device_need.room bytes of the
+     * device, and .pinned of the host. NULL: the executor takes its own. */
+    void *room, *back;
 } tgi_device_form;
 
 /* Bytes that a tiling takes: one block of the device, what the program holds beside it, and
@@ -48,6 +56,8 @@ typedef struct tgi_device_form {
 typedef struct tgi_device_need {
     size_t weights, constants, arena, pixels; /* parts of the block */
     size_t block, program;
+    size_t room; /* of the block: arena and pixels, what form.room stands in for */
+    size_t far;  /* of a schedule: buffers that stay on the device; of the block, too */
     size_t pinned;
     size_t packing; /* host: the largest node's weights, while they are uploaded */
 } tgi_device_need;
@@ -64,9 +74,17 @@ typedef struct tgi_device_cell {
 typedef struct tgi_device_io {
     void *user;
     /* The pixels of input i of a cell that fill `box`: how they lie, and where in (pinned)
-     * memory. They stay until the second next call of fetch for this input. */
+     * memory. They stay until the second next call of fetch for this input. *bytes 0: they lie on the device already,
+     * where out->at says, as the caller's queue of cells left them. */
     tg_status (*fetch)(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
                        tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *err);
+    /* The same of an input that is loaded once, by the owner itself: put the pixels, as *out says that they lie, to `to` on
+     * the device, in the queue UPLOAD. Of a form without such inputs NULL. out->at, NULL before: they lie there already. */
+    tg_status (*send)(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
+                      void *to, tgi_device_pixels *out, tgi_err *err);
+    /* Does output o stay on the device? 1: *out has the address, how its channels lie, their type, and which rows and columns
+     * are there; nobody takes it. NULL: none does. */
+    int (*stays)(void *user, int o, tgi_device_pixels *out);
     /* Announce the boxes that fetch will be asked for next: one for each input, and their cell.
      * Some may be empty. */
     void (*ahead)(void *user, const tgi_device_cell *cell, const tgi_box *box);
@@ -83,6 +101,8 @@ typedef struct tgi_device_exec tgi_device_exec;
 tg_status tgi_device_exec_open(const tgi_device_ops *ops, tgi_device *device,
                                const tgi_tiling *t, const tgi_device_form *form,
                                const tgi_device_io *io, tgi_device_exec **out, tgi_err *err);
+/* What its tables take of the host, the plugin's own not counted. */
+size_t tgi_device_exec_bytes(const tgi_tiling *t, const tgi_device_form *form);
 /* 0: the system pinned no memory for what comes back (engine/device/pinned.h). */
 int tgi_device_exec_is_pinned(const tgi_device_exec *e);
 /* Parts of the programs, all lanes together, of which the driver made no graph. */
@@ -103,6 +123,8 @@ tg_status tgi_device_exec_bands(tgi_device_exec *e, tg_status (*tick)(void *user
                                 void *user, tgi_err *err);
 /* Hand out what is still on its way. */
 tg_status tgi_device_exec_drain(tgi_device_exec *e, tgi_err *err);
+/* After bands that did not end: wait for the device, and forget what would be handed out. */
+void tgi_device_exec_give_up(tgi_device_exec *e);
 
 /* Seconds that the caller's thread waited for the device, and for fetch. */
 typedef struct tgi_device_times {

@@ -171,6 +171,7 @@ static void fill_ends(tgi_device_steps *s)
         load->kind = TGI_STEP_LOAD;
         load->call.dst = s->dst + i;
         load->pixels.type = s->form.in[i].type;
+        load->pixels.yuv.there = s->form.in[i].yuv;
         load->pixels.element = t->net->values[v].wide ? TG_DTYPE_F32 : element;
         most_of_value(t, v, rows_per_band(t, v), load->call.most);
     }
@@ -221,6 +222,17 @@ static void number(tgi_device_steps *s, const tgi_stage *stage)
                              ? -1
                              : s->n_load + stage->n_nodes + s->n_store++;
     s->n = s->n_load + stage->n_nodes + s->n_store;
+}
+
+size_t tgi_device_steps_bytes(const tgi_tiling *t, const tgi_device_form *form)
+{
+    tgi_device_steps s = {.form = *form};
+    size_t n_src, n_seg, n_dst, n_epi;
+    number(&s, t->stage);
+    count(&s, t->stage, &n_src, &n_seg, &n_dst, &n_epi);
+    return (size_t)s.n * sizeof *s.step + (n_src + 1) * sizeof *s.src +
+           (n_seg + 1) * sizeof *s.seg + n_dst * (sizeof *s.dst + sizeof *s.box) +
+           (n_epi + 1) * sizeof *s.epi + tgi_cell_bytes(t);
 }
 
 tg_status tgi_device_steps_open(tgi_device_steps *s, const tgi_tiling *t,
@@ -326,6 +338,9 @@ size_t tgi_device_steps_store(tgi_device_steps *s, int o, const tgi_box *box, vo
     store->call.box = *box;
     px->at = at;
     px->counts = counts;
+    px->type = s->form.out[o].type;
+    px->together = s->form.out[o].together;
+    px->pitch = 0;
     px->mul = mul;
     px->add = add;
     px->rows = box->ax[box->rank - 2];
@@ -334,4 +349,21 @@ size_t tgi_device_steps_store(tgi_device_steps *s, int o, const tgi_box *box, vo
     for (int a = TGI_STREAM_AXIS; a < box->rank - 1; a++)
         rows *= tgi_range_len(box->ax[a]);
     return bytes_of(&s->form.out[o], rows, tgi_range_len(box->ax[box->rank - 1]));
+}
+
+void tgi_device_steps_leave(tgi_device_steps *s, int o, const tgi_box *box,
+                            const tgi_device_pixels *px)
+{
+    tgi_device_step *store = &s->step[s->store_of[o]];
+    tgi_device_pixels *to = &store->pixels;
+    store->call.box = *box;
+    to->at = px->at;
+    to->counts = NULL;
+    to->type = px->type;
+    to->together = px->together;
+    to->pitch = px->pitch;
+    to->rows = px->rows;
+    to->cols = px->cols;
+    to->mul = 1;
+    to->add = 0;
 }

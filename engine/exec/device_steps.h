@@ -31,6 +31,8 @@ tg_status tgi_device_steps_open(tgi_device_steps *s, const tgi_tiling *t,
                                 const tgi_device_form *form, tgi_device_places at,
                                 tgi_err *err);
 void tgi_device_steps_close(tgi_device_steps *s);
+/* What its tables take. */
+size_t tgi_device_steps_bytes(const tgi_tiling *t, const tgi_device_form *form);
 
 /* Before a band: empty all boxes, so that no step does anything. */
 void tgi_device_steps_rest(tgi_device_steps *s);
@@ -42,6 +44,10 @@ void tgi_device_steps_nodes(tgi_device_steps *s);
 /* Store `box` of output o, which somebody takes, as pixels at `at`. Returns their bytes. */
 size_t tgi_device_steps_store(tgi_device_steps *s, int o, const tgi_box *box, void *counts,
                               void *at, float mul, float add);
+
+/* The same to where it stays on the device: px has the address, type, and how its channels and pixels lie. */
+void tgi_device_steps_leave(tgi_device_steps *s, int o, const tgi_box *box,
+                            const tgi_device_pixels *px);
 
 /* Bytes of output o that one band gives at most in the form of `port`, and in how many rows (slabs
  * times rows). */

@@ -7,7 +7,8 @@
 #include <string.h>
 
 typedef struct bound {
-    tgi_exec *exec;
+    tgi_exec *exec; /* or, on a device, */
+    tgi_sched_on_card *far;
     const tgi_stage *stage;
     tgi_sched_at in[TGI_MAX_PORTS], out[TGI_MAX_PORTS];
     tgi_schedule_run *of;
@@ -17,7 +18,9 @@ struct tgi_schedule_run {
     const tgi_schedule *s;
     tgi_schedule_memory m;
     bound *net; /* n_nets */
-    void **at;  /* n_buffers */
+    /* n_buffers: */
+    tgi_sched_at *place;
+    void **at; /* for functions; NULL: it stays on the device */
 };
 
 /* All of value v as it lies in a buffer. */
@@ -32,6 +35,43 @@ static tgi_view view_of(const bound *b, int v, const tgi_sched_at *p)
     w.block_pitch = (size_t)(w.width * w.cb);
     w.y_pitch = (size_t)(p->row ? p->row : tgi_sched_row(w.cb, w.c, w.width));
     return w;
+}
+
+/* The same of a network on a device, whose values have other lanes than buffers. */
+static tgi_view far_view(const bound *b, int v, const tgi_sched_at *p)
+{
+    tgi_view w = tgi_dense_view(b->stage->net, v, (float *)(uintptr_t)p->at);
+    const int lanes = (int)tgi_sched_lanes(b->of->s->lanes, w.c);
+    if (lanes == 1)
+        return w;
+    w.cb = lanes;
+    w.block_pitch = (size_t)(w.width * lanes);
+    w.y_pitch = (size_t)(p->row ? p->row : tgi_sched_row(lanes, w.c, w.width));
+    return w;
+}
+
+static const tgi_sched_at *far_in(void *user, int i)
+{
+    const bound *b = user;
+    return &b->in[tgi_net_port(b->stage->net, b->stage->in[i].value)];
+}
+
+static const tgi_sched_at *far_out(void *user, int o)
+{
+    const bound *b = user;
+    return &b->out[b->stage->out[o].port];
+}
+
+static tgi_view far_from(void *user, int i)
+{
+    const bound *b = user;
+    return far_view(b, b->stage->in[i].value, far_in(user, i));
+}
+
+static tgi_view far_to(void *user, int o)
+{
+    const bound *b = user;
+    return far_view(b, b->stage->out[o].value, far_out(user, o));
 }
 
 /* Whole blocks, row by row; from lanes to lanes. */
@@ -94,6 +134,10 @@ static tg_status open_net(tgi_schedule_run *r, int i, tgi_err *err)
     char *weights = (char *)r->m.weights + n->weights_at;
     bound *b = &r->net[i];
     *b = (bound){.of = r, .stage = n->choice.tiling.stage};
+    if (r->s->device) {
+        const tgi_sched_ends ends = {b, far_in, far_out, far_from, far_to, stop};
+        return tgi_sched_on_card_open(r->m.card, &n->choice.tiling, &ends, &b->far, err);
+    }
     const tgi_exec_io io = {
         .user = b, .load = load, .store = store, .stop = stop, .place = place};
     TGI_TRY(tgi_net_load(n->net, weights, r->m.pool, err));
@@ -112,9 +156,14 @@ tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
     r->m = *m;
     r->net = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_nets + 1, sizeof *r->net);
     r->at = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_buffers + 1, sizeof *r->at);
-    tg_status st = r->net && r->at ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory");
-    for (int i = 0; i < s->n_buffers && st == TG_OK; i++)
-        r->at[i] = (char *)m->block + s->buffer[i].offset;
+    r->place = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_buffers + 1, sizeof *r->place);
+    tg_status st = r->net && r->at && r->place ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory");
+    for (int i = 0; i < s->n_buffers && st == TG_OK; i++) {
+        const int far = s->buffer[i].type != TG_DTYPE_NONE;
+        char *at = (char *)(far ? m->card->far : m->block) + s->buffer[i].offset;
+        r->at[i] = far ? NULL : at;
+        r->place[i] = (tgi_sched_at){(const float *)(void *)at, 0, s->buffer[i].type};
+    }
     for (int i = 0; i < s->n_nets && st == TG_OK; i++) {
         st = open_net(r, i, err);
         if (m->packed)
@@ -128,9 +177,10 @@ tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
 size_t tgi_schedule_tables(const tgi_schedule *s)
 {
     size_t all = sizeof(tgi_schedule_run) + ((size_t)s->n_nets + 1) * sizeof(bound) +
-                 ((size_t)s->n_buffers + 1) * sizeof(void *);
+                 ((size_t)s->n_buffers + 1) * (sizeof(void *) + sizeof(tgi_sched_at));
     for (int i = 0; i < s->n_nets; i++)
-        all += tgi_exec_bytes(&s->net[i].choice.tiling);
+        all += s->device ? tgi_sched_on_card_bytes(&s->net[i].choice.tiling)
+                         : tgi_exec_bytes(&s->net[i].choice.tiling);
     return all;
 }
 
@@ -139,10 +189,13 @@ void tgi_schedule_close(tgi_schedule_run **rp)
     tgi_schedule_run *r = *rp;
     if (!r)
         return;
-    for (int i = 0; r->net && i < r->s->n_nets; i++)
+    for (int i = 0; r->net && i < r->s->n_nets; i++) {
         tgi_exec_close(&r->net[i].exec);
+        tgi_sched_on_card_close(&r->net[i].far);
+    }
     tgi_free(r->net);
     tgi_free(r->at);
+    tgi_free(r->place);
     tgi_free(r);
     *rp = NULL;
 }
@@ -157,6 +210,48 @@ void *tgi_schedule_at(const tgi_schedule_run *r, int buffer)
     return r->at[buffer];
 }
 
+tgi_sched_at tgi_schedule_place(const tgi_schedule_run *r, int buffer)
+{
+    return r->place[buffer];
+}
+
+tgi_sched_at tgi_schedule_part(const tgi_schedule_run *r, tgi_sched_at all, int64_t c,
+                               int64_t w, int i, int n)
+{
+    const int far = all.type != TG_DTYPE_NONE;
+    const int64_t own = far ? c : tgi_sched_row(r->s->lanes, c, w);
+    const size_t size = far ? tgi_dtype_size(all.type) : sizeof(float);
+    const char *at = (const char *)all.at + (size_t)(i * own) * size;
+    return (tgi_sched_at){(const float *)(const void *)at, n * own, all.type};
+}
+
+/* All of an array of the host's memory. */
+static tgi_view host_view(const tgi_schedule_run *r, const int64_t shape[3], const float *at)
+{
+    const int lanes = (int)tgi_sched_lanes(r->s->lanes, shape[0]);
+    const int64_t h = shape[1], w = shape[2];
+    return (tgi_view){.base = (float *)(uintptr_t)at,
+                      .c = shape[0],
+                      .cb = lanes,
+                      .width = w,
+                      .block_pitch = (size_t)(lanes > 1 ? w * lanes : h * w),
+                      .y_pitch = (size_t)(lanes > 1 ? tgi_sched_row(lanes, shape[0], w) : w),
+                      .z_ring = 1,
+                      .y_ring = h};
+}
+
+tg_status tgi_schedule_put(tgi_schedule_run *r, const int64_t shape[3], const float *from,
+                           tgi_sched_at to, tgi_err *err)
+{
+    if (to.type == TG_DTYPE_NONE) {
+        const int64_t n = tgi_sched_floats(r->s->lanes, shape[0], shape[1], shape[2]);
+        memcpy((void *)(uintptr_t)to.at, from, (size_t)n * sizeof *from);
+        return TG_OK;
+    }
+    const tgi_view v = host_view(r, shape, from);
+    return tgi_sched_card_put(r->m.card, &v, shape[1], to, err);
+}
+
 /* ---- Steps ------------------------------------------------------------------------------- */
 
 static tg_status run_cells(tgi_schedule_run *r, int net, tgi_err *err)
@@ -165,7 +260,8 @@ static tg_status run_cells(tgi_schedule_run *r, int net, tgi_err *err)
     tgi_range core[3];
     for (int64_t k = 0; k < t->cells; k++) {
         tgi_tiling_cell(t, k, core);
-        TGI_TRY(tgi_exec_cell(r->net[net].exec, core, err));
+        TGI_TRY(r->net[net].far ? tgi_sched_on_card_cell(r->net[net].far, k, core, err)
+                                : tgi_exec_cell(r->net[net].exec, core, err));
     }
     return TG_OK;
 }
@@ -180,15 +276,43 @@ static void hand_on(bound *b, const tgi_sched_step *p)
     }
 }
 
+/* What lies there becomes the buffer's; NULL: it becomes 0. */
+static tg_status copy(const tgi_schedule_run *r, int to, const tgi_sched_at *from, tgi_err *err)
+{
+    const tgi_sched_buffer *b = &r->s->buffer[to];
+    if (b->type != TG_DTYPE_NONE)
+        return tgi_sched_card_copy(r->m.card, (void *)(uintptr_t)r->place[to].at,
+                                   from ? from->at : NULL, tgi_sched_far_bytes(b, b->type),
+                                   err);
+    if (from)
+        memcpy(r->at[to], from->at, b->bytes);
+    else
+        memset(r->at[to], 0, b->bytes);
+    return TG_OK;
+}
+
+tg_status tgi_schedule_clear(tgi_schedule_run *r, int buffer, tgi_err *err)
+{
+    return copy(r, buffer, NULL, err);
+}
+
+static tg_status run_copy(const tgi_schedule_run *r, const tgi_sched_step *p, tgi_err *err)
+{
+    for (int i = 0; i < p->n_out; i++)
+        TGI_TRY(copy(r, p->out[i], i < p->n_in ? &r->place[p->in[i]] : NULL, err));
+    return TG_OK;
+}
+
 /* After an even number of times what came last lies in the input's buffer. */
-static void settle(const tgi_schedule_run *r, const tgi_sched_step *p)
+static tg_status settle(const tgi_schedule_run *r, const tgi_sched_step *p, tgi_err *err)
 {
     for (int k = 0; k < p->n_state; k++) {
         const int to = p->out[p->state_out[k]];
-        const float *last = r->net[p->net].out[p->state_out[k]].at;
-        if (last != r->at[to])
-            memcpy(r->at[to], last, r->s->buffer[to].bytes);
+        const tgi_sched_at *last = &r->net[p->net].out[p->state_out[k]];
+        if (last->at != r->place[to].at)
+            TGI_TRY(copy(r, to, last, err));
     }
+    return TG_OK;
 }
 
 static tg_status run_net(tgi_schedule_run *r, const tgi_sched_step *p, tgi_err *err)
@@ -197,24 +321,29 @@ static tg_status run_net(tgi_schedule_run *r, const tgi_sched_step *p, tgi_err *
     const int times = p->repeat > 1 ? p->repeat : 1;
     memset(b->out, 0, sizeof b->out);
     for (int i = 0; i < p->n_in; i++)
-        b->in[i] = (tgi_sched_at){r->at[p->in[i]], 0};
+        b->in[i] = r->place[p->in[i]];
     for (int i = 0; i < p->n_out; i++)
-        b->out[i] = (tgi_sched_at){r->at[p->out[i]], 0};
+        b->out[i] = r->place[p->out[i]];
     for (int i = 0; i < times; i++) {
         if (i)
             hand_on(b, p);
         TGI_TRY(run_cells(r, p->net, err));
     }
-    settle(r, p);
-    return TG_OK;
+    return settle(r, p, err);
+}
+
+static tg_status run_step(tgi_schedule_run *r, const tgi_sched_step *p, void *user,
+                          tgi_err *err)
+{
+    if (p->net == TGI_SCHED_COPY)
+        return run_copy(r, p, err);
+    return p->net == TGI_SCHED_WORK ? p->work(user, p, r->at, err) : run_net(r, p, err);
 }
 
 tg_status tgi_schedule_steps(tgi_schedule_run *r, int from, int until, void *user, tgi_err *err)
 {
-    for (int k = from; k < until; k++) {
-        const tgi_sched_step *p = &r->s->step[k];
-        TGI_TRY(p->net == TGI_SCHED_WORK ? p->work(user, p, r->at, err) : run_net(r, p, err));
-    }
+    for (int k = from; k < until; k++)
+        TGI_TRY(run_step(r, &r->s->step[k], user, err));
     return TG_OK;
 }
 

@@ -4,6 +4,7 @@
 #define TGI_SCHEDULE_RUN_H
 
 #include "engine/exec/exec.h"
+#include "engine/exec/schedule_device.h"
 #include "engine/plan/schedule.h"
 
 typedef struct tgi_schedule_run tgi_schedule_run;
@@ -13,6 +14,7 @@ typedef struct tgi_schedule_run tgi_schedule_run;
 typedef struct tgi_schedule_memory {
     void *weights, *block;
     tgi_threads *pool;
+    const tgi_sched_card *card; /* of a schedule with a device; borrowed */
     tg_status (*stop)(void *user, tgi_err *err);
     void *stop_user;
     void (*packed)(
@@ -24,19 +26,25 @@ tg_status tgi_schedule_open(const tgi_schedule *s, const tgi_schedule_memory *m,
 /* What its tables take. */
 size_t tgi_schedule_tables(const tgi_schedule *s);
 void tgi_schedule_close(tgi_schedule_run **r);
-/* What runs a network; for measuring. View. */
+/* What runs a network, of the processor; for measuring. View. */
 tgi_exec *tgi_schedule_exec(const tgi_schedule_run *r, int net);
-/* Where a buffer lies: to be filled before the step that reads it, to be read after the one that wrote it. */
+/* Where a buffer lies: to be filled before the step that reads it, to be read after the one that wrote it. NULL: it stays on
+ * the device. */
 void *tgi_schedule_at(const tgi_schedule_run *r, int buffer);
+/* The same for a network that is called. */
+tgi_sched_at tgi_schedule_place(const tgi_schedule_run *r, int buffer);
+/* Part i of n, of a schedule with lanes: as many arrays of c channels and w columns stand there, one behind the other in
+ * channels. */
+tgi_sched_at tgi_schedule_part(const tgi_schedule_run *r, tgi_sched_at all, int64_t c,
+                               int64_t w, int i, int n);
+/* All of an array [c,h,w] of the host's memory, as buffers lie, to a place of that shape. */
+tg_status tgi_schedule_put(tgi_schedule_run *r, const int64_t shape[3], const float *from,
+                           tgi_sched_at to, tgi_err *err);
+/* All of a buffer becomes 0. */
+tg_status tgi_schedule_clear(tgi_schedule_run *r, int buffer, tgi_err *err);
 /* Steps [from, until), in order; `user` goes to steps that are functions. */
 tg_status tgi_schedule_steps(tgi_schedule_run *r, int from, int until, void *user,
                              tgi_err *err);
-/* Where an array of an input or output lies: as buffers do. `row`: floats from row to row, where it is a part of more
- * channels than its own; 0: it is all. */
-typedef struct tgi_sched_at {
-    const float *at;
-    int64_t row;
-} tgi_sched_at;
 /* A network that is called (tgi_schedule_called), once: its inputs and outputs in their order. `at` NULL in `out`: that
  * output is dropped. */
 tg_status tgi_schedule_call(tgi_schedule_run *r, int net, const tgi_sched_at *in,

@@ -97,9 +97,11 @@ static tg_status read_plans(const tgi_json *doc, tgi_card *card, tgi_err *err)
 
 static tg_status check_turned(const tgi_json *doc, tgi_err *err)
 {
+    const tgi_json *axes = tgi_json_get(doc, "transpose_forward");
     int64_t k = 0, at;
-    for (const tgi_json *v = tgi_json_first(tgi_json_get(doc, "transpose_forward")); v;
-         v = tgi_json_next(v), k++)
+    if (axes && !tgi_json_is_array(axes))
+        return tgi_fail(err, TG_E_FORMAT, "\"transpose_forward\" is no list of axes");
+    for (const tgi_json *v = tgi_json_first(axes); v; v = tgi_json_next(v), k++)
         if (!tgi_json_int(v, &at) || at != k)
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "\"transpose_forward\": the network sees axes in another order "
@@ -125,8 +127,13 @@ static tg_status scheme_of(const tgi_json *v, scheme *out, tgi_err *err)
 static tg_status check_masks(const tgi_json *masked, tgi_err *err)
 {
     bool by_mask = false;
+    if (masked && !tgi_json_is_array(masked))
+        return tgi_fail(err, TG_E_FORMAT, "\"use_mask_for_norm\" is no list");
     for (const tgi_json *v = tgi_json_first(masked); v; v = tgi_json_next(v))
-        if (tgi_json_bool(v, &by_mask) && by_mask)
+        if (!tgi_json_bool(v, &by_mask))
+            return tgi_fail(err, TG_E_FORMAT,
+                            "\"use_mask_for_norm\" has a value that is neither true nor false");
+        else if (by_mask)
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "\"use_mask_for_norm\": intensities of a part of the image");
     return TG_OK;

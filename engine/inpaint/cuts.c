@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/number.h"
 #include "io/film_out.h"
 
 #include <errno.h>
@@ -79,12 +80,15 @@ static int column_of(const char *line)
 /* "90.5", "1:30", "00:01:30.040" */
 static int read_time(const char *text, double *seconds)
 {
-    char *end;
     int parts = 1;
-    double all = strtod(text, &end);
+    double all = 0, part = 0;
+    text += strspn(text, " \t");
+    text += *text == '+';
+    const char *end = text + tgi_number_begin(text, &all);
     for (; end != text && *end == ':' && parts < 3; parts++) {
         text = end + 1;
-        all = 60 * all + strtod(text, &end);
+        end = text + tgi_number_begin(text, &part);
+        all = 60 * all + part;
     }
     *seconds = all;
     return end != text && !*end && all >= 0 && all < 1e9;

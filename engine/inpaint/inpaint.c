@@ -23,6 +23,7 @@ typedef struct inpaint {
     tgi_source base;
     tgi_source *inner;
     tgi_inpaint_how how;
+    tgi_on_device on;           /* ops NULL: the processor computes */
     const tgi_image_info *info; /* the inner one's */
     tgi_method *method;
     pthread_mutex_t lock;
@@ -362,6 +363,7 @@ static tg_status plan_propagate(inpaint *p, int64_t lo, int64_t hi, tgi_method *
                                    .threads = p->how.threads,
                                    .network = p->how.network,
                                    .be = p->how.be,
+                                   .on = p->on.ops ? &p->on : NULL,
                                    .scratch = p->how.scratch,
                                    .user = p,
                                    .frame = read_frame,
@@ -384,7 +386,8 @@ static tg_status plan_propainter(inpaint *p, int64_t lo, int64_t hi, tgi_method 
                               .iterations = p->how.iterations,
                               .no_cache = p->how.no_cache,
                               .threads = p->how.threads,
-                              .flags = p->how.flags,
+                              .flags = p->on.ops ? p->on.flags : p->how.flags,
+                              .on = p->on.ops ? &p->on : NULL,
                               .raft = p->how.weights[0],
                               .completion = p->how.weights[1],
                               .generator = p->how.weights[2],
@@ -497,18 +500,53 @@ tg_status tgi_inpaint_open(tgi_source *inner, const tgi_inpaint_how *how, tgi_so
     return st;
 }
 
-tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, tgi_err *err)
+static int is_same(const tgi_on_device *a, const tgi_on_device *b)
 {
+    return a->ops == b->ops && a->flags == b->flags && a->how.be == b->how.be &&
+           a->how.wide == b->how.wide && a->how.room == b->how.room && a->how.far == b->how.far;
+}
+
+tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, const tgi_on_device *on,
+                          tgi_err *err)
+{
+    static const tgi_on_device none = {0};
     inpaint *p = inpaint_of(s);
-    if (!p || (p->method && p->how.be == be))
+    on = on ? on : &none;
+    if (!p || (p->method && p->how.be == be && is_same(&p->on, on)))
         return TG_OK;
     pthread_mutex_lock(&p->lock);
     p->how.be = be;
+    p->on = *on;
     p->made = NO_FRAME;
     free_method(p);
     const tg_status st = plan_method(p, err);
     pthread_mutex_unlock(&p->lock);
     return st;
+}
+
+void tgi_inpaint_leave(tgi_source *s)
+{
+    inpaint *p = inpaint_of(s);
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->made = NO_FRAME;
+    free_method(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+int tgi_inpaint_may_leave_processor(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    return p && !p->how.shows && (p->how.weights[0] || p->how.network);
+}
+
+void tgi_inpaint_need(const tgi_source *s, tgi_sched_need *out)
+{
+    const inpaint *p = inpaint_of(s);
+    *out = (tgi_sched_need){0};
+    if (p && p->method && p->method->ops->need)
+        p->method->ops->need(p->method, out);
 }
 
 /* ---- What it says of itself --------------------------------------------------------------- */
@@ -583,6 +621,14 @@ tg_status tgi_inpaint_begin(tgi_source *s, tgi_err *err)
     const tg_status st = p->method->ops->begin(p->method, err);
     pthread_mutex_unlock(&p->lock);
     return st;
+}
+
+int tgi_inpaint_copies_wait(const tgi_source *s)
+{
+    const inpaint *p = inpaint_of(s);
+    const tgi_method *m = p ? p->method : NULL;
+    const tgi_sched_card *c = m && m->ops->card ? m->ops->card(m) : NULL;
+    return c && (c->up.ordinary || c->back.ordinary);
 }
 
 int tgi_inpaint_shrink(tgi_source *s)

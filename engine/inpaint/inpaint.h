@@ -13,6 +13,7 @@
 #include "engine/inpaint/at_size.h"
 #include "engine/inpaint/cuts.h"
 #include "engine/inpaint/extended.h"
+#include "engine/inpaint/on_device.h"
 #include "engine/inpaint/pp_order.h"
 #include "engine/inpaint/shown.h"
 #include "io/film_bypass.h"
@@ -72,6 +73,8 @@ int tgi_inpaint_shrink(tgi_source *s);
 const tgi_masks *tgi_inpaint_masks(const tgi_source *s);
 /* Take the memory that was planned: a refusal comes before anything is made. */
 tg_status tgi_inpaint_begin(tgi_source *s, tgi_err *err);
+/* Begun on a device: 1 where the system pinned no memory, so that copies to and from it wait. */
+int tgi_inpaint_copies_wait(const tgi_source *s);
 const tgi_cuts *tgi_inpaint_cuts(const tgi_source *s);
 /* Scenes of fewer frames than the method takes, which are parts of others now. */
 int64_t tgi_inpaint_joined(const tgi_source *s);
@@ -80,8 +83,16 @@ const tgi_canvas *tgi_inpaint_canvas(const tgi_source *s);
 const tgi_graph *tgi_inpaint_network(const tgi_source *s);
 /* Weights i of ProPainter; NULL: there are none. */
 const tgi_weights *tgi_inpaint_weights(const tgi_source *s, int i);
-/* Compute with these kernels: another plan than before, if they are others. What was made is forgotten then. */
-tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, tgi_err *err);
+/* Compute with these kernels, or networks on a device (NULL: on none): another plan than before, if they are others.
+ * What was made is forgotten then. */
+tg_status tgi_inpaint_use(tgi_source *s, const tgi_kernel_set *be, const tgi_on_device *on,
+                          tgi_err *err);
+/* Forget what was made and the plan, before a device is closed that it computes on. */
+void tgi_inpaint_leave(tgi_source *s);
+/* 1: its method has networks that a device can compute. */
+int tgi_inpaint_may_leave_processor(const tgi_source *s);
+/* What they take of a device. */
+void tgi_inpaint_need(const tgi_source *s, tgi_sched_need *out);
 /* 1: it has samples for tgi_inpaint_put. */
 int tgi_inpaint_puts(const tgi_source *s);
 /* Frames that were made, and that were hidden wholly. */

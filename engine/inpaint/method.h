@@ -3,6 +3,7 @@
 #ifndef TGI_METHOD_H
 #define TGI_METHOD_H
 
+#include "engine/exec/schedule_device.h"
 #include "engine/inpaint/follow.h"
 #include "engine/plan/tiling.h"
 
@@ -28,6 +29,10 @@ typedef struct tgi_method_ops {
     int (*shrink)(tgi_method *m);
     /* Of `bytes`, what a GPU would hold if it computed: networks and weights. NULL: there are none. */
     size_t (*networks)(const tgi_method *m);
+    /* What its networks take of a device that computes them, each at most; the host's part is in `bytes`. NULL: no device does. */
+    void (*need)(const tgi_method *m, tgi_sched_need *out);
+    /* Begun on a device: the memory that its networks share. NULL: no device does. */
+    const tgi_sched_card *(*card)(const tgi_method *m);
     /* Operations of a frame. */
     double (*flops)(const tgi_method *m);
     /* Seconds of frames [from, until), where `of` says those of a network's pass. What the masks decide, and nobody has

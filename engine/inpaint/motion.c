@@ -417,9 +417,13 @@ static void add_even(tgi_motions *m)
 }
 
 static tg_status make_schedule(tgi_motions *m, const tgi_graph *g, const tgi_kernel_set *be,
-                               int threads, tgi_err *err)
+                               int threads, const tgi_on_device *on, tgi_err *err)
 {
     TGI_TRY(tgi_schedule_new(&m->schedule, err));
+    if (on) {
+        m->schedule->device = &on->motion;
+        m->schedule->flags = on->flags;
+    }
     for (int f = 0; f < 2; f++)
         for (int l = 0; l <= m->levels; l++) {
             m->luma[f][l] =
@@ -443,7 +447,8 @@ static tg_status make_schedule(tgi_motions *m, const tgi_graph *g, const tgi_ker
 }
 
 tg_status tgi_motions_new(const tgi_graph *g, const tgi_kernel_set *be, int64_t height,
-                          int64_t width, int threads, tgi_motions **out, tgi_err *err)
+                          int64_t width, int threads, const tgi_on_device *on,
+                          tgi_motions **out, tgi_err *err)
 {
     tgi_motions *m = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *m);
     if (!m)
@@ -458,7 +463,7 @@ tg_status tgi_motions_new(const tgi_graph *g, const tgi_kernel_set *be, int64_t 
     m->rows = m->high / m->step;
     m->columns = m->wide / m->step;
     m->bytes = (size_t)(4 * m->rows * m->columns) * sizeof(float);
-    const tg_status st = make_schedule(m, g, be, threads, err);
+    const tg_status st = make_schedule(m, g, be, threads, on, err);
     if (st != TG_OK)
         tgi_motions_free(&m);
     *out = m;

@@ -19,6 +19,7 @@
 
 #include "engine/exec/schedule_run.h"
 #include "engine/inpaint/follow.h"
+#include "engine/inpaint/on_device.h"
 
 #define TGI_MOTION_LEVELS 6
 
@@ -41,9 +42,11 @@ typedef struct tgi_motions {
     tgi_threads *pool; /* borrowed; set before a run */
 } tgi_motions;
 
-/* For frames of that size; `g`: the network, borrowed. Returned; tgi_motions_free. */
+/* For frames of that size; `g`: the network, borrowed, as is what computes it in the processor's place (`on`; NULL: nothing
+ * does). Returned; tgi_motions_free. */
 tg_status tgi_motions_new(const tgi_graph *g, const tgi_kernel_set *be, int64_t height,
-                          int64_t width, int threads, tgi_motions **out, tgi_err *err);
+                          int64_t width, int threads, const tgi_on_device *on,
+                          tgi_motions **out, tgi_err *err);
 void tgi_motions_free(tgi_motions **m);
 /* The motion from frame `a` to frame `b` and back into out[4][rows][columns]: dx, dy, and dx, dy of the way back. */
 tg_status tgi_motions_find(tgi_motions *m, tgi_schedule_run *run, const tgi_motion_frame *a,

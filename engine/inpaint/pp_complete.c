@@ -11,7 +11,7 @@
 
 #define C TGI_PP_COMPLETION
 #define FEWEST 5 /* items of a kind in memory: four are held at once, and one more */
-#define RING 5   /* steps of a convolution over time, and of what it waits for */
+#define RING TGI_PP_RING
 #define EDGES 64 /* channels */
 
 enum { SEEN, EDGE, BACK, KINDS };
@@ -62,6 +62,30 @@ static void add_nets(tgi_pp_complete *c, const tgi_kernel_set *be, int threads)
     c->decode = add_net(c, *g, be, C, 8, threads);
 }
 
+static int add_buffer(tgi_pp_complete *c, const char *name, int64_t channels, int64_t scale,
+                      int net, int out, int uses)
+{
+    tgi_schedule *s = c->schedule;
+    const int b = tgi_schedule_buffer(s, name, channels, c->height / scale, c->width / scale);
+    tgi_schedule_keep(s, b);
+    tgi_schedule_passed(s, b, net, out, uses);
+    return b;
+}
+
+/* Steps of what blends read, three times each, and of what came back; `zero` is as large as the largest of them. */
+static void add_buffers(tgi_pp_complete *c)
+{
+    if (c->schedule->st != TG_OK)
+        return;
+    for (int i = 0; i < TGI_PP_BLENDS; i++)
+        for (int t = 0; t < RING; t++)
+            c->ring[i][t] = add_buffer(c, "seen", of_blend[i].c, of_blend[i].scale,
+                                       i ? c->blend[i - 1] : c->lead, i == 2, 4);
+    for (int i = 0; i < 3; i++)
+        c->result[i] = add_buffer(c, "result", C, 8, c->recur[1][0], 0, 4);
+    c->zero = add_buffer(c, "zero", of_blend[0].c, of_blend[0].scale, c->lead, 0, 1);
+}
+
 tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_pp_at *at, int64_t most,
                               tgi_pp_complete **out, tgi_err *err)
 {
@@ -80,6 +104,7 @@ tg_status tgi_pp_complete_new(const tgi_weights *w, const tgi_pp_at *at, int64_t
                                                  {floats(c, EDGES, 4), most, (int)most, 0},
                                                  {floats(c, C, 8), most, (int)most, 0}}};
         add_nets(c, at->be, at->threads);
+        add_buffers(c);
         st = tgi_schedule_plan(c->schedule, err);
     }
     if (st != TG_OK)
@@ -101,33 +126,14 @@ void tgi_pp_complete_free(tgi_pp_complete **cp)
     *cp = NULL;
 }
 
-/* Give each array its place behind `base`, which may be NULL; all that they take. */
+/* Give what functions look at its place behind `base`, which may be NULL; all that it takes. */
 static size_t lay_out(tgi_pp_complete *c, char *base)
 {
-    size_t at = tgi_align_size(c->schedule->block_bytes, 64);
-    struct {
-        float **to;
-        size_t bytes;
-    } all[] = {{&c->input, floats(c, 3, 1)},
-               {&c->motion, floats(c, 2, 1)},
-               {&c->zero, 0},
-               {&c->result[0], floats(c, C, 8)},
-               {&c->result[1], floats(c, C, 8)},
-               {&c->result[2], floats(c, C, 8)},
-               {&c->ring[0], 0},
-               {&c->ring[1], 0},
-               {&c->ring[2], 0},
-               {&c->ring[3], 0}};
-    for (int i = 0; i < TGI_PP_BLENDS; i++) {
-        const size_t one = floats(c, of_blend[i].c, of_blend[i].scale);
-        all[6 + i].bytes = RING * one;
-        all[2].bytes = one > all[2].bytes ? one : all[2].bytes;
-    }
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        *all[i].to = base ? (float *)(void *)(base + at) : NULL;
-        at = tgi_sat_add(at, tgi_align_size(all[i].bytes, 64));
-    }
-    return at;
+    const size_t at = tgi_align_size(c->schedule->block_bytes, 64),
+                 motion = tgi_sat_add(at, tgi_align_size(floats(c, 3, 1), 64));
+    c->input = base ? (float *)(void *)(base + at) : NULL;
+    c->motion = base ? (float *)(void *)(base + motion) : NULL;
+    return tgi_sat_add(motion, tgi_align_size(floats(c, 2, 1), 64));
 }
 
 size_t tgi_pp_complete_bytes(const tgi_pp_complete *c)
@@ -181,21 +187,20 @@ static int64_t number(const walk *k, int64_t t)
     return k->back ? k->w->e - 1 - t : k->w->s + t;
 }
 
-static float *of_ring(const tgi_pp_complete *c, int i, int64_t t)
+static tgi_sched_at whole(const walk *k, int buffer)
 {
-    const size_t one = floats(c, of_blend[i].c, of_blend[i].scale) / sizeof(float);
-    return c->ring[i] + (size_t)(t % RING) * one;
+    return tgi_schedule_place(k->c->run, buffer);
 }
 
-static tg_status call(const walk *k, int net, int n_in, const float *const *in,
-                      float *const *out, tgi_err *err)
+static tgi_sched_at of_ring(const walk *k, int i, int64_t t)
 {
-    tgi_sched_at from[TGI_MAX_PORTS] = {{0}}, to[TGI_MAX_PORTS] = {{0}};
-    for (int i = 0; i < n_in; i++)
-        from[i].at = in[i];
-    for (int i = 0; i < k->c->schedule->net[net].net->n_out; i++)
-        to[i].at = out[i];
-    return tgi_schedule_call(k->c->run, net, from, to, err);
+    return whole(k, k->c->ring[i][t % RING]);
+}
+
+static tg_status call(const walk *k, int net, const tgi_sched_at *in, const tgi_sched_at *out,
+                      tgi_err *err)
+{
+    return tgi_schedule_call(k->c->run, net, in, out, err);
 }
 
 /* dx and dy where nothing is hidden, and what is. */
@@ -222,23 +227,22 @@ static tg_status load_input(const walk *k, int64_t t, tgi_err *err)
 static tg_status blend(const walk *k, int i, int64_t t, tgi_err *err)
 {
     tgi_pp_complete *c = k->c;
-    const float *in[3];
-    float *out[2] = {NULL, NULL};
+    tgi_sched_at in[3], out[2] = {{0}};
     void *seen = NULL, *edge = NULL;
     if (t < 0 || t >= k->n)
         return TG_OK;
     for (int j = 0; j < 3; j++) {
         const int64_t at = t + 2 * (j - 1);
-        in[j] = at < 0 || at >= k->n ? c->zero : of_ring(c, i, at);
+        in[j] = at < 0 || at >= k->n ? whole(k, c->zero) : of_ring(k, i, at);
     }
     if (i == 1)
         TGI_TRY(tgi_frame_store_add(c->store, EDGE, t, &edge, err));
     if (i == TGI_PP_BLENDS - 1)
         TGI_TRY(tgi_frame_store_add(c->store, SEEN, t, &seen, err));
-    float *next = seen ? seen : of_ring(c, i + 1, t);
-    out[0] = edge ? edge : next;
-    out[1] = edge ? next : NULL;
-    const tg_status st = call(k, c->blend[i], 3, in, out, err);
+    const tgi_sched_at next = seen ? tgi_sched_here(seen) : of_ring(k, i + 1, t);
+    out[0] = edge ? tgi_sched_here(edge) : next;
+    out[1] = edge ? next : tgi_sched_here(NULL);
+    const tg_status st = call(k, c->blend[i], in, out, err);
     if (edge)
         tgi_frame_store_let_go(c->store, EDGE, t);
     if (seen)
@@ -252,10 +256,9 @@ static tg_status look(const walk *k, tgi_err *err)
     for (int64_t t = 0; t < k->n + 2 * TGI_PP_BLENDS; t++) {
         c->at = t;
         if (t < k->n) {
-            const float *in[1] = {c->input};
-            float *out[1] = {of_ring(c, 0, t)};
+            const tgi_sched_at in = tgi_sched_here(c->input), out = of_ring(k, 0, t);
             TGI_TRY(load_input(k, t, err));
-            TGI_TRY(call(k, c->lead, 1, in, out, err));
+            TGI_TRY(call(k, c->lead, &in, &out, err));
         }
         for (int i = 0; i < TGI_PP_BLENDS; i++)
             TGI_TRY(blend(k, i, t - 2 * (i + 1), err));
@@ -263,11 +266,11 @@ static tg_status look(const walk *k, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status get(const walk *k, int kind, int64_t t, const float **out, tgi_err *err)
+static tg_status get(const walk *k, int kind, int64_t t, tgi_sched_at *out, tgi_err *err)
 {
     const void *at;
     TGI_TRY(tgi_frame_store_get(k->c->store, kind, t, &at, err));
-    *out = at;
+    *out = tgi_sched_here(at);
     return TG_OK;
 }
 
@@ -281,7 +284,7 @@ static void let_go(const walk *k, int kind, int64_t t)
 static tg_status walk_back(const walk *k, tgi_err *err)
 {
     tgi_pp_complete *c = k->c;
-    const float *in[3] = {NULL, c->zero, c->zero};
+    tgi_sched_at in[3] = {{0}, whole(k, c->zero), whole(k, c->zero)};
     tg_status st = TG_OK;
     for (int64_t t = k->n - 1; t >= 0 && st == TG_OK; t--) {
         void *to;
@@ -289,13 +292,13 @@ static tg_status walk_back(const walk *k, tgi_err *err)
         st = tgi_frame_store_add(c->store, BACK, t, &to, err);
         if (st == TG_OK)
             st = get(k, SEEN, t, &in[0], err);
-        float *const out[1] = {to};
+        const tgi_sched_at out = tgi_sched_here(to);
         if (st == TG_OK)
-            st = call(k, c->recur[0][t == k->n - 1], t == k->n - 1 ? 1 : 3, in, out, err);
+            st = call(k, c->recur[0][t == k->n - 1], in, &out, err);
         let_go(k, SEEN, t);
         let_go(k, BACK, t + 2);
         in[2] = in[1];
-        in[1] = to;
+        in[1] = out;
     }
     let_go(k, BACK, 0);
     let_go(k, BACK, 1);
@@ -322,13 +325,13 @@ static tg_status hand_out(const walk *k, int64_t t, tgi_err *err)
     return k->io->put(k->io->user, k->back, at, c->motion, err);
 }
 
-static tg_status decode(const walk *k, int64_t t, const float *seen, const float *back,
-                        const float *forward, tgi_err *err)
+static tg_status decode(const walk *k, int64_t t, tgi_sched_at seen, tgi_sched_at back,
+                        tgi_sched_at forward, tgi_err *err)
 {
-    const float *in[4] = {seen, back, forward, NULL};
-    float *const out[1] = {k->c->motion};
+    tgi_sched_at in[4] = {seen, back, forward};
+    const tgi_sched_at out = tgi_sched_here(k->c->motion);
     TGI_TRY(get(k, EDGE, t, &in[3], err));
-    const tg_status st = call(k, k->c->decode, 4, in, out, err);
+    const tg_status st = call(k, k->c->decode, in, &out, err);
     tgi_frame_store_let_go(k->c->store, EDGE, t);
     return st == TG_OK ? hand_out(k, t, err) : st;
 }
@@ -336,20 +339,20 @@ static tg_status decode(const walk *k, int64_t t, const float *seen, const float
 static tg_status walk_forward(const walk *k, tgi_err *err)
 {
     tgi_pp_complete *c = k->c;
-    const float *in[4] = {NULL, NULL, c->zero, c->zero};
+    tgi_sched_at in[4] = {{0}, {0}, whole(k, c->zero), whole(k, c->zero)};
     for (int64_t t = 0; t < k->n; t++) {
-        float *const out[1] = {c->result[t % 3]};
+        const tgi_sched_at out = whole(k, c->result[t % 3]);
         c->at = t;
         TGI_TRY(get(k, SEEN, t, &in[0], err));
         TGI_TRY(get(k, BACK, t, &in[1], err));
-        tg_status st = call(k, c->recur[1][t == 0], t == 0 ? 2 : 4, in, out, err);
+        tg_status st = call(k, c->recur[1][t == 0], in, &out, err);
         if (st == TG_OK)
-            st = decode(k, t, in[0], in[1], out[0], err);
+            st = decode(k, t, in[0], in[1], out, err);
         tgi_frame_store_let_go(c->store, SEEN, t);
         tgi_frame_store_let_go(c->store, BACK, t);
         TGI_TRY(st);
         in[3] = in[2];
-        in[2] = out[0];
+        in[2] = out;
     }
     return TG_OK;
 }
@@ -357,7 +360,7 @@ static tg_status walk_forward(const walk *k, tgi_err *err)
 tg_status tgi_pp_complete_run(tgi_pp_complete *c, const tgi_pp_window *w,
                               const tgi_pp_complete_io *io, tgi_err *err)
 {
-    memset(c->zero, 0, (size_t)((char *)c->result[0] - (char *)c->zero));
+    TGI_TRY(tgi_schedule_clear(c->run, c->zero, err));
     for (int back = 0; back < 2; back++) {
         const walk k = {.c = c, .w = w, .io = io, .back = back, .n = w->e - w->s};
         tgi_frame_store_forget(c->store, INT64_MAX);

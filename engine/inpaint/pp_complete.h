@@ -13,6 +13,7 @@
 #include "io/weights.h"
 
 #define TGI_PP_BLENDS 4
+#define TGI_PP_RING 5 /* steps of a convolution over time, and of what it waits for */
 
 typedef struct tgi_pp_complete {
     int64_t height, width;
@@ -22,8 +23,9 @@ typedef struct tgi_pp_complete {
     tgi_frame_store_how kept;
     tgi_schedule_run *run;
     tgi_frame_store *store;
-    float *input, *ring[TGI_PP_BLENDS], *zero, *result[3], *motion; /* in the block */
-    int64_t at; /* the step that is worked on */
+    int ring[TGI_PP_BLENDS][TGI_PP_RING], result[3], zero; /* buffers */
+    float *input, *motion;                                 /* behind the buffers */
+    int64_t at;                                            /* the step that is worked on */
 } tgi_pp_complete;
 
 typedef struct tgi_pp_complete_io {

@@ -18,7 +18,7 @@ static double of_pair(const tgi_pp_networks *p,
     const tgi_schedule *s = p->flow->schedule;
     double sum = 0;
     for (int k = p->flow->look; k < p->flow->end; k++)
-        if (s->step[k].net != TGI_SCHED_WORK)
+        if (s->step[k].net >= 0)
             sum += of_pass(user, &s->net[s->step[k].net].choice.tiling) *
                    (s->step[k].repeat > 1 ? s->step[k].repeat : 1);
     return sum;

@@ -26,28 +26,6 @@ static tg_status load(void *user, const tgi_sched_step *step, void *const *buffe
     return TG_OK;
 }
 
-/* What the second frame gave is the first one's. */
-static tg_status shift(void *user, const tgi_sched_step *step, void *const *buffer,
-                       tgi_err *err)
-{
-    const tgi_schedule *s = ((const pass *)user)->f->schedule;
-    (void)err;
-    for (int i = 0; i < step->n_in; i++)
-        memcpy(buffer[step->out[i]], buffer[step->in[i]], s->buffer[step->in[i]].bytes);
-    return TG_OK;
-}
-
-/* The state begins as the context's, the flow at 0. */
-static tg_status start(void *user, const tgi_sched_step *step, void *const *buffer,
-                       tgi_err *err)
-{
-    const tgi_schedule *s = ((const pass *)user)->f->schedule;
-    (void)err;
-    memcpy(buffer[step->out[0]], buffer[step->in[0]], s->buffer[step->in[0]].bytes);
-    memset(buffer[step->out[1]], 0, s->buffer[step->out[1]].bytes);
-    return TG_OK;
-}
-
 static tg_status hand_out(void *user, const tgi_sched_step *step, void *const *buffer,
                           tgi_err *err)
 {
@@ -103,9 +81,9 @@ static void add_direction(tgi_pp_flow *f, const tgi_kernel_set *be, int from, in
         flow[i] = tgi_schedule_buffer(s, "flow", 2, h, w);
     }
     f->result[from] = tgi_schedule_buffer(s, "motion", 2, f->height, f->width);
+    /* The state begins as the context's, the flow at 0. */
     tgi_schedule_step(s, &(tgi_sched_step){.name = "start",
-                                           .net = TGI_SCHED_WORK,
-                                           .work = start,
+                                           .net = TGI_SCHED_COPY,
                                            .in = {c[0]},
                                            .n_in = 1,
                                            .out = {state[0], flow[0]},
@@ -140,9 +118,9 @@ static void add_direction(tgi_pp_flow *f, const tgi_kernel_set *be, int from, in
 static void add_steps(tgi_pp_flow *f, const tgi_kernel_set *be, int iterations, int threads)
 {
     tgi_schedule *s = f->schedule;
+    /* What the second frame gave is the first one's. */
     tgi_sched_step old = {.name = "shift",
-                          .net = TGI_SCHED_WORK,
-                          .work = shift,
+                          .net = TGI_SCHED_COPY,
                           .n_in = TGI_PP_LEVELS + TGI_PP_CONTEXT,
                           .n_out = TGI_PP_LEVELS + TGI_PP_CONTEXT};
     tgi_sched_step features = {

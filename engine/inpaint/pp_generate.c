@@ -118,6 +118,63 @@ static void add_nets(const plan *p)
     }
 }
 
+static int add_buffer(tgi_pp_generate *g, const char *name, int64_t c, int64_t h, int64_t w,
+                      int net, int out, int uses)
+{
+    const int b = tgi_schedule_buffer(g->schedule, name, c, h, w);
+    tgi_schedule_keep(g->schedule, b);
+    tgi_schedule_passed(g->schedule, b, net, out, uses);
+    return b;
+}
+
+/* Tokens of one frame, of all: made by `net`. */
+static int add_tokens(tgi_pp_generate *g, const char *name, int frames, int net, int out,
+                      int uses)
+{
+    return add_buffer(g, name, frames * TOKEN, g->tokens.high, g->tokens.wide, net, out, uses);
+}
+
+static int add_pooled(tgi_pp_generate *g, const char *name, int out, int uses)
+{
+    return add_buffer(g, name, g->most * TOKEN, g->tokens.pool_h, g->tokens.pool_w,
+                      g->block[0].net_keys, out, uses);
+}
+
+/* How often each is read and written in a step. */
+enum { SHOWN = 2, WAY = 4, OF_BLOCKS = 2 * TGI_PP_BLOCKS, X = 4 * TGI_PP_BLOCKS + 2 };
+
+static void add_features(tgi_pp_generate *g)
+{
+    const int64_t h = g->height / 4, w = g->width / 4;
+    const int net = g->net_propagate[0][0];
+    tgi_pp_between *b = &g->buffer;
+    for (int i = 0; i < g->most_local; i++) {
+        b->shown[i] = add_buffer(g, "features", C, h, w, g->net_encode, 0, SHOWN);
+        tgi_schedule_far_only(g->schedule, b->shown[i]);
+        for (int k = 0; k < 2; k++)
+            b->way[k][i] = add_buffer(g, "propagated", C, h, w, net, 0, WAY);
+    }
+    b->spare = add_buffer(g, "propagated", C, h, w, net, 0, WAY);
+}
+
+static void add_buffers(tgi_pp_generate *g)
+{
+    const tgi_pp_block *first = &g->block[0];
+    tgi_pp_between *b = &g->buffer;
+    if (g->schedule->st != TG_OK)
+        return;
+    add_features(g);
+    for (int i = 0; i < g->most; i++)
+        b->x[i] = add_tokens(g, "tokens", 1, first->net_mix, 0, X);
+    b->spare_x = add_tokens(g, "tokens", 1, first->net_mix, 0, X);
+    b->queries = add_tokens(g, "queries", g->most, first->net_queries, 0, OF_BLOCKS);
+    b->keys = add_tokens(g, "keys", g->most, first->net_keys, 0, OF_BLOCKS);
+    b->values = add_tokens(g, "values", g->most, first->net_keys, 1, OF_BLOCKS);
+    b->pooled_keys = add_pooled(g, "pooled keys", 2, OF_BLOCKS);
+    b->pooled_values = add_pooled(g, "pooled values", 3, OF_BLOCKS);
+    b->attended = add_tokens(g, "attended", g->most, first->attend[0].net, 0, OF_BLOCKS);
+}
+
 tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at, const tgi_pp_sorts has,
                               int most_local, tgi_pp_generate **out, tgi_err *err)
 {
@@ -137,6 +194,7 @@ tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at, const t
     if (st == TG_OK) {
         tgi_pp_settle(g->schedule, at);
         add_nets(&(plan){g, at->be, at->threads});
+        add_buffers(g);
         st = tgi_schedule_plan(g->schedule, err);
     }
     if (st != TG_OK)
@@ -182,32 +240,32 @@ static float *place(char *base, size_t *at, int64_t n)
 
 static size_t lay_out(tgi_pp_generate *g, char *base)
 {
-    const int64_t n = g->height * g->width, quarter = n / 16, t = g->most,
-                  token = TOKEN * g->tokens.high * g->tokens.wide,
-                  pooled = TOKEN * g->tokens.pool_h * g->tokens.pool_w;
+    const int64_t n = g->height * g->width, quarter = n / 16;
     size_t at = tgi_align_size(g->schedule->block_bytes, 64);
     g->input = place(base, &at, 5 * n);
     g->picture = place(base, &at, 3 * n);
-    for (int i = 0; i < g->most; i++) {
-        g->x[i] = place(base, &at, token);
-    }
     for (int i = 0; i < g->most_local; i++) {
-        g->way[0][i] = place(base, &at, C * quarter);
-        g->way[1][i] = place(base, &at, C * quarter);
         g->masks[i] = place(base, &at, 2 * quarter);
         g->flow[0][i] = place(base, &at, 2 * quarter);
         g->flow[1][i] = place(base, &at, 2 * quarter);
     }
-    g->spare = place(base, &at, C * quarter);
-    g->spare_x = place(base, &at, token);
-    g->queries = place(base, &at, t * token);
-    g->keys = place(base, &at, t * token);
-    g->values = place(base, &at, t * token);
-    g->pooled_keys = place(base, &at, t * pooled);
-    g->pooled_values = place(base, &at, t * pooled);
-    g->attended = place(base, &at, t * token);
     g->windows = place(base, &at, g->tokens.win_h * g->tokens.win_w);
     return at;
+}
+
+/* Where the buffers lie before the first of them changes places. */
+static void place_buffers(tgi_pp_generate *g)
+{
+    const tgi_pp_between *b = &g->buffer;
+    for (int i = 0; i < g->most_local; i++) {
+        g->shown[i] = tgi_schedule_place(g->run, b->shown[i]);
+        g->way[0][i] = tgi_schedule_place(g->run, b->way[0][i]);
+        g->way[1][i] = tgi_schedule_place(g->run, b->way[1][i]);
+    }
+    for (int i = 0; i < g->most; i++)
+        g->x[i] = tgi_schedule_place(g->run, b->x[i]);
+    g->spare = tgi_schedule_place(g->run, b->spare);
+    g->spare_x = tgi_schedule_place(g->run, b->spare_x);
 }
 
 static size_t feature_bytes(const tgi_pp_generate *g)
@@ -252,7 +310,9 @@ tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m,
 {
     g->pool = m->pool;
     lay_out(g, m->block);
-    return tgi_schedule_open(g->schedule, m, &g->run, err);
+    TGI_TRY(tgi_schedule_open(g->schedule, m, &g->run, err));
+    place_buffers(g);
+    return TG_OK;
 }
 
 void tgi_pp_generate_close(tgi_pp_generate *g)
@@ -342,16 +402,21 @@ static tg_status call(const step *k, int net, const tgi_sched_at *in, const tgi_
     return tgi_schedule_call(k->g->run, net, in, out, err);
 }
 
-static tg_status call_one(const step *k, int net, const float *in, float *out, tgi_err *err)
+static tg_status call_one(const step *k, int net, tgi_sched_at in, tgi_sched_at out,
+                          tgi_err *err)
 {
-    return call(k, net, &(tgi_sched_at){in, 0}, &(tgi_sched_at){out, 0}, err);
+    return call(k, net, &in, &out, err);
+}
+
+static tgi_sched_at whole(const step *k, int buffer)
+{
+    return tgi_schedule_place(k->g->run, buffer);
 }
 
 /* Frame i of arrays in which n frames stand one behind the other in channels. */
-static tgi_sched_at frame_in(const step *k, const float *all, int64_t width, int i, int n)
+static tgi_sched_at frame_in(const step *k, int buffer, int64_t width, int i, int n)
 {
-    const int64_t own = tgi_sched_row(k->g->schedule->lanes, TOKEN, width);
-    return (tgi_sched_at){all + i * own, n * own};
+    return tgi_schedule_part(k->g->run, whole(k, buffer), TOKEN, width, i, n);
 }
 
 static int64_t frame_of(const step *k, int i)
@@ -374,19 +439,36 @@ static tg_status look(const step *k, int i, tgi_pp_seen *out, tgi_err *err)
     TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
     input_rows r = {&from, g->height, g->width, g->input};
     tgi_parallel(g->pool, g->height, input_row, &r);
-    const tgi_sched_at in[] = {{g->input, 0}, {g->input + 3 * g->height * g->width, 0}};
-    return call(k, g->net_encode, in, &(tgi_sched_at){out->features, 0}, err);
+    const tgi_sched_at in[] = {tgi_sched_here(g->input),
+                               tgi_sched_here(g->input + 3 * g->height * g->width)},
+                       to = tgi_sched_here(out->features);
+    return call(k, g->net_encode, in, &to, err);
 }
 
 /* A frame is a reference of many steps: its tokens are made in the first of them, where they are kept. */
-static tg_status split_reference(const step *k, const tgi_pp_seen *seen, float *x, tgi_err *err)
+static tg_status split_reference(const step *k, const tgi_pp_seen *seen, tgi_sched_at x,
+                                 tgi_err *err)
 {
-    if (!k->g->keeps_tokens)
-        return call_one(k, k->g->net_split, seen->features, x, err);
+    const tgi_pp_generate *g = k->g;
+    const int64_t shape[3] = {TOKEN, g->tokens.high, g->tokens.wide};
+    const tgi_sched_at features = tgi_sched_here(seen->features);
+    if (!g->keeps_tokens)
+        return call_one(k, g->net_split, features, x, err);
     if (!*seen->split)
-        TGI_TRY(call_one(k, k->g->net_split, seen->features, seen->tokens, err));
+        TGI_TRY(call_one(k, g->net_split, features, tgi_sched_here(seen->tokens), err));
     *seen->split = 1;
-    memcpy(x, seen->tokens, token_bytes(k->g));
+    return tgi_schedule_put(g->run, shape, seen->tokens, x, err);
+}
+
+/* Of a neighbour several networks read the features: once to the device, if they stay there. */
+static tg_status show(const step *k, int i, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    const int64_t shape[3] = {C, g->height / 4, g->width / 4};
+    g->shown[i] = whole(k, g->buffer.shown[i]);
+    if (g->shown[i].type != TG_DTYPE_NONE)
+        return tgi_schedule_put(g->run, shape, g->seen[i].features, g->shown[i], err);
+    g->shown[i] = tgi_sched_here(g->seen[i].features);
     return TG_OK;
 }
 
@@ -406,6 +488,7 @@ static tg_status encode(const step *k, tgi_err *err)
     for (int i = 0; i < k->local; i++) {
         tgi_pp_updated from;
         TGI_TRY(look(k, i, &g->seen[i], err));
+        TGI_TRY(show(k, i, err));
         TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
         quarter_masks(g, &from, g->masks[i]);
         mark_windows(g, g->masks[i]);
@@ -426,32 +509,25 @@ static tg_status propagate(const step *k, tgi_err *err)
     const int n = k->local;
     for (int i = n - 1; i >= 0; i--) {
         const int first = i == n - 1;
-        const tgi_sched_at masks = {g->masks[i], 0},
-                           alone[] = {{g->seen[i].features, 0}, masks},
-                           in[] = {alone[0],
-                                   {first ? NULL : g->way[0][i + 1], 0},
-                                   {g->flow[0][i], 0},
-                                   {g->flow[1][i], 0},
+        const tgi_sched_at masks = tgi_sched_here(g->masks[i]), alone[] = {g->shown[i], masks},
+                           in[] = {g->shown[i], first ? tgi_sched_here(NULL) : g->way[0][i + 1],
+                                   tgi_sched_here(g->flow[0][i]), tgi_sched_here(g->flow[1][i]),
                                    masks};
-        TGI_TRY(call(k, g->net_propagate[0][first], first ? alone : in,
-                     &(tgi_sched_at){g->way[0][i], 0}, err));
+        TGI_TRY(call(k, g->net_propagate[0][first], first ? alone : in, &g->way[0][i], err));
     }
     for (int i = 0; i < n; i++) {
         const int before = i ? i - 1 : 0;
-        const tgi_sched_at masks = {g->masks[i], 0}, alone[] = {{g->way[0][i], 0}, masks},
-                           in[] = {alone[0],
-                                   {g->way[1][before], 0},
-                                   {g->flow[1][before], 0},
-                                   {g->flow[0][before], 0},
-                                   masks};
-        TGI_TRY(call(k, g->net_propagate[1][i == 0], i == 0 ? alone : in,
-                     &(tgi_sched_at){g->way[1][i], 0}, err));
+        const tgi_sched_at masks = tgi_sched_here(g->masks[i]), alone[] = {g->way[0][i], masks},
+                           in[] = {g->way[0][i], g->way[1][before],
+                                   tgi_sched_here(g->flow[1][before]),
+                                   tgi_sched_here(g->flow[0][before]), masks};
+        TGI_TRY(call(k, g->net_propagate[1][i == 0], i == 0 ? alone : in, &g->way[1][i], err));
     }
     for (int i = 0; i < n; i++) {
-        const tgi_sched_at in[] = {
-            {g->seen[i].features, 0}, {g->way[0][i], 0}, {g->way[1][i], 0}, {g->masks[i], 0}};
+        const tgi_sched_at in[] = {g->shown[i], g->way[0][i], g->way[1][i],
+                                   tgi_sched_here(g->masks[i])};
         g->joined[i] = g->spare; /* what came back is of no use behind that */
-        TGI_TRY(call(k, g->net_join, in, &(tgi_sched_at){g->joined[i], 0}, err));
+        TGI_TRY(call(k, g->net_join, in, &g->joined[i], err));
         g->spare = g->way[0][i];
         g->way[0][i] = g->joined[i];
     }
@@ -461,6 +537,7 @@ static tg_status propagate(const step *k, tgi_err *err)
 static tg_status attend(const step *k, int b, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
+    const tgi_pp_between *to = &g->buffer;
     const tgi_pp_block *is = &g->block[b];
     const tgi_pp_attention *a = tgi_pp_attention_of(g, b, k->all, k->local);
     const int64_t w = g->tokens.wide, few = g->tokens.pool_w;
@@ -469,24 +546,26 @@ static tg_status attend(const step *k, int b, tgi_err *err)
         return tgi_fail(err, TG_E_INTERNAL, "a step of %d and %d frames was not planned",
                         k->local, k->all - k->local);
     for (int i = 0; i < k->all; i++) {
-        const tgi_sched_at x = {g->x[i], 0}, query = frame_in(k, g->queries, w, i, wanted),
-                           out[] = {frame_in(k, g->keys, w, i, n),
-                                    frame_in(k, g->values, w, i, n),
-                                    frame_in(k, g->pooled_keys, few, i, n),
-                                    frame_in(k, g->pooled_values, few, i, n)};
-        TGI_TRY(call(k, is->net_keys, &x, out, err));
+        const tgi_sched_at query = frame_in(k, to->queries, w, i, wanted),
+                           out[] = {frame_in(k, to->keys, w, i, n),
+                                    frame_in(k, to->values, w, i, n),
+                                    frame_in(k, to->pooled_keys, few, i, n),
+                                    frame_in(k, to->pooled_values, few, i, n)};
+        TGI_TRY(call(k, is->net_keys, &g->x[i], out, err));
         if (i < wanted)
-            TGI_TRY(call(k, is->net_queries, &x, &query, err));
+            TGI_TRY(call(k, is->net_queries, &g->x[i], &query, err));
     }
-    const tgi_sched_at in[] = {{g->queries, 0},     {g->keys, 0},          {g->values, 0},
-                               {g->pooled_keys, 0}, {g->pooled_values, 0}, {g->windows, 0}};
-    TGI_TRY(call(k, a->net, in, &(tgi_sched_at){g->attended, 0}, err));
+    const tgi_sched_at in[] = {whole(k, to->queries),       whole(k, to->keys),
+                               whole(k, to->values),        whole(k, to->pooled_keys),
+                               whole(k, to->pooled_values), tgi_sched_here(g->windows)},
+                       attended = whole(k, to->attended);
+    TGI_TRY(call(k, a->net, in, &attended, err));
     for (int i = 0; i < wanted; i++) {
-        const tgi_sched_at mixed[] = {frame_in(k, g->attended, w, i, wanted), {g->x[i], 0}};
-        float *const to = g->spare_x;
-        TGI_TRY(call(k, is->net_mix, mixed, &(tgi_sched_at){to, 0}, err));
+        const tgi_sched_at mixed[] = {frame_in(k, to->attended, w, i, wanted), g->x[i]},
+                           made = g->spare_x;
+        TGI_TRY(call(k, is->net_mix, mixed, &made, err));
         g->spare_x = g->x[i];
-        g->x[i] = to;
+        g->x[i] = made;
     }
     return TG_OK;
 }
@@ -501,8 +580,8 @@ static tg_status run(const step *k, tgi_err *err)
     for (int b = 0; b < TGI_PP_BLOCKS; b++)
         TGI_TRY(attend(k, b, err));
     for (int i = 0; i < k->local; i++) {
-        const tgi_sched_at in[] = {{g->x[i], 0}, {g->joined[i], 0}};
-        TGI_TRY(call(k, g->net_compose, in, &(tgi_sched_at){g->picture, 0}, err));
+        const tgi_sched_at in[] = {g->x[i], g->joined[i]}, to = tgi_sched_here(g->picture);
+        TGI_TRY(call(k, g->net_compose, in, &to, err));
         TGI_TRY(k->io->put(k->io->user, frame_of(k, i), g->picture, err));
     }
     return TG_OK;

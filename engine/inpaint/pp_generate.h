@@ -28,6 +28,13 @@ typedef struct tgi_pp_seen {
     int *split;
 } tgi_pp_seen;
 
+/* Buffers between networks: of frames, of a whole step. They may stay on a device. */
+typedef struct tgi_pp_between {
+    int shown[TGI_PP_MOST_FRAMES]; /* features of neighbours, on a device */
+    int way[2][TGI_PP_MOST_FRAMES], spare, x[TGI_PP_MOST_FRAMES], spare_x;
+    int queries, keys, values, pooled_keys, pooled_values, attended;
+} tgi_pp_between;
+
 typedef struct tgi_pp_generate {
     int64_t height, width;
     int most, most_local; /* frames of a step; of them neighbours */
@@ -40,12 +47,13 @@ typedef struct tgi_pp_generate {
     tgi_threads *pool;
     int keeps_tokens;
     tgi_pp_seen seen[TGI_PP_MOST_FRAMES]; /* of neighbours; the caller's */
-    /* In the block, each of the frames of a step: */
-    float *input, *picture;
-    float *joined[TGI_PP_MOST_FRAMES], *spare;
-    float *way[2][TGI_PP_MOST_FRAMES], *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
-    float *x[TGI_PP_MOST_FRAMES], *spare_x;
-    float *queries, *keys, *values, *pooled_keys, *pooled_values, *attended, *windows;
+    tgi_pp_between buffer;
+    /* Behind the buffers, each of the frames of a step: */
+    float *input, *picture, *windows;
+    float *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
+    /* Buffers that change places: */
+    tgi_sched_at shown[TGI_PP_MOST_FRAMES], joined[TGI_PP_MOST_FRAMES], spare;
+    tgi_sched_at way[2][TGI_PP_MOST_FRAMES], x[TGI_PP_MOST_FRAMES], spare_x;
 } tgi_pp_generate;
 
 typedef struct tgi_pp_generate_io {

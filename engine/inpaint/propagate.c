@@ -29,7 +29,9 @@ struct tgi_propagate {
     tgi_propagate_how how;
     tgi_motions *motions; /* NULL: each frame is filled by itself */
     tgi_frame_store_how store_how;
+    tgi_sched_need need; /* of a device */
     /* While it runs. */
+    tgi_sched_card card;
     tgi_reserve *reserve;
     tgi_threads *pool;
     tgi_schedule_run *run;
@@ -111,6 +113,7 @@ size_t tgi_propagate_bytes(const tgi_propagate *cp)
     size_t all = 0;
     for (int i = list_blocks(&p, want) - 1; i >= 0; i--)
         all = tgi_sat_add(all, tgi_align_size(want[i].bytes, 64));
+    all = tgi_sat_add(all, tgi_sat_add(p.need.packing, tgi_sat_add(p.need.up, p.need.back)));
     return tgi_sat_add(all, PAGE); /* it ends on a border of a page */
 }
 
@@ -140,7 +143,7 @@ double tgi_propagate_seconds(const tgi_propagate *p, int64_t from, int64_t until
     double seconds = 0;
     const tgi_schedule *s = follows(p) ? p->motions->schedule : NULL;
     for (int k = 0; s && k < s->n_steps; k++)
-        if (s->step[k].net != TGI_SCHED_WORK)
+        if (s->step[k].net >= 0)
             seconds += of(user, &s->net[s->step[k].net].choice.tiling);
     const int64_t lo = tgi_max(p->how.lo, from - p->how.reach),
                   hi = tgi_min(p->how.hi, until + p->how.reach);
@@ -171,7 +174,9 @@ tg_status tgi_propagate_new(const tgi_propagate_how *how, tgi_propagate **out, t
     tg_status st = TG_OK;
     if (how->network)
         st = tgi_motions_new(how->network, how->be, how->height, how->width, how->threads,
-                             &p->motions, err);
+                             how->on, &p->motions, err);
+    if (st == TG_OK && how->network && how->on)
+        st = tgi_schedule_device_need(how->on->ops, p->motions->schedule, &p->need, err);
     if (st == TG_OK)
         plan_store(p);
     else
@@ -183,6 +188,7 @@ tg_status tgi_propagate_new(const tgi_propagate_how *how, tgi_propagate **out, t
 static void stop_running(tgi_propagate *p)
 {
     tgi_schedule_close(&p->run);
+    tgi_sched_card_close(&p->card);
     tgi_frame_store_close(&p->store);
     tgi_threads_close(&p->pool);
     tgi_reserve_close(&p->reserve);
@@ -231,9 +237,13 @@ static tg_status take_memory(tgi_propagate *p, tgi_err *err)
         p->luma[i] = (float *)p->luma_room + (size_t)i * plane(p);
     }
     p->motions->pool = p->pool;
+    if (p->how.on)
+        TGI_TRY(
+            tgi_sched_card_open(p->how.on->ops, *p->how.on->device, &p->need, &p->card, err));
     const tgi_schedule_memory m = {.weights = p->weights,
                                    .block = p->block,
                                    .pool = p->pool,
+                                   .card = &p->card,
                                    .stop = p->how.stop,
                                    .stop_user = p->how.user};
     return tgi_schedule_open(p->motions->schedule, &m, &p->run, err);
@@ -694,6 +704,16 @@ static double method_seconds(const tgi_method *m, int64_t from, int64_t until, i
     return tgi_propagate_seconds((const tgi_propagate *)m, from, until, of, user);
 }
 
+static void method_need(const tgi_method *m, tgi_sched_need *out)
+{
+    *out = ((const tgi_propagate *)m)->need;
+}
+
+static const tgi_sched_card *method_card(const tgi_method *m)
+{
+    return &((const tgi_propagate *)m)->card;
+}
+
 static tg_status method_make(tgi_method *m, int64_t k, tgi_propagated *out, tgi_err *err)
 {
     return tgi_propagate_make((tgi_propagate *)m, k, out, err);
@@ -725,6 +745,8 @@ tgi_method *tgi_propagate_method(tgi_propagate *p)
                                        .bytes = method_bytes,
                                        .disk = method_disk,
                                        .shrink = method_shrink,
+                                       .need = method_need,
+                                       .card = method_card,
                                        .flops = method_flops,
                                        .seconds = method_seconds,
                                        .begin = method_begin,

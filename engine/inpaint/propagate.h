@@ -15,6 +15,7 @@
 #define TGI_PROPAGATE_H
 
 #include "engine/inpaint/method.h"
+#include "engine/inpaint/on_device.h"
 #include "kernels/backend.h"
 
 #define TGI_REACH_MOST 200
@@ -28,7 +29,8 @@ typedef struct tgi_propagate_how {
     int threads;
     const tgi_graph *network; /* of motions; borrowed */
     const tgi_kernel_set *be;
-    const char *scratch; /* a folder, or NULL; borrowed */
+    const tgi_on_device *on; /* computes the network, borrowed; NULL: the processor does */
+    const char *scratch;     /* a folder, or NULL; borrowed */
     void *user;
     /* Frame k: its pixels, rows without gaps, and what it hides, [height][width] bytes 0 or 1. */
     tg_status (*frame)(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err);

@@ -129,6 +129,7 @@ static size_t propainter_bytes(const tgi_method *m)
                  tgi_schedule_tables(p.generate->schedule);
     for (int i = list_blocks(&p, want) - 1; i >= 0; i--)
         all = tgi_sat_add(all, tgi_align_size(want[i].bytes, 64));
+    all = tgi_sat_add(all, tgi_sat_add(p.need.packing, tgi_sat_add(p.need.up, p.need.back)));
     return tgi_sat_add(all, PAGE); /* it ends on a border of a page */
 }
 
@@ -184,21 +185,33 @@ static tg_status mark_unmoved(propainter *p, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status count_device(propainter *p, tgi_err *err)
+{
+    const tgi_device_ops *on = p->how.on->ops;
+    TGI_TRY(tgi_schedule_device_need(on, p->flow->schedule, &p->need, err));
+    TGI_TRY(tgi_schedule_device_need(on, p->complete->schedule, &p->need, err));
+    return tgi_schedule_device_need(on, p->generate->schedule, &p->need, err);
+}
+
 static tg_status plan(propainter *p, tgi_err *err)
 {
     const tgi_propainter_how *h = &p->how;
-    const tgi_pp_at at = {h->be, h->height, h->width, h->threads, h->flags};
+    const tgi_pp_at at = {h->be,      h->height, h->width,
+                          h->threads, h->flags,  h->on ? &h->on->how : NULL};
     TGI_TRY(tgi_pp_check(&h->set, err));
     if (length_of(p) < 2)
         return one_frame(err);
     TGI_TRY(is_endless(p)
                 ? tgi_pp_measure_any(&h->set, &p->most, err)
                 : tgi_pp_measure(&h->set, length_of(p), 1, 0, length_of(p), &p->most, err));
-    TGI_TRY(tgi_pp_flow_new(h->raft, &at, h->iterations, &p->flow, err));
+    const tgi_pp_at motion = tgi_pp_at_on(&at, h->on ? &h->on->motion : NULL);
+    TGI_TRY(tgi_pp_flow_new(h->raft, &motion, h->iterations, &p->flow, err));
     TGI_TRY(tgi_pp_complete_new(h->completion, &at, tgi_max(1, p->most.completion),
                                 &p->complete, err));
     TGI_TRY(
         tgi_pp_generate_new(h->generator, &at, p->most.has, p->most.local, &p->generate, err));
+    if (h->on)
+        TGI_TRY(count_device(p, err));
     p->pending = h->set.neighbor_length / 2 * 2 + 1;
     plan_store(p);
     return mark_unmoved(p, err);
@@ -230,6 +243,7 @@ static void stop_running(propainter *p)
         tgi_pp_complete_close(p->complete);
     if (p->generate)
         tgi_pp_generate_close(p->generate);
+    tgi_sched_card_close(&p->card);
     tgi_frame_store_close(&p->store);
     tgi_threads_close(&p->pool);
     tgi_reserve_close(&p->reserve);
@@ -261,9 +275,13 @@ static tg_status open_networks(propainter *p, tgi_err *err)
     tgi_schedule_memory m = {.weights = p->weights[0],
                              .block = p->block,
                              .pool = p->pool,
+                             .card = &p->card,
                              .stop = p->how.stop,
                              .stop_user = p->how.user,
                              .packed = let_pages_go};
+    if (p->how.on)
+        TGI_TRY(
+            tgi_sched_card_open(p->how.on->ops, *p->how.on->device, &p->need, &p->card, err));
     m.packed_user = (void *)(uintptr_t)p->how.raft;
     TGI_TRY(tgi_pp_flow_open(p->flow, &m, err));
     m.weights = p->weights[1];
@@ -335,6 +353,16 @@ static tg_status propainter_make(tgi_method *m, int64_t k, tgi_propagated *out, 
     return TG_OK;
 }
 
+static void propainter_need(const tgi_method *m, tgi_sched_need *out)
+{
+    *out = of_const(m)->need;
+}
+
+static const tgi_sched_card *propainter_card(const tgi_method *m)
+{
+    return &of_const(m)->card;
+}
+
 static tg_status propainter_begin(tgi_method *m, tgi_err *err)
 {
     return begin(of(m), err);
@@ -390,6 +418,8 @@ static const tgi_method_ops ops = {.free = propainter_free,
                                    .disk = propainter_disk,
                                    .shrink = propainter_shrink,
                                    .networks = propainter_networks,
+                                   .need = propainter_need,
+                                   .card = propainter_card,
                                    .flops = propainter_flops,
                                    .seconds = propainter_seconds,
                                    .begin = propainter_begin,

@@ -13,6 +13,7 @@
 
 #include "engine/inpaint/extended.h"
 #include "engine/inpaint/method.h"
+#include "engine/inpaint/on_device.h"
 #include "engine/inpaint/pp_order.h"
 #include "io/weights.h"
 
@@ -33,7 +34,8 @@ typedef struct tgi_propainter_how {
     unsigned flags; /* of networks: TGI_NET_EXACT, TGI_NET_KINDS */
     const tgi_weights *raft, *completion, *generator; /* borrowed */
     const tgi_kernel_set *be;
-    const char *scratch; /* a folder, or NULL; borrowed */
+    const tgi_on_device *on; /* borrowed; NULL: the processor computes */
+    const char *scratch;     /* a folder, or NULL; borrowed */
     void *user;
     /* Frame k: RGB of 8 bits, rows without gaps, and what it hides, [height][width] bytes 0 or 1. */
     tg_status (*frame)(void *user, int64_t k, void *pixels, uint8_t *hidden, tgi_err *err);

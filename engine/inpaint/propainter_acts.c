@@ -265,7 +265,7 @@ static void mix_row(void *arg, int64_t y, int thread)
             const int64_t at = (y * w + x) * 3 + c;
             const uint8_t v =
                 (uint8_t)(hidden ? level(r->picture[c * n + y * w + x]) : r->from.rgb[at]);
-            r->to[at] = r->again ? (uint8_t)((r->to[at] + v) / 2) : v;
+            r->to[at] = (uint8_t)(r->again ? (r->to[at] + v) / 2 : v);
         }
     }
 }

@@ -35,7 +35,9 @@ typedef struct propainter {
     int64_t pending;  /* frames that are mixed at once */
     size_t
         planned; /* bytes that the plan itself takes: tables, and tensors in another order than their file's */
+    tgi_sched_need need; /* of a device */
     /* While it runs. */
+    tgi_sched_card card;
     tgi_reserve *reserve;
     tgi_threads *pool;
     tgi_frame_store *store;

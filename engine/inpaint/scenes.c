@@ -21,6 +21,7 @@ typedef struct scenes {
     size_t least; /* that every scene can do with; then they take this on disk */
     uint64_t least_disk;
     int shrunk;
+    tgi_sched_need need; /* of any scene */
 } scenes;
 
 static scenes *of(tgi_method *m)
@@ -125,6 +126,26 @@ static void note_least(scenes *s)
     s->least_disk = disk > s->least_disk ? disk : s->least_disk;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of a device: scenes have other networks, by their length. */
+static void note_need(scenes *s)
+{
+    tgi_sched_need now = {0}, *most = &s->need;
+    if (s->now->ops->need)
+        s->now->ops->need(s->now, &now);
+    *most = (tgi_sched_need){.weights = larger(most->weights, now.weights),
+                             .program = larger(most->program, now.program),
+                             .room = larger(most->room, now.room),
+                             .far = larger(most->far, now.far),
+                             .up = larger(most->up, now.up),
+                             .back = larger(most->back, now.back),
+                             .packing = larger(most->packing, now.packing)};
+}
+
 static int by_length(const void *a, const void *b)
 {
     const int64_t x = ((const int64_t *)a)[0], y = ((const int64_t *)b)[0];
@@ -162,6 +183,8 @@ static tg_status plan(scenes *s, tgi_err *err)
             most = s->now->ops->bytes(s->now);
             s->largest = s->at;
         }
+        if (st == TG_OK)
+            note_need(s);
         if (st == TG_OK)
             note_least(s);
     }
@@ -230,6 +253,17 @@ static size_t scenes_networks(const tgi_method *m)
     return s->now && s->now->ops->networks ? s->now->ops->networks(s->now) : 0;
 }
 
+static void scenes_need(const tgi_method *m, tgi_sched_need *out)
+{
+    *out = of_const(m)->need;
+}
+
+static const tgi_sched_card *scenes_card(const tgi_method *m)
+{
+    const scenes *s = of_const(m);
+    return s->now && s->now->ops->card ? s->now->ops->card(s->now) : NULL;
+}
+
 static tg_status scenes_begin(tgi_method *m, tgi_err *err)
 {
     scenes *s = of(m);
@@ -273,6 +307,8 @@ static const tgi_method_ops ops = {.free = scenes_free,
                                    .disk = scenes_disk,
                                    .shrink = scenes_shrink,
                                    .networks = scenes_networks,
+                                   .need = scenes_need,
+                                   .card = scenes_card,
                                    .flops = scenes_flops,
                                    .seconds = scenes_seconds,
                                    .begin = scenes_begin,

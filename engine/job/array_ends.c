@@ -7,7 +7,9 @@
 #include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_inpaint.h"
+#include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/lost.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/run_arrays.h"
@@ -90,7 +92,7 @@ static void unit_of(const tg_job *job, int64_t unit[3])
  * has room for. */
 static size_t band_bytes(const tg_job *job, const tgi_tiling *t)
 {
-    if (!job->source && job->dev.ops && tgi_device_is_stage(job, t))
+    if (!job->source && tgi_job_pass_ops(job) && tgi_device_is_stage(job, t))
         return 0;
     return job->source ? tgi_job_staging_bytes(job, t) : tgi_tensor_band_bytes(job->tensors, t);
 }
@@ -104,7 +106,7 @@ static size_t device_beside(const tg_job *job, const tgi_tiling *t)
  * processor arrays are read where the network wants them. */
 static size_t beside(const tg_job *job, const tgi_tiling *t)
 {
-    return job->source || job->dev.ops ? device_beside(job, t) : 0;
+    return job->source || tgi_job_pass_ops(job) ? device_beside(job, t) : 0;
 }
 
 static size_t first_pass(const tg_job *job)
@@ -116,7 +118,7 @@ static size_t first_pass(const tg_job *job)
 /* One buffer serves reading and writing in turn; a device has a thread of its own for each. */
 static size_t window_bytes(const tg_job *job)
 {
-    return (job->dev.ops && !job->source ? 2 : 1) * TGI_TENSOR_ROWS;
+    return (tgi_job_pass_ops(job) && !job->source ? 2 : 1) * TGI_TENSOR_ROWS;
 }
 
 /* An image adds its decoder, and tables for a pass before the bands. */
@@ -221,14 +223,35 @@ static void write_lines(tg_job *job)
                      job->set.output ? job->set.output : "(no output named)");
 }
 
+/* Of what becomes an image the copy tells that makes it. */
+static tg_status check_output(tg_job *job, tgi_err *err)
+{
+    const tgi_net *net = job->plan.net;
+    char words[480];
+    int arrays = 0;
+    (void)err;
+    for (int o = 0; o < net->n_out; o++)
+        arrays |= !tgi_tensor_makes_image(job->tensors, o, &net->shapes.desc[net->out[o]]);
+    if (!job->source || !job->set.output || !arrays || job->told_lost)
+        return TG_OK;
+    job->told_lost = 1;
+    tgi_image_meta meta = job->info->meta;
+    meta.n_ranges = 0; /* the values are others */
+    meta.ome_place.other_values = 1;
+    tgi_lost_words(TGI_LOST_TO_ARRAY, NULL, NULL, &meta, words, sizeof words);
+    if (words[0])
+        tgi_job_warn(job, TGI_LOST_META, job->set.output, words,
+                     tgi_lost_why(TGI_LOST_TO_ARRAY, NULL));
+    return TG_OK;
+}
+
 /* ---- On a device, and time --------------------------------------------------------------- */
 
 static void form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out)
 {
     tgi_tensor_form(job->tensors, t, out);
     if (job->source)
-        out->in[0] =
-            (tgi_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+        out->in[0] = tgi_job_image_port(job, t);
 }
 
 static double band_pixels(const tg_job *job, const tgi_tiling *t)
@@ -284,6 +307,7 @@ const tgi_ends tgi_array_ends = {.after_stop = "starts over",
                                  .choose = choose,
                                  .count = count,
                                  .write_lines = write_lines,
+                                 .check_output = check_output,
                                  .unit = unit_of,
                                  .beside = beside,
                                  .rows_in = beside,

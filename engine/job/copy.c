@@ -16,11 +16,13 @@
 #include "engine/job/job_picture.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/lost.h"
 #include "engine/memory/monitor.h"
 #include "engine/out/gate.h"
 #include "engine/out/pyramid.h"
 #include "engine/settings/opts_source.h"
 #include "io/film_out.h"
+#include "io/ome_write.h"
 #include "io/picked.h"
 #include "kernels/pixels_exact.h"
 
@@ -53,8 +55,10 @@ static tg_status choose_region(tgi_copying *c, tgi_err *err)
     if (picked) {
         c->planes = (tgi_planes_spec){0};
         TGI_TRY(tgi_planes_resolve(&c->planes, c->info->n_planes, &c->n_planes, err));
-    } else {
-        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_PLANES_MIXED, c->input);
+    } else if (strcmp(c->info->format, "film") != 0) {
+        TGI_TRY(tgi_in_turn_make(c->info, NULL, &c->planes, c->n_planes, &c->in_turn, err));
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_PLANES_MIXED, c->input,
+                    tgi_in_turn_told(&c->in_turn, c->info));
     }
     return TG_OK;
 }
@@ -92,6 +96,7 @@ static void list_axes(tgi_copying *c)
                                            : i->shape[a];
     }
     c->axes[c->n_axes] = 0;
+    tgi_ome_letters(c->output, c->axes);
 }
 
 /* What is known beside the pixels and holds for the output. */
@@ -100,7 +105,7 @@ static void choose_meta(tgi_copying *c)
     tgi_image_meta *m = &c->meta;
     *m = c->part && c->part->meta ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
-        m->n_channels = m->n_made = m->n_luts = m->n_ranges = 0;
+        m->n_channels = m->n_made = m->n_luts = m->n_ranges = m->mode = 0;
         m->n_labels = 0;
         m->time_increment =
             c->chosen.letter == 'T' ? tgi_chosen_scale(&c->chosen, 'T', m->time_increment) : 0;
@@ -108,7 +113,14 @@ static void choose_meta(tgi_copying *c)
     }
     m->ome_place.shift[0] += (double)c->y.lo;
     m->ome_place.shift[1] += (double)c->x.lo;
-    m->ome_place.no_planes |= c->n_planes != c->info->n_planes;
+    if (c->in_turn.n)
+        tgi_in_turn_meta(&c->in_turn, c->info, m);
+    else
+        m->ome_place.no_planes |= c->n_planes != c->info->n_planes;
+    if (tgi_range_len(c->y) < c->info->height || tgi_range_len(c->x) < c->info->width) {
+        m->ome_place.extent[1] = tgi_range_len(c->y);
+        m->ome_place.extent[2] = tgi_range_len(c->x);
+    }
     if (c->dtype != c->info->dtype) { /* numbers of another type are no indices and no inks */
         m->stored_as = TGI_STORED_LIGHT;
         m->ome_place.other_values = 1;
@@ -129,10 +141,17 @@ static tg_status pass_gate(const tgi_copying *c, tgi_err *err)
 
 void tgi_copy_tell_lost(const tgi_copying *c, const tgi_sink_layout *l)
 {
-    char words[240];
-    tgi_picture_lost(c->writer, !l, l, &c->meta, words, sizeof words);
+    char words[480];
+    const tgi_lost_to to = l ? TGI_LOST_TO_IMAGE : TGI_LOST_TO_ARRAY;
+    tgi_lost_words(to, c->writer, l, &c->meta, words, sizeof words);
     if (words[0])
-        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_LOST_META, c->output, words);
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_LOST_META, c->output, words,
+                    tgi_lost_why(to, c->writer));
+    const int64_t shapes =
+        tgi_lost_nothing(to, c->writer, l) ? tgi_rois_lost(c->meta.ome, &c->meta.ome_place) : 0;
+    if (shapes)
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_LOST_SHAPES, c->output, (long long)shapes,
+                    shapes == 1 ? "" : "s", shapes == 1 ? "is" : "are");
 }
 
 /* Values are written as they are: of a type with more bits they are near its dark end. */
@@ -243,6 +262,7 @@ static tg_status open_input(tgi_copying *c, tgi_err *err)
                        .but_found = &among,
                        .decode_budget = tgi_decode_budget(c->budget),
                        .budget = c->budget,
+                       .text_budget = tgi_text_budget(c->budget),
                        .spare = c->spare,
                        .cancelled = tgi_cancel_signal,
                        .keep_bad = tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 2,
@@ -251,6 +271,9 @@ static tg_status open_input(tgi_copying *c, tgi_err *err)
     TGI_TRY(tgi_opts_source_check(c->opts, err));
     tgi_opts_source(c->opts, &o);
     tgi_opts_source_slices(c->opts, &o);
+    const int shown = tgi_picture_writer_for(c->output) != NULL;
+    o.pick.apart = !tgi_names_npy(c->output) && !shown;
+    o.pick.picture = shown && !tgi_opts_str(c->opts, TGI_OPT_POST);
     if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) > 0) {
         TGI_TRY(tgi_bad_tiles_new(c->output, &c->bad, err));
         o.on_bad = tgi_bad_tiles_note;
@@ -269,6 +292,11 @@ static void tell_of_input(const tgi_copying *c)
 {
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
+    if (tgi_more_images(c->info, c->opts))
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_MORE_IMAGES, c->input,
+                    TGI_MORE_IMAGES_OF(c->info));
+    if (c->info->meta.malformed[0])
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_MALFORMED_META, c->input, c->info->meta.malformed);
     if (c->info->meta.left_behind[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: it also has %s: a copy does not carry these",
                     c->input, c->info->meta.left_behind);
@@ -319,12 +347,15 @@ static void close_copy(tgi_copying *c)
     if (c->source)
         tgi_source_close(&c->source);
     tgi_bad_tiles_free(&c->bad);
+    tgi_in_turn_free(&c->in_turn);
     tgi_free(c->machine);
     tgi_free(c->in_rows);
     tgi_free(c->out_rows);
 }
 
 /* ---- Watching ---------------------------------------------------------------------------- */
+
+#define POST_TELLS_EVERY 0.02 /* seconds */
 
 static void say(const tgi_copying *c, const char *phase, double fraction)
 {
@@ -358,9 +389,17 @@ tg_status tgi_copy_check_tick(void *user, double fraction, tgi_err *err)
     return tgi_copy_stopped(user, err);
 }
 
+/* It ticks with each row of each plane, and to look at the process costs as much as a short row. */
 tg_status tgi_copy_post_tick(void *user, const char *phase, double fraction, tgi_err *err)
 {
-    say(user, phase, fraction);
+    tgi_copying *c = user;
+    const double now = tgi_seconds();
+    const int goes_on = c->post_phase && strcmp(c->post_phase, phase) == 0;
+    if (!goes_on || fraction >= 1 || now - c->post_told >= POST_TELLS_EVERY) {
+        say(c, phase, fraction);
+        c->post_phase = phase;
+        c->post_told = now;
+    }
     return tgi_copy_stopped(user, err);
 }
 

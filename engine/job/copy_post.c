@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/lost.h"
 #include "engine/out/scratch.h"
 #include "engine/post/objects.h"
 #include "engine/post/post.h"
@@ -46,6 +47,7 @@ static void follow_grid(tgi_image_meta *m, int grid)
         tgi_ome_place *p = &m->ome_place;
         p->shift[k] *= grid;
         p->scale[k] = (p->scale[k] > 0 ? p->scale[k] : 1) * grid;
+        p->extent[k + 1] *= grid;
         m->physical[k + 1] /= grid;
         m->resolution[k] *= grid;
     }
@@ -54,9 +56,16 @@ static void follow_grid(tgi_image_meta *m, int grid)
 /* Channels become one. */
 static void drop_channels(tgi_copying *c)
 {
+    const tgi_image_meta was = c->meta;
+    char words[160];
     c->meta.n_channels = c->meta.n_made = 0;
     c->meta.n_labels = 0;
     c->meta.ome_place.any_channel = 1;
+    tgi_lost_channels(&was, &c->meta, 1, words, sizeof words);
+    if (words[0])
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_LOST_CHANNELS, c->output, words);
+    if (tgi_lost_labels(&was, &c->meta))
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, TGI_LOST_LABELS, c->output);
 }
 
 /* From here on the copy is one of all that the source gives. */
@@ -77,7 +86,7 @@ static void stand_in_front(tgi_copying *c, tgi_source *source)
         tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
     c->meta.stored_as = TGI_STORED_LIGHT;
     c->meta.palette = NULL;
-    c->meta.n_palette = c->meta.n_luts = c->meta.n_ranges = 0;
+    c->meta.n_palette = c->meta.n_luts = c->meta.n_ranges = c->meta.mode = 0;
     c->meta.icc_bytes = 0;
     c->meta.ome_place.other_values = 1;
 }
@@ -213,6 +222,8 @@ tg_status tgi_copy_begin_post(tgi_copying *c, tgi_err *err)
 tg_status tgi_copy_check_objects(const tgi_copying *c, int afresh, tgi_err *err)
 {
     const char *path = tgi_opts_str(c->opts, TGI_OPT_OBJECTS);
+    if (path)
+        TGI_TRY(tgi_objects_place(path, err));
     return path && afresh && !tgi_opts_flag(c->opts, TGI_OPT_YES) && access(path, F_OK) == 0
                ? tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path)
                : TG_OK;

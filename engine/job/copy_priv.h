@@ -6,6 +6,7 @@
 #include "engine/ends/input_hash.h"
 #include "engine/job/copy.h"
 #include "engine/job/job.h"
+#include "io/in_turn.h"
 
 #include <stdatomic.h>
 
@@ -27,6 +28,7 @@ typedef struct tgi_copying {
     tgi_planes_spec planes;
     tgi_chosen chosen; /* where not all planes are copied */
     int64_t n_planes;
+    tgi_in_turn in_turn; /* where they are no combinations */
     tgi_range y, x;
     char axes[TGI_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
     int64_t shape[TGI_IMAGE_MAX_AXES];
@@ -48,10 +50,12 @@ typedef struct tgi_copying {
     size_t table_bytes;        /* of these, for the sums of --objects, */
     char *const *channel_name; /* whose columns are the input's channels; or NULL */
     int n_channels;
-    int refused;                /* check_budget did not let it begin */
-    int64_t step;               /* rows read at once */
-    atomic_int surplus;         /* the input has more data than pixels */
-    double begun;               /* the phase */
+    int refused;        /* check_budget did not let it begin */
+    int64_t step;       /* rows read at once */
+    atomic_int surplus; /* the input has more data than pixels */
+    double begun;       /* the phase */
+    double post_told;   /* what --post does: when it was told last, and what; static text */
+    const char *post_phase;
     int64_t n_tiles, resumed;   /* of a TIFF; those that were found */
     int64_t repairs;            /* of these damaged, and written again */
     int64_t seq;                /* of the next tile */

@@ -10,6 +10,7 @@
 #include "engine/job/go_on.h"
 #include "engine/job/job_picture.h"
 #include "engine/out/pyramid.h"
+#include "io/ome_write.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ tg_status tgi_copy_make_layout(const tgi_copying *c, tgi_sink_layout **out, tgi_
         spec.shape[n++] = c->info->samples;
     }
     spec.predictor = tgi_sink_predictor(spec.compression, spec.dtype);
+    TGI_TRY(tgi_ome_may(c->output, c->dtype, spec.axes, err));
     return tgi_sink_layout_make(&spec, out, err);
 }
 
@@ -149,15 +151,18 @@ static tg_status fingerprint(const tgi_copying *c, const tgi_sink_layout *l, cha
         return *out ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a fingerprint");
     }
     tgi_fingerprint_program(&t, c->part ? PART : "copy " TG_VERSION_STRING);
-    const tg_status st = tgi_fingerprint_input(&t, c->source, err);
+    tg_status st = tgi_fingerprint_input(&t, c->source, err);
+    tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
+                  (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
+                  (long long)c->n_planes);
+    if (st == TG_OK)
+        st = tgi_fingerprint_chosen(
+            &t, c->opts, c->source,
+            c->n_planes == c->info->n_planes ? &(tgi_planes_spec){0} : &c->planes, err);
     if (st != TG_OK) {
         tgi_free(t.p);
         return st;
     }
-    tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
-                  (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
-                  (long long)c->n_planes);
-    tgi_fingerprint_chosen(&t, c->opts);
     tgi_lines_add(&t, "pyramid", "%d", (int)tgi_opts_pyramid(c->opts));
     tgi_lines_add(&t, "dtype", "%s", tgi_dtype_name(c->dtype));
     if (c->post)

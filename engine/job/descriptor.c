@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static const tgi_key keys[] = {
@@ -145,16 +146,24 @@ tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tgi_descripto
     return st;
 }
 
+/* A .onnx without MODEL.json, which would describe it. */
+static int is_undescribed(const char *model)
+{
+    char path[4096];
+    const size_t n = strlen(model);
+    if (n < 6 || strcmp(model + n - 5, ".onnx") != 0)
+        return 0;
+    return (size_t)snprintf(path, sizeof path, "%.*s.json", (int)(n - 5), model) >=
+               sizeof path ||
+           access(path, F_OK) != 0;
+}
+
 /* plans.json beside the network, where no MODEL.json is: its name. */
 static int plans_beside(const char *model, char *path, size_t cap)
 {
     const char *slash = strrchr(model, '/');
-    const size_t n = strlen(model);
     const int folder = slash ? (int)(slash - model) + 1 : 0;
-    if (n < 6 || strcmp(model + n - 5, ".onnx") != 0)
-        return 0;
-    if ((size_t)snprintf(path, cap, "%.*s.json", (int)(n - 5), model) < cap &&
-        access(path, F_OK) == 0)
+    if (!is_undescribed(model))
         return 0;
     return (size_t)snprintf(path, cap, "%.*splans.json", folder, model) < cap &&
            access(path, F_OK) == 0 && !tgi_input_is_stream(path);
@@ -214,10 +223,96 @@ static tg_status load_package(const char *path, tgi_card **card, tgi_err *err)
     return st;
 }
 
+/* ---- A package around the network --------------------------------------------------------- */
+
+/* The file has the bytes that the description means; `sum` "": it does not say which. */
+static tg_status check_sum(const char *model, const char *sum, const char *says, tgi_err *err)
+{
+    unsigned char block[4096];
+    char got[TGI_SHA256_TEXT];
+    tgi_sha256 h;
+    size_t n;
+    FILE *f = *sum ? fopen(model, "rb") : NULL;
+    if (!f)
+        return TG_OK; /* whoever loads it says why */
+    tgi_sha256_begin(&h);
+    while ((n = fread(block, 1, sizeof block, f)) > 0)
+        tgi_sha256_add(&h, block, n);
+    fclose(f);
+    tgi_sha256_end(&h, got);
+    return strcasecmp(got, sum) == 0
+               ? TG_OK
+               : tgi_fail(err, TG_E_FORMAT,
+                          "%s: it is not the file that %s beside it describes: its SHA-256 is "
+                          "%.12s..., not %.12s...",
+                          model, says, got, sum);
+}
+
+/* Is the network the ONNX file of this description? */
+static int names_model(const tgi_package *p, const char *model)
+{
+    const char *slash = strrchr(model, '/'), *source, *inside;
+    tgi_err none = {0};
+    const tgi_yaml *weights = tgi_yaml_get(tgi_package_says(p), "weights");
+    const tgi_yaml *v = tgi_yaml_get(tgi_yaml_get(weights, "onnx"), "source");
+    if (tgi_yaml_is_map(v))
+        v = tgi_yaml_get(v, "source");
+    return tgi_yaml_text(v, &source) && tgi_package_inside(source, &inside, &none) == TG_OK &&
+           strcmp(inside, slash ? slash + 1 : model) == 0;
+}
+
+/* Does the text of a file that cannot be read as a description have the network's name in it? */
+static int mentions(const char *path, const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    tgi_err none = {0};
+    char *text = NULL;
+    size_t n;
+    const int has = tgi_input_load(path, TGI_YAML_BYTES, &text, &n, &none) == TG_OK &&
+                    strstr(text, slash ? slash + 1 : model) != NULL;
+    tgi_free(text);
+    return has;
+}
+
+static tg_status load_around(const char *path, const char *model, tgi_card **card, tgi_err *err)
+{
+    tgi_package *p = NULL;
+    tgi_err why = {0};
+    tg_status st = tgi_package_open(path, &p, &why);
+    if (st != TG_OK)
+        return mentions(path, model) ? tgi_fail(err, st, "%s", why.text) : TG_OK;
+    if (names_model(p, model))
+        st = tgi_card_of_package(p, card, err);
+    tgi_package_close(&p);
+    if (st == TG_OK && *card)
+        st = check_sum(model, (*card)->sha256, path, err);
+    if (st != TG_OK)
+        tgi_card_free(card);
+    return st;
+}
+
+/* The description of a package beside the network that is its own: as if the folder was given. Another's is none. */
+static tg_status load_around_it(const char *model, tgi_card **card, tgi_err *err)
+{
+    char folder[4096], path[4096];
+    const char *slash = strrchr(model, '/');
+    if (!is_undescribed(model) ||
+        (size_t)snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - model) + 1 : 1,
+                         slash ? model : ".") >= sizeof folder)
+        return TG_OK;
+    for (int i = 0; !*card && tgi_package_file(folder, i, path, sizeof path); i++)
+        if (access(path, F_OK) == 0 && !tgi_input_is_stream(path))
+            TGI_TRY(load_around(path, model, card, err));
+    return TG_OK;
+}
+
 tg_status tgi_descriptor_card_beside(const char *model, tgi_card **card, tgi_err *err)
 {
     *card = NULL;
-    return is_card(model) ? load_package(model, card, err) : load_plans(model, NULL, card, err);
+    if (is_card(model))
+        return load_package(model, card, err);
+    TGI_TRY(load_around_it(model, card, err));
+    return *card ? TG_OK : load_plans(model, NULL, card, err);
 }
 
 tg_status tgi_descriptor_card(const char *model, const tg_opts *o, tgi_descriptor *d,
@@ -227,8 +322,11 @@ tg_status tgi_descriptor_card(const char *model, const tg_opts *o, tgi_descripto
     *card = NULL;
     if (!path && tgi_package_named(model))
         path = model;
-    TGI_TRY(path && is_card(path) ? load_package(path, card, err)
-                                  : load_plans(model, o, card, err));
+    if (!path)
+        TGI_TRY(load_around_it(model, card, err));
+    if (!*card)
+        TGI_TRY(path && is_card(path) ? load_package(path, card, err)
+                                      : load_plans(model, o, card, err));
     if (!*card)
         return TG_OK;
     d->present = d->says_values = 1;

@@ -9,6 +9,7 @@
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/source_device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ unsigned tgi_job_net_flags(const tg_job *job)
 {
     const unsigned of_processor = job->set.bf16 && job->set.bf16_here ? TGI_KIND_BF16 : 0;
     return (job->set.exact ? TGI_NET_EXACT : 0) |
-           TGI_NET_KINDS(job->dev.ops ? job->dev.kinds : of_processor);
+           TGI_NET_KINDS(tgi_job_pass_ops(job) ? job->dev.kinds : of_processor);
 }
 
 const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap)
@@ -107,6 +108,9 @@ static int half_is_faster(tg_job *job)
 /* auto: half precision where it is faster, unless the network's author says no. */
 static tg_dtype element_of(tg_job *job)
 {
+    if (job->dev.for_source) /* no GPU has shown yet what halves are worth there */
+        return tgi_job_wants_halves(job->opts) && tgi_job_source_halves(job) ? TG_DTYPE_F16
+                                                                             : TG_DTYPE_F32;
     switch ((tgi_precision)tgi_opts_choice(job->opts, TGI_OPT_PRECISION)) {
     case TGI_PRECISION_FP16:
         return TG_DTYPE_F16;
@@ -126,7 +130,7 @@ static tg_dtype element_of(tg_job *job)
 static const char *lacks(const tgi_job_device *d)
 {
     if (!d->ops->backend(d->element))
-        return "it has no kernels of that precision";
+        return "it has no kernels of that precision: --precision fp32";
     if (d->element == TGI_DTYPE_BF16 && !d->info.bf16)
         return "it multiplies no bfloat16 numbers (NVIDIA's do from compute capability 8.0 "
                "on): --precision fp16 or fp32";
@@ -141,7 +145,8 @@ static unsigned allowed(const tg_job *job)
         return 0;
     if (job->dev.element == TG_DTYPE_F32)
         kinds &= ~TGI_KIND_WGMMA;
-    if (job->set.no_library || job->known.device) /* it takes a context to try it */
+    if (job->set.no_library || job->known.device ||
+        job->dev.for_source) /* it takes a context to try it */
         kinds &= ~TGI_KIND_LIBRARY;
     return kinds;
 }

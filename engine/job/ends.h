@@ -112,6 +112,8 @@ void tgi_traffic_of_image(const tg_job *job, double items, tgi_traffic *t);
 
 /* One buffer of input rows for a tiling. */
 size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t);
+/* Its pixels as a device gets them. */
+tgi_device_port tgi_job_image_port(const tg_job *job, const tgi_tiling *t);
 /* Bytes that the writer's window and staging take for a tiling. */
 size_t tgi_job_extra_bytes(const tg_job *job, const tgi_tiling *t, tgi_bytes *parts);
 

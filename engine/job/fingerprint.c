@@ -16,10 +16,14 @@
 #include "engine/job/job_settings.h"
 #include "engine/job/run_arrays.h"
 #include "engine/settings/opts_source.h"
+#include "io/axis_list.h"
 #include "io/crc32c.h"
+#include "io/film_cut.h"
 #include "io/onnx.h"
+#include "io/picked.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -164,35 +168,76 @@ void tgi_fingerprint_program(tgi_lines *t, const char *program)
     tgi_lines_add(t, "journal", "%d", TGI_JOURNAL_FORMAT);
 }
 
-void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o)
+/* Entries of the file's axes, by number: "GFP", "1" and "name:GFP" choose the same. */
+static tg_status add_entries(tgi_lines *t, const tgi_source *s, tgi_err *err)
 {
-    static const struct {
-        tgi_opt opt;
-        const char *key, *unset;
-    } text[] = {{TGI_OPT_PLANES, "planes", "all"}, {TGI_OPT_AXES, "axes", "file"}};
-    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
-        const char *v = tgi_opts_str(o, text[i].opt);
-        tgi_lines_add(t, text[i].key, "%s", v ? v : text[i].unset);
+    static const char named[] = "CSZT", *const key[] = {"channels", "samples", "z", "t"};
+    char text[512], other[16];
+    for (char letter = 'A'; letter <= 'Z'; letter++) { /* of a plain stack, I or Q */
+        const char *at = strchr(named, letter);
+        tgi_axis_list l;
+        TGI_TRY(tgi_picked_entries(s, letter, &l, err));
+        snprintf(other, sizeof other, "planes of %c", letter);
+        if (l.at)
+            tgi_lines_add(t, at ? key[at - named] : other, "%s",
+                          tgi_axis_list_text(&l, text, sizeof text));
+        tgi_free(l.at);
     }
-    static const char *const key[3] = {"key_z", "key_c", "key_t"}, *const picked[3] = {
-                                                                       "channels", "z", "t"};
+    return TG_OK;
+}
+
+/* Microseconds with a point, whatever the locale. */
+static void add_seconds(tgi_lines *t, const char *name, const char *text)
+{
+    const long long us = llround(tgi_film_seconds(text) * 1e6);
+    tgi_lines_add(t, name, "%lld.%06lld", us / 1000000, us % 1000000);
+}
+
+/* "1:30" and "90" are one time, ":10" and "0:10" the same frames. */
+static void add_cut(tgi_lines *t, const tg_opts *o)
+{
+    const char *frames = tgi_opts_str(o, TGI_OPT_FRAMES),
+               *start = tgi_opts_str(o, TGI_OPT_START), *end = tgi_opts_str(o, TGI_OPT_END);
+    if (frames)
+        tgi_lines_add(t, "frames", "%s%s", frames[0] == ':' ? "0" : "", frames);
+    if (start)
+        add_seconds(t, "start", start);
+    if (end)
+        add_seconds(t, "end", end);
+}
+
+tg_status tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o, const tgi_source *s,
+                                 const tgi_planes_spec *planes, tgi_err *err)
+{
+    char text[TGI_PLANES_TEXT];
+    const char *axes = tgi_opts_str(o, TGI_OPT_AXES), *raw = tgi_opts_str(o, TGI_OPT_RAW);
+    static const char *const key[3] = {"key_z", "key_c", "key_t"};
+    tgi_lines_add(t, "planes", "%s", tgi_planes_text(planes, text, sizeof text));
+    tgi_lines_add(t, "axes", "%s", axes ? axes : "file");
     for (int i = 0; i < 3; i++)
         tgi_lines_add(t, key[i], "%s", tgi_opts_name_key(o, i) ? tgi_opts_name_key(o, i) : "");
-    for (int i = 0; i < 3; i++)
-        if (tgi_opts_pick(o, i))
-            tgi_lines_add(t, picked[i], "%s", tgi_opts_pick(o, i));
-    static const tgi_opt cut[] = {TGI_OPT_FRAMES, TGI_OPT_START, TGI_OPT_END};
-    if (tgi_opts_str(o, TGI_OPT_RAW))
-        tgi_lines_add(t, "raw", "%s", tgi_opts_str(o, TGI_OPT_RAW));
-    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++)
-        if (tgi_opts_str(o, cut[i]))
-            tgi_lines_add(t,
-                          i == 0   ? "frames"
-                          : i == 1 ? "start"
-                                   : "end",
-                          "%s", tgi_opts_str(o, cut[i]));
+    TGI_TRY(add_entries(t, s, err));
+    if (raw)
+        tgi_lines_add(t, "raw", "%s", raw);
+    add_cut(t, o);
     tgi_lines_add(t, "series", "%lld level=%lld", (long long)tgi_opts_int(o, TGI_OPT_SERIES, 0),
                   (long long)tgi_opts_int(o, TGI_OPT_LEVEL, 0));
+    return TG_OK;
+}
+
+/* Planes that --planes names, as far as they are no entries of axes that the source has alone. */
+static tg_status add_chosen(tgi_lines *t, const tg_job *job, tgi_err *err)
+{
+    tgi_planes_spec planes = {0};
+    int64_t n;
+    tgi_err none = {0};
+    if (job->map.planes.n)
+        planes = job->map.planes;
+    else if (!job->picked.count)
+        tgi_opts_planes(job->opts, &planes);
+    if (planes.n && job->source) /* channels for the network: an open end is closed here */
+        (void)tgi_planes_resolve(&planes, job->info->n_planes, &n, &none);
+    return tgi_fingerprint_chosen(t, job->opts, job->source, &planes, err);
 }
 
 /* Weights may lie in files beside the model, which are the model as much as it is. The bytes
@@ -320,6 +365,8 @@ static void add_network(tgi_lines *t, const tg_job *job)
     char by[64];
     tgi_lines_add(t, "isa", "%s", tgi_job_computed_by(job, by, sizeof by));
     tgi_lines_add(t, "precision", "%s", tgi_job_precision(job));
+    if (job->dev.for_source)
+        tgi_lines_add(t, "beside", "%s", job->set.backend->name);
     add_model(t, job->graph);
     if (job->set.card) /* its steps behind the network, too */
         tgi_lines_add(t, "description", "%s", job->set.card->sum);
@@ -346,7 +393,7 @@ static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
     add_region(t, &job->map);
     add_scope(t, job);
     add_window(t, job);
-    tgi_fingerprint_chosen(t, job->opts);
+    TGI_TRY(add_chosen(t, job, err));
     TGI_TRY(tgi_job_inpaint_fingerprint(job, t, err));
     add_output(t, job);
     return TG_OK;
@@ -379,7 +426,7 @@ tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
     if (job->source)
         add_region(t, &job->map);
     add_window(t, job);
-    tgi_fingerprint_chosen(t, job->opts);
+    TGI_TRY(add_chosen(t, job, err));
     tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
     tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
     add_statistics(t, tgi_opts_str(job->opts, TGI_OPT_STATS));

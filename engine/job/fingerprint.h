@@ -17,8 +17,10 @@ const char *tgi_on_bad_word(const tg_job *job);
 tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err);
 /* The lines that every fingerprint begins with, whatever the job: program, bits, journal. */
 void tgi_fingerprint_program(tgi_lines *t, const char *program);
-/* The lines of what is chosen of an input: planes, axes, patterns, series, level. */
-void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o);
+/* The lines of what is chosen of an input: planes, axes, patterns, series, level. Entries of axes are those that the
+ * source has (NULL: none is chosen), as numbers, however they were written. `planes`: what is chosen of those. */
+tg_status tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o, const tgi_source *s,
+                                 const tgi_planes_spec *planes, tgi_err *err);
 
 /* The lines of the files that a source reads, as they were opened. "input": size and a hash, of all of
  * what is small, else of both ends of each file, with its time of change; of a stack the names, too. Where

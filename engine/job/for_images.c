@@ -32,7 +32,8 @@ static const struct {
 #define N_OPTIONS (sizeof for_images / sizeof for_images[0])
 
 static const char *const why[] = {
-    [AN_IMAGE_IN] = "is for images: an array goes to the network as it is",
+    [AN_IMAGE_IN] = "is for images: an array goes to the network as it is (tegula copy "
+                    "makes a TIFF of it)",
     [IMAGES_OUT] = "is for images: arrays are written as the network gives them",
     [ONE_IMAGE] = "is for one image, -o OUT.tif",
     [A_FILM] = "is for films, -o OUT.mp4, .mov, .mkv, .webm, .y4m or .raw"};

@@ -7,6 +7,7 @@
 #include "engine/job/job_device.h"
 #include "engine/out/fingerprint_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Go on with the interrupted run's instruction set: another one gives other last bits. What
@@ -34,6 +35,23 @@ static tg_status adopt_isa(tgi_settings *s, const char *isa, tgi_err *err)
     return TG_OK;
 }
 
+/* Where --device says which of the two computes, the answer has the word that goes on. */
+static tg_status began_elsewhere(const tg_job *job, const char *was, const char *now,
+                                 tgi_err *err)
+{
+    const int on_device = strchr(was, ' ') != NULL;
+    const char *other = !on_device ? "cpu" : !job->dev.ops ? "cuda" : NULL;
+    char with[48] = "finish it with what began it";
+    if (other)
+        snprintf(with, sizeof with, "finish it with --device %s", other);
+    const tg_status st =
+        tgi_fail(err, TG_E_CHANGED,
+                 "the interrupted output was computed with %s, this run would use %s: "
+                 "%s, or give -y to discard it and start over",
+                 was, now, with);
+    return other ? tgi_err_try(err, st, "device", other) : st;
+}
+
 tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err)
 {
     char now[64];
@@ -43,10 +61,7 @@ tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err)
     if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) == 0)
         return TG_OK;
     if (on_device || job->dev.by_name)
-        return tgi_fail(err, TG_E_CHANGED,
-                        "the interrupted output was computed with %s, this run would use %s: "
-                        "finish it with what began it, or give -y to discard it and start over",
-                        was, now);
+        return began_elsewhere(job, was, now, err);
     if (job->dev.ops)
         TGI_TRY(tgi_job_device_leave(job, NULL, err));
     return adopt_isa(&job->set, was, err);

@@ -11,7 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/device/measured.h"
 #include "engine/ends/stats.h"
-#include "engine/exec/device_exec.h"
+#include "engine/exec/schedule_device.h"
 #include "engine/job/decided.h"
 #include "engine/out/bad_tiles.h"
 #include "engine/out/scratch.h"
@@ -21,6 +21,7 @@
 #include "engine/settings/opts.h"
 #include "io/frame_window.h"
 #include "io/image.h"
+#include "io/in_turn.h"
 #include "io/picture_out.h"
 #include "io/side_file.h"
 #include "io/sink.h"
@@ -134,6 +135,9 @@ typedef struct tgi_job_device {
     tg_dtype element;
     unsigned kinds;         /* of variants that may be used: TGI_KIND_* */
     int chosen;             /* which device computes is decided */
+    int for_source;         /* it computes what the source makes; the pass is the processor's */
+    tgi_sched_pace pace;    /* ... by these rates */
+    size_t far;             /* ... with buffers of so many bytes that stay there */
     int by_name;            /* the user named a device: the processor does not take over */
     tgi_device *device;     /* its context; open from the plan to the end of the job */
     uint64_t context_bytes; /* what the context took, kernels included */
@@ -229,6 +233,7 @@ struct tg_job {
         char letters[TGI_IMAGE_MAX_AXES + 1];
         tgi_planes_spec planes;
     } picked;
+    tgi_in_turn in_turn; /* where they are no such combinations */
     const tgi_image_info *info;
     const char *but;           /* the output, where tgi_leave_out says so */
     tgi_bad_tiles *bad;        /* --on-bad-tile fill; else NULL */
@@ -266,7 +271,7 @@ struct tg_job {
         model_key; /* names its network for the next job (tgi_ctx_keep); NULL: it is not kept */
     int told_lost; /* of metadata that the output has no place for the user knows */
     tg_verify_output verified[TGI_MAX_PORTS]; /* results of the last verify */
-    char warning[8][256];                     /* also sent to the log when they came up */
+    char warning[8][640];                     /* also sent to the log when they came up */
     int n_warnings;
     tgi_job_side log, drawn; /* --log and --plot, once they were looked at (job_gate.c) */
     int sides_known;
@@ -279,5 +284,11 @@ struct tg_job {
     double processor_before;       /* processor seconds of this process when the bands began */
     double undisturbed; /* share of the last run's time that its threads had a processor */
 };
+
+/* The device that computes the pass; NULL: the processor does. */
+static inline const tgi_device_ops *tgi_job_pass_ops(const tg_job *job)
+{
+    return job->dev.for_source ? NULL : job->dev.ops;
+}
 
 #endif

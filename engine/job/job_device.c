@@ -13,12 +13,14 @@
 #include "engine/inpaint/inpaint.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/device_stages.h"
+#include "engine/job/device_state.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/job_state.h"
 #include "engine/job/plan_report.h"
+#include "engine/job/source_device.h"
 #include "engine/memory/gpu.h"
 #include "engine/plan/device_time.h"
 
@@ -54,7 +56,8 @@ static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_
 {
     /* A refusal chooses nothing: who asks again is told the same. */
     memset(&job->dev, 0, sizeof job->dev);
-    snprintf(job->device_text, sizeof job->device_text, "%s", why && st == TG_OK ? why : "");
+    snprintf(job->device_text, sizeof job->device_text, "%.319s",
+             why && st == TG_OK ? why : "");
     if (st != TG_OK)
         return tgi_fail(err, st, "--device %s: %s", tgi_opts_str(job->opts, TGI_OPT_DEVICE),
                         why);
@@ -79,19 +82,60 @@ static tg_status settle_device(tg_job *job, tgi_err *err)
     snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", d->ops->name, d->info.id,
              d->info.name);
     const char *missing =
-        tgi_job_hands_on(job)
-            ? "a device does not hand values from frame to frame (--state, --constant)"
-        : clips_or_differs(&job->set.normalize)
+        clips_or_differs(&job->set.normalize)
             ? "a device does not clip pixels, or normalise channel by channel, by numbers of "
               "the image"
             : tgi_job_pick_kinds(job);
     return missing ? tgi_job_device_leave(job, missing, err) : TG_OK;
 }
 
+static tg_status stay(tg_job *job, const char *why, tgi_err *err)
+{
+    if (why && *why)
+        tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", why);
+    return refuse_or_stay(job, TG_OK, why && *why ? why : NULL, err);
+}
+
+/* The one that --device asks for, into job->dev, which is empty where auto finds none. */
+static tg_status find_device(tg_job *job, const tgi_device_spec *want,
+                             char notice[sizeof((tgi_device_choice *)0)->notice], tgi_err *err)
+{
+    tgi_device_choice found;
+    if (!job->machine.here)
+        return tgi_job_device_of_file(job, want, err);
+    TGI_TRY(tgi_device_choose(want, &found, err));
+    strcpy(notice, found.notice);
+    if (found.ops)
+        job->dev = (tgi_job_device){.ops = found.ops, .info = found.info, .chosen = 1};
+    return TG_OK;
+}
+
+/* The processor takes over from a device that nobody named. */
+static tg_status choose_device(tg_job *job, const tgi_device_spec *want, int by_name,
+                               tgi_err *err)
+{
+    const int for_source = tgi_inpaint_is(job->source);
+    const char *lacks = for_source ? tgi_job_source_lacks(job) : NULL;
+    char notice[sizeof((tgi_device_choice *)0)->notice] = "";
+    tgi_err e = {0};
+    tg_status st = lacks ? tgi_fail(&e, TG_E_DEVICE, "--device %s: %s",
+                                    tgi_opts_str(job->opts, TGI_OPT_DEVICE), lacks)
+                         : find_device(job, want, notice, &e);
+    if (st != TG_OK && by_name) {
+        if (err)
+            *err = e;
+        return st;
+    }
+    if (st != TG_OK || !job->dev.ops)
+        return stay(job, st != TG_OK ? e.text : notice, err);
+    job->dev.by_name = by_name;
+    job->dev.for_source = for_source;
+    return settle_device(job, err);
+}
+
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
 {
     tgi_device_spec want;
-    tgi_device_choice found;
     tgi_ram_spec vram;
     if (job->dev.chosen)
         return TG_OK;
@@ -99,27 +143,12 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_ARG, "--vram %s: a job runs on one GPU; give one size",
                         tgi_opts_str(job->opts, TGI_OPT_VRAM));
     tgi_opts_device(job->opts, &want);
-    const int by_name = want.kind == TGI_DEVICE_OF_PLUGIN;
-    if (tgi_inpaint_is(job->source) && by_name)
-        return tgi_fail(err, TG_E_DEVICE,
-                        "--device cuda: something is removed from films by the processor "
-                        "alone, no GPU runs it yet");
-    if (want.kind == TGI_DEVICE_CPU || tgi_inpaint_is(job->source) ||
-        (!job->machine.here && !by_name)) /* the plan is for another machine */
-        return refuse_or_stay(job, TG_OK, NULL, err);
-    if (!job->machine.here) {
-        TGI_TRY(tgi_job_device_of_file(job, &want, err));
-        return settle_device(job, err);
-    }
-    TGI_TRY(tgi_device_choose(&want, &found, err));
-    if (!found.ops) {
-        if (found.notice[0])
-            tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", found.notice);
-        return refuse_or_stay(job, TG_OK, found.notice[0] ? found.notice : NULL, err);
-    }
-    job->dev =
-        (tgi_job_device){.ops = found.ops, .info = found.info, .chosen = 1, .by_name = by_name};
-    return settle_device(job, err);
+    const int asked = want.kind == TGI_DEVICE_OF_PLUGIN;
+    /* Where a plan is for another machine, a device is asked for. */
+    if (want.kind == TGI_DEVICE_CPU ||
+        (!asked && (tgi_inpaint_is(job->source) || !job->machine.here)))
+        return stay(job, NULL, err);
+    return choose_device(job, &want, asked && !tgi_job_device_by_auto(job->opts), err);
 }
 
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
@@ -179,8 +208,10 @@ static void allow(tg_job *job, uint64_t before, uint64_t total)
         d->budget_bytes > d->context_bytes ? d->budget_bytes - d->context_bytes : 0;
     d->limit_bytes = allowed < d->free_bytes ? allowed : d->free_bytes;
     /* Somebody took what an earlier plan of this job counted on: leave more than before. */
-    if (d->ran_out && d->limit_bytes > d->ran_out - d->ran_out / 4)
-        d->limit_bytes = d->ran_out - d->ran_out / 4;
+    const uint64_t part =
+        d->for_source ? d->need.room : d->ran_out; /* the rest of it stays what it is */
+    if (d->ran_out && d->limit_bytes > d->ran_out - part / 4)
+        d->limit_bytes = d->ran_out - part / 4;
 }
 
 /* Free now, as the management library says; 0: it does not. Where it counts much more than the
@@ -220,6 +251,14 @@ static tg_status look(const tgi_job_device *d, uint64_t *free_bytes, uint64_t *t
     }
     others->told = 0;
     return TG_OK;
+}
+
+uint64_t tgi_job_device_free_now(const tg_job *job)
+{
+    const tgi_job_device *d = &job->dev;
+    tgi_device_others others;
+    uint64_t now = 0, total = 0;
+    return d->ops && look(d, &now, &total, &others, NULL) == TG_OK ? now : 0;
 }
 
 /* Of what is missing on the device, our part: free memory went from `had` to `has`, and others
@@ -316,6 +355,8 @@ tg_status tgi_job_device_see(tg_job *job, int measured, tgi_err *err)
 
 void tgi_job_device_close(tg_job *job)
 {
+    if (job->dev.for_source)
+        tgi_inpaint_leave(job->source);
     if (job->dev.ops)
         job->dev.ops->close(&job->dev.device);
     job->dev.library = 0;
@@ -337,6 +378,8 @@ static tgi_device_form form_of(const tg_job *job, const tgi_tiling *t)
         tgi_device_stage_form(job, t, &f);
     else
         job->ends->form(job, t, &f);
+    if (tgi_job_hands_on(job) && !tgi_device_is_stage(job, t))
+        tgi_device_state_form(job, t, &f);
     return f;
 }
 
@@ -407,7 +450,7 @@ size_t tgi_job_device_extra(tg_job *job, const tgi_tiling *t, size_t host)
         return SIZE_MAX;
     /* The tiling's arena is counted by who asks; the device rounds it up. */
     const size_t block = need.block > t->arena_bytes ? need.block - t->arena_bytes : 0;
-    return tgi_sat_add(block, need.program);
+    return tgi_sat_add(tgi_sat_add(block, need.program), job->carried_bytes);
 }
 
 uint64_t tgi_job_device_planned(const tg_job *job)
@@ -457,7 +500,10 @@ tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err)
         TGI_TRY(tgi_device_stages_need(job, &d->need, &d->form, err));
     } else {
         TGI_TRY(tgi_device_need_of(d->ops, t, &d->form, &d->need, err));
-        TGI_TRY(add_lanes(job, t, host, err));
+        if (!tgi_job_hands_on(job)) /* else cells follow each other */
+            TGI_TRY(add_lanes(job, t, host, err));
+        d->need.far = job->carried_bytes;
+        d->need.block = tgi_sat_add(d->need.block, d->need.far);
     }
     job->plan.bytes.weights = d->need.packing;
     job->plan.bytes.pinned = d->need.pinned;
@@ -488,6 +534,9 @@ void tgi_job_device_lines(tg_job *job)
     snprintf(text, sizeof text, "of %s on their way in, and as many out",
              lanes > 1 ? "these cells and one more" : "two bands");
     tgi_job_add_line(p, "pixels", d->need.pixels, TG_PLAN_DEVICE, 0, "%s", text);
+    if (d->need.far)
+        tgi_job_add_line(p, "state", d->need.far, TG_PLAN_DEVICE, 0, "%s",
+                         "what frames hand on, of this one and of the one before");
     tgi_job_add_line(p, "program", d->need.program, TG_PLAN_DEVICE, 0, "%s",
                      "launches of a band and their parameters");
     if (d->margin_bytes)
@@ -528,6 +577,14 @@ tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
     return tgi_fail(err, TG_E_BUDGET,
                     "the smallest plan needs %s of the memory of %s; %s are free there%s", need,
                     job->device_text, have, d->by_name ? ": give --device cpu" : "");
+}
+
+void tgi_job_device_warn_of_copies(tg_job *job)
+{
+    tgi_job_warn(job,
+                 "%s: the system pins no memory (a limit on locked memory?); copies pass "
+                 "through the driver's, and take longer",
+                 job->device_text);
 }
 
 /* ---- After a run ------------------------------------------------------------------------- */

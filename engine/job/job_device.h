@@ -56,8 +56,12 @@ tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *
                                 tgi_err *err);
 /* What a run on the device took of it, before it is given back. */
 void tgi_job_device_result(const tg_job *job, tg_run_result *res);
+/* The system pins no memory: copies to and from the device wait. */
+void tgi_job_device_warn_of_copies(tg_job *job);
 /* Of a plan that is refused: what the device was like, for trials. */
 void tgi_job_device_keep_refused(tg_job *job);
+/* Bytes; 0: nobody tells. */
+uint64_t tgi_job_device_free_now(const tg_job *job);
 /* The answer when nothing fits the device. */
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err);
 

@@ -284,6 +284,21 @@ tg_status tgi_job_film_check(const tg_job *job, tgi_err *err)
         job->set.output);
 }
 
+/* Numbers of the whole film that a map needs would be read as pixels, and converted for that. */
+int tgi_job_film_yuv(const tg_job *job, tgi_yuv *out)
+{
+    const tgi_mapping *m = &job->map;
+    if (!tgi_job_pass_ops(job) || m->spatial != 2 || !m->from_samples || m->channels != 3 ||
+        m->appended || job->set.scratch || tgi_normalize_needs_stats(&job->set.normalize) ||
+        !tgi_film_source_yuv(job->source, out)) {
+        *out = (tgi_yuv){.there = 0};
+        return 0;
+    }
+    out->y0 = m->origin[1];
+    out->x0 = m->origin[2];
+    return 1;
+}
+
 /* The plane of the source that frame k was made of. */
 int64_t tgi_job_film_plane(const tg_job *job, int64_t k)
 {

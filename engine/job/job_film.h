@@ -31,6 +31,8 @@ tg_status tgi_job_film_check_input(const tg_job *job, tgi_err *err);
 tg_status tgi_job_film_split(tg_job *job, tgi_err *err);
 /* 1: into a film this network would get luma, and into pictures it gets each colour. */
 int tgi_job_film_has_luma(const tg_job *job);
+/* 1: a device gets the frames of the film that is read as Y, U and V, and *out says what they mean. */
+int tgi_job_film_yuv(const tg_job *job, tgi_yuv *out);
 /* The rest of frame k of the output into a frame that is written. */
 tg_status tgi_job_film_rest(void *job, int64_t k, const tgi_av_blank *to, tgi_err *err);
 /* Make job->film anew, of the mapping and the settings, if the output is a film. TG_E_ARG: these

@@ -77,6 +77,16 @@ tg_status tgi_job_planes_again(const tg_job *job, tgi_source **s, tgi_err *err)
                              : TG_OK;
 }
 
+tg_status tgi_job_planes_in_turn(tg_job *job, const tgi_image_info *of, tgi_err *err)
+{
+    tgi_in_turn made;
+    TGI_TRY(tgi_in_turn_make(of, job->picked.letters, &job->map.planes, job->map.n_items, &made,
+                             err));
+    tgi_in_turn_free(&job->in_turn);
+    job->in_turn = made;
+    return TG_OK;
+}
+
 tg_status tgi_job_planes_pick(tg_job *job, int *again, tgi_err *err)
 {
     const tgi_mapping *m = &job->map;
@@ -94,7 +104,9 @@ tg_status tgi_job_planes_pick(tg_job *job, int *again, tgi_err *err)
         job->picked.planes = m->planes;
         job->picked.count = m->n_items;
     } else if (strcmp(job->info->format, "film") != 0) {
-        tgi_job_warn(job, TGI_PLANES_MIXED, job->set.input);
+        TGI_TRY(tgi_job_planes_in_turn(job, job->info, err));
+        tgi_job_warn(job, TGI_PLANES_MIXED, job->set.input,
+                     tgi_in_turn_told(&job->in_turn, job->info));
     }
     return TG_OK;
 }

@@ -11,6 +11,8 @@ tg_status tgi_job_graph_load(tg_job *job, tgi_err *err);
 /* The job closes: the next one of its context may want the network. */
 void tgi_job_graph_leave(tg_job *job);
 
+/* Of planes that are no combinations: what is known of them, out of `of`, the image that has them all. */
+tg_status tgi_job_planes_in_turn(tg_job *job, const tgi_image_info *of, tgi_err *err);
 /* Planes of --planes that are combinations of entries of axes are taken before the network sees the image, so that
  * their axes, and all that is known of them, stay. 1 in *again: the image is another one now. */
 tg_status tgi_job_planes_pick(tg_job *job, int *again, tgi_err *err);

@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/number.h"
 #include "engine/base/sha256.h"
 #include "engine/base/size.h"
 #include "engine/ends/tensors.h"
@@ -19,6 +20,7 @@
 #include "engine/job/job_scenes.h"
 #include "engine/job/output_job.h"
 #include "engine/job/plan_report.h"
+#include "engine/job/source_device.h"
 #include "engine/out/gate.h"
 #include "engine/settings/config.h"
 #include "engine/settings/words.h"
@@ -127,13 +129,13 @@ static tg_status pick_size(const tg_opts *o, int64_t height, int64_t width, int6
                            int64_t *w, tgi_err *err)
 {
     const char *text = tgi_opts_str(o, TGI_OPT_RESIZE_RATIO);
-    char *end = NULL;
-    const double ratio = text ? strtod(text, &end) : 1;
+    double ratio = 1;
+    const int is_number = !text || tgi_number_parse(text, strlen(text), &ratio);
     *h = tgi_opts_int(o, TGI_OPT_HEIGHT, height);
     *w = tgi_opts_int(o, TGI_OPT_WIDTH, width);
     if (tgi_opts_given(o, TGI_OPT_HEIGHT) != tgi_opts_given(o, TGI_OPT_WIDTH))
         return tgi_fail(err, TG_E_ARG, "--width and --height are given together");
-    if (text && (end == text || *end || !(ratio > 0 && ratio <= 4)))
+    if (!is_number || !(ratio > 0 && ratio <= 4))
         return tgi_fail(err, TG_E_ARG, "--resize-ratio %s: a factor of both sides, as 0.5",
                         text);
     *h = (int64_t)(ratio * (double)*h);
@@ -327,7 +329,9 @@ static tg_status pick_region(tg_job *job, const from_film *film, tgi_crop *out, 
     if (found)
         tgi_crop_add_margin(out);
     const char *ratio = tgi_opts_str(job->opts, TGI_OPT_RESIZE_RATIO);
-    const double by = ratio ? strtod(ratio, NULL) : 1;
+    double by = 1;
+    if (ratio)
+        (void)tgi_number_begin(ratio, &by);
     const double least = drawn ? TGI_PP_SMALLEST : 16;
     tgi_crop_align(out, i->height, i->width, drawn ? 8 : 2,
                    (int64_t)(by > 0 && by < 1 ? (least + 8) / by : least));
@@ -535,7 +539,8 @@ tg_status tgi_job_inpaint_open(tg_job *job,
     TGI_TRY(check_save(job, err));
     say_unused(job);
     TGI_TRY(tgi_job_outpaint_check(job, err));
-    if (tgi_opts_flag(job->opts, TGI_OPT_FP16) && tgi_job_draws(job->opts))
+    if (tgi_opts_flag(job->opts, TGI_OPT_FP16) && tgi_job_draws(job->opts) &&
+        !tgi_job_wants_device(job->opts))
         tgi_job_warn(
             job,
             "--fp16: this processor has no arithmetic of half precision, so it is float32; "
@@ -690,4 +695,5 @@ void tgi_job_inpaint_line(tg_job *job)
         tgi_job_add_line(&job->plan, "frames", tgi_inpaint_disk(job->source), TG_PLAN_DISK,
                          job->scratch_place.free_bytes, "%s",
                          "pixels and motions in --scratch");
+    tgi_job_source_device_lines(job);
 }

@@ -34,7 +34,8 @@ tg_status tgi_job_tracker_open(tg_job *job, int go_on, tg_tracker **out, tgi_err
                         "--plot: there is no output to name the picture after; "
                         "give --plot=FILE.svg and --log FILE.csv");
     /* What waits for this job's reservation is in its plan; more of it, of a larger job, is not. */
-    tgi_pages_keep_at_most(job->dev.ops ? 0 : b->weights + b->arena + b->staging + b->window);
+    tgi_pages_keep_at_most(
+        tgi_job_pass_ops(job) ? 0 : b->weights + b->arena + b->staging + b->window);
     TGI_TRY(tgi_tracker_open(&o, out, err));
     job->log.how = TGI_SIDE_REPLACE; /* from here on it is this job's own */
     return TG_OK;
@@ -103,19 +104,25 @@ void tgi_job_warn_of_no_picture(tg_job *job)
             log, picture);
 }
 
+/* Apart: its buffers do not stand on the stack while the tracker is closed. */
+static __attribute__((noinline)) void draw_log(tg_job *job)
+{
+    tgi_err err = {0};
+    char buf[4096];
+    const char *csv = tgi_gate_log(job->opts, buf, sizeof buf);
+    const tg_status st = csv ? draw(job, csv, &err) : TG_OK;
+    if (st != TG_OK)
+        warn_of_picture(job, csv, st, &err);
+}
+
 uint64_t tgi_job_tracker_close(tg_job *job, tg_tracker **t)
 {
     tg_tracker_maxima m = {0};
-    tgi_err err = {0};
-    char buf[4096];
     if (!*t)
         return 0;
     tgi_tracker_close(t, &m);
     if (m.problem[0])
         tgi_job_warn(job, "%s", m.problem);
-    const char *csv = tgi_gate_log(job->opts, buf, sizeof buf);
-    const tg_status st = csv ? draw(job, csv, &err) : TG_OK;
-    if (st != TG_OK)
-        warn_of_picture(job, csv, st, &err);
+    draw_log(job);
     return m.measured.bytes;
 }

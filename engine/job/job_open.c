@@ -15,6 +15,7 @@
 #include "engine/job/job_gate.h"
 #include "engine/job/job_graph.h"
 #include "engine/job/job_inpaint.h"
+#include "engine/job/job_names.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/job_post.h"
 #include "engine/job/job_settings.h"
@@ -202,6 +203,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .decode_budget = tgi_decode_budget(budget),
         .decoders = (int)tgi_opts_int(job->opts, TGI_OPT_THREADS, job->machine.processors),
         .budget = budget,
+        .text_budget = tgi_text_budget(budget),
         .spare = job->spare,
         .stream = tgi_film_container(job->set.output) != NULL,
         .cancelled = tgi_cancel_signal,
@@ -214,6 +216,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
     tgi_opts_source(job->opts, &opts);
     if (job->graph && job->graph->spatial == 2)
         tgi_opts_source_slices(job->opts, &opts);
+    opts.pick.apart = tgi_job_sets_colours_apart(job);
     const tg_status st =
         tgi_decode_refused(tgi_source_open(job->set.input, &opts, out, err), err);
     if (!among) /* it lies elsewhere */
@@ -248,11 +251,7 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);
     TGI_TRY(tgi_job_film_check_input(job, err));
-    if (job->info->note[0])
-        tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
-    if (job->info->meta.left_behind[0])
-        tgi_job_warn(job, "%s: it also has %s: outputs do not carry these", job->set.input,
-                     job->info->meta.left_behind);
+    tgi_job_tell_input(job);
     return TG_OK;
 }
 
@@ -290,8 +289,11 @@ int tgi_job_spare_source(tg_job *job)
         st = tgi_job_planes_again(job, &least, &ignored);
     if (st == TG_OK)
         st = expect_planes(job, least, &ignored);
-    if (st != TG_OK || least->ops->codec_bytes(least) >= was ||
-        !same_image(job->source, least)) {
+    if (st == TG_OK && !same_image(job->source, least))
+        st = TG_E_CHANGED;
+    if (st == TG_OK && least->ops->codec_bytes(least) < was && job->in_turn.n)
+        st = tgi_job_planes_in_turn(job, least->ops->info(least), &ignored);
+    if (st != TG_OK || least->ops->codec_bytes(least) >= was) {
         if (least)
             tgi_source_close(&least);
         return 0;
@@ -310,6 +312,12 @@ static int others_of(const tgi_graph *g)
     for (int o = 1; o < g->n_out; o++)
         n -= tgi_graph_is_carried(g, o);
     return n;
+}
+
+int tgi_job_is_one_image(const tg_job *job)
+{
+    const tgi_graph *g = job->graph;
+    return g && job->source && others_of(g) == 0 && tgi_output_is_image(g, 0, &job->out_desc);
 }
 
 static const char as_given[] = "arrays are written as the network gives them";
@@ -486,6 +494,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return e.try_option ? tgi_err_try(err, st, e.try_option, e.try_value) : st;
     }
     tgi_norm_scope_note(job, &how);
+    tgi_job_warn_of_names(job, &how);
     if (job->set.card && tgi_card_measures_all(job->set.card) && job->map.n_items > 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "what the description does behind the network measures the results of "
@@ -704,6 +713,7 @@ void tgi_job_close(tg_job **jobp)
     if (job->source)
         tgi_source_close(&job->source);
     tgi_bad_tiles_free(&job->bad);
+    tgi_in_turn_free(&job->in_turn);
     tgi_job_graph_leave(job);
     tgi_job_post_free(job);
     tgi_opts_free(&job->opts);
@@ -742,7 +752,7 @@ void tgi_job_warn_of_surplus(tg_job *job)
 
 void tgi_job_warn(tg_job *job, const char *fmt, ...)
 {
-    char text[256];
+    char text[sizeof job->warning[0]];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);

@@ -5,6 +5,7 @@
 
 #include "engine/ends/load.h"
 #include "engine/job/job.h"
+#include "engine/memory/monitor.h"
 
 /* When the input has been read: what was not looked at of it. Once. */
 void tgi_job_warn_of_surplus(tg_job *job);
@@ -12,12 +13,20 @@ void tgi_job_warn_of_surplus(tg_job *job);
 const char *tgi_surplus_text(enum tgi_surplus bit);
 /* Keep a warning for the receipt and tell the log. */
 void tgi_job_warn(tg_job *job, const char *fmt, ...) TGI_PRINTF(2, 3);
+/* 1: the network has one output beside what is handed from frame to frame, and that is an image. */
+int tgi_job_is_one_image(const tg_job *job);
 tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err);
 void tgi_job_close(tg_job **job);
 /* Open the input again to hold as little as it can: a plan that does not fit may fit then, at
  * the cost of decoding pixels more than once. 0: that is no less, or was done, or the file is
  * another one now. */
 int tgi_job_spare_source(tg_job *job);
+/* What is left of a budget for what a file says of itself, which is read before anything is planned. */
+static inline size_t tgi_text_budget(size_t budget)
+{
+    const uint64_t held = tgi_mem_measured();
+    return budget > held ? budget - (size_t)held : 1;
+}
 /* Of a budget, what a reader may allocate for decoding. Nothing runs in 2 MiB: what is opened
  * in that much can be planned, and the refusal has a figure. */
 static inline size_t tgi_decode_budget(size_t budget)

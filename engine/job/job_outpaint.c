@@ -1,10 +1,11 @@
 /* job_outpaint.c - see job_outpaint.h. */
 #include "engine/job/job_outpaint.h"
 
+#include "engine/base/number.h"
 #include "engine/job/job_open.h"
 #include "engine/settings/config.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #define MOST 8.0          /* times a side */
 #define MOST_PIXELS 16384 /* of a side */
@@ -48,15 +49,16 @@ tg_status tgi_job_outpaint_check(tg_job *job, tgi_err *err)
 
 static double scale_of(const tg_opts *o, tgi_opt which)
 {
-    return strtod(tgi_opts_str(o, which), NULL);
+    double by = 1;
+    (void)tgi_number_begin(tgi_opts_str(o, which), &by);
+    return by;
 }
 
 static tg_status check_scale(const tg_opts *o, tgi_opt which, tgi_err *err)
 {
     const char *text = tgi_opts_str(o, which);
-    char *end;
-    const double by = strtod(text, &end);
-    return end != text && !*end && by >= 1 && by <= MOST
+    double by = 0;
+    return tgi_number_parse(text, strlen(text), &by) && by >= 1 && by <= MOST
                ? TG_OK
                : tgi_fail(err, TG_E_ARG, "--%s %s: a factor of 1 to %.0f, as 1.2",
                           tgi_option_table(NULL)[which].name, text, MOST);

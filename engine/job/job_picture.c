@@ -5,15 +5,20 @@
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_film.h"
+#include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_post.h"
 #include "engine/job/job_settings.h"
+#include "engine/job/lost.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/ends/tensors.h"
 #include "engine/graph/card.h"
 #include "engine/job/job.h"
 #include "io/film_out.h"
 #include "io/ome_write.h"
+#include "io/picked.h"
 #include "io/raw_frames.h"
 
 #include <string.h>
@@ -66,6 +71,12 @@ tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out
     if (named || (path && ends_in(path, ".npy")))
         return tgi_fail(err, TG_E_ARG, "--format imagej is a TIFF, and %s is named otherwise",
                         path);
+    if (tgi_is_named_ome(path))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%s: --format imagej writes no OME-XML, and the name says that there is "
+            "some: name it OUT.tif, or leave out --format imagej",
+            path);
     if (z.kind != TGI_COMPRESS_NONE)
         return tgi_fail(err, TG_E_ARG,
                         "ImageJ reads stacks that are not compressed: leave out --compress, or "
@@ -76,6 +87,15 @@ tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out
                         "--format imagej");
     *out = &tgi_imagej_writer;
     return TG_OK;
+}
+
+/* Of types that a stack holds it is the shape that does not fit. */
+static const char *imagej_cure(tg_dtype d)
+{
+    return d == TG_DTYPE_U8 || d == TG_DTYPE_U16 || d == TG_DTYPE_I16 || d == TG_DTYPE_F32
+               ? "choose --dtype, --channels, --planes or --roi, or leave out --format imagej"
+           : d == TG_DTYPE_U32 || d == TG_DTYPE_BOOL ? "give --dtype uint16"
+                                                     : "give --dtype float32";
 }
 
 tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
@@ -103,16 +123,43 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     if (st == TG_OK)
         return TG_OK;
     if (w->images)
-        return tgi_fail(err, st, "%s: %s: choose --dtype, --planes or --roi", path, why.text);
+        return tgi_fail(err, st, "%s: %s: %s", path, why.text, imagej_cure(s.dtype));
     return tgi_fail(err, st, "%s: %s: write .tif%s", path, why.text, choose);
+}
+
+int tgi_job_sets_colours_apart(const tg_job *job)
+{
+    const char *out = job->set.output;
+    return job->graph && out && tgi_net_channels(job->graph) == 1 && !tgi_names_npy(out) &&
+           !tgi_picture_writer_for(out) && !tgi_job_wants_film(job);
+}
+
+/* Of planes that became one axis: what is known of each, and of a channel while it is the only one. */
+static void put_in_turn(const tg_job *job, tgi_image_meta *out)
+{
+    const tgi_mapping *m = &job->map;
+    const int one = m->out_channels == 1 && !m->from_samples;
+    tgi_in_turn_meta(&job->in_turn, job->info, out);
+    out->n_ranges = 0; /* the values are others */
+    out->ome_place.no_planes = out->ome_place.other_slices;
+    if (!one || m->spatial == 3)
+        out->n_labels = 0;
+    if (!one)
+        out->n_luts = 0;
+    else if (job->in_turn.channel >= 0)
+        out->ome_place.any_channel = 0;
 }
 
 void tgi_job_meta(const tg_job *job, tgi_image_meta *out)
 {
     const tgi_mapping *m = &job->map;
     tgi_mapping_meta(m, job->info, out);
-    if (m->out_channels > 1 && !m->out_samples && job->graph)
+    const int made =
+        m->out_channels > 1 ? !m->out_samples : m->channels > 1 && !m->from_samples;
+    if (made && job->graph)
         out->channel_stem = job->graph->out[0].name;
+    if (job->in_turn.n)
+        put_in_turn(job, out);
     const tgi_card_port *says = job->set.card ? &job->set.card->out[0] : NULL;
     if (says && says->n_names == m->out_channels && !m->out_samples) {
         out->made_name = says->channel_name;
@@ -120,13 +167,89 @@ void tgi_job_meta(const tg_job *job, tgi_image_meta *out)
     }
 }
 
-const char *tgi_picture_lost(const tgi_picture_writer *w, int other, const tgi_sink_layout *l,
-                             const tgi_image_meta *meta, char *buf, size_t cap)
+/* Of the output. */
+static int64_t channels_of(const tgi_mapping *m)
 {
-    buf[0] = 0;
-    return !w && !other && l && tgi_ome_can(l)
-               ? buf
-               : tgi_ome_kept_words(meta->ome, &meta->ome_place, buf, cap);
+    int64_t n = 1;
+    for (int i = 0; m->out_axes[i]; i++)
+        n *= strchr("CQ", m->out_axes[i]) ? m->out_shape[i] : 1;
+    return n;
+}
+
+void tgi_job_tell_input(tg_job *job)
+{
+    if (job->info->note[0])
+        tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
+    if (tgi_more_images(job->info, job->opts))
+        tgi_job_warn(job, TGI_MORE_IMAGES, job->set.input, TGI_MORE_IMAGES_OF(job->info));
+    if (tgi_in_more_files(job->info, job->opts))
+        tgi_job_warn(job, TGI_IN_MORE_FILES, job->set.input, (long long)job->info->n_files);
+    if (job->info->meta.malformed[0])
+        tgi_job_warn(job, TGI_MALFORMED_META, job->set.input, job->info->meta.malformed);
+    if (job->info->meta.left_behind[0])
+        tgi_job_warn(job, "%s: it also has %s: outputs do not carry these", job->set.input,
+                     job->info->meta.left_behind);
+}
+
+static void tell_lost_shapes(tg_job *job, const tgi_image_meta *meta)
+{
+    const int64_t shapes = tgi_rois_lost(meta->ome, &meta->ome_place);
+    if (shapes)
+        tgi_job_warn(job, TGI_LOST_SHAPES, job->set.output, (long long)shapes,
+                     shapes == 1 ? "" : "s", shapes == 1 ? "is" : "are");
+}
+
+static void tell_lost_labels(tg_job *job, const tgi_image_meta *meta)
+{
+    if (tgi_lost_labels(&job->info->meta, meta))
+        tgi_job_warn(job, TGI_LOST_LABELS, tgi_opts_str(tgi_job_asked(job), TGI_OPT_OUTPUT));
+}
+
+static void tell_lost_channels(tg_job *job, const tgi_image_meta *meta)
+{
+    char words[160];
+    const tgi_in_turn *turn = &job->in_turn;
+    if (turn->n && turn->along[1] && turn->channel < 0)
+        return; /* it was said */
+    tgi_lost_channels(&job->info->meta, meta, channels_of(&job->map), words, sizeof words);
+    if (words[0])
+        tgi_job_warn(job, TGI_LOST_CHANNELS, tgi_opts_str(tgi_job_asked(job), TGI_OPT_OUTPUT),
+                     words);
+}
+
+/* A viewer takes three samples for red, green and blue, whatever the network got and gives. */
+static void tell_colours(tg_job *job)
+{
+    const tgi_image_info *whole = NULL;
+    int64_t n;
+    if (job->map.out_samples && !job->info->meta.colours &&
+        tgi_picked_choice(job->source, &n, &whole) && whole->meta.colours == 3)
+        tgi_job_warn(job,
+                     "%s: viewers take what the network gives for red, green and blue, and "
+                     "--channels gave it other colours, or in another order: a TIFF does not "
+                     "say what they are",
+                     job->set.output);
+}
+
+void tgi_job_tell_lost(tg_job *job, const tgi_image_meta *meta)
+{
+    char words[480];
+    const tgi_lost_to to = job->film ? TGI_LOST_TO_FILM : TGI_LOST_TO_IMAGE;
+    const tgi_picture_writer *w = job->set.writer;
+    if (!job->set.output || job->told_lost)
+        return;
+    job->told_lost = 1;
+    tgi_lost_words(to, w, job->plan.layout, meta, words, sizeof words);
+    if (words[0] && !job->post)
+        tgi_job_warn(job, TGI_LOST_META, job->set.output, words, tgi_lost_why(to, w));
+    if (w && !w->images && !job->post)
+        tell_colours(job);
+    if (job->film || (w && !w->images))
+        return;
+    tell_lost_channels(job, meta);
+    tell_lost_labels(job, meta);
+    if (!job->post && tgi_lost_nothing(to, w, job->plan.layout))
+        tell_lost_shapes(job, meta);
 }
 
 /* A picture of numbers on the input's scale is of the input's type; of others there is none. */

@@ -28,14 +28,15 @@ size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tgi_sink_layout
 tg_status tgi_picture_make(const tgi_picture_writer *w, const tgi_sink_layout *l,
                            const tgi_image_meta *meta, tgi_journal *j, tgi_err *err);
 
+/* Colours that are chosen for a network of one channel become channels with their names, where the output says these. */
+int tgi_job_sets_colours_apart(const tg_job *job);
 /* What of the input's metadata holds for the output; a view of the job's. */
 void tgi_job_meta(const tg_job *job, tgi_image_meta *out);
-/* What of the input's metadata this output has no place for, in words; "" nothing. `w` NULL: a TIFF, or `other`:
- * an array or a film. Cut to cap; returns buf. */
-const char *tgi_picture_lost(const tgi_picture_writer *w, int other, const tgi_sink_layout *l,
-                             const tgi_image_meta *meta, char *buf, size_t cap);
-#define TGI_LOST_META                                                                          \
-    "%s: the input's OME-XML also has %s: an OME-TIFF (-o OUT.tif) carries these, this "       \
-    "output does not"
+/* What of the input the user should know, and what no output says. */
+void tgi_job_tell_input(tg_job *job);
+/* Once: what of the input's metadata the job's output does not say. Of what --post makes of it the copy tells the
+ * rest. */
+void tgi_job_tell_lost(tg_job *job, const tgi_image_meta *meta);
+#define TGI_MALFORMED_META "%s: what is no number, or no unit, of its metadata was not read: %s"
 
 #endif

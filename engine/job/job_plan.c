@@ -24,6 +24,7 @@
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/plan_stages.h"
+#include "engine/job/source_device.h"
 #include "engine/memory/monitor.h"
 #include "io/film_out.h"
 
@@ -71,8 +72,8 @@ static size_t fixed_bytes(const tg_job *job)
  * a look at what a stopped run left on disk. */
 static size_t pass_beside(const tg_job *job)
 {
-    const size_t pass = job->dev.ops ? job->ends->first_pass(job) : 0;
-    const size_t check = job->dev.ops && tgi_plan_keeps_on_disk(job) ? CHECK_BYTES : 0;
+    const size_t pass = tgi_job_pass_ops(job) ? job->ends->first_pass(job) : 0;
+    const size_t check = tgi_job_pass_ops(job) && tgi_plan_keeps_on_disk(job) ? CHECK_BYTES : 0;
     return pass > check ? pass : check;
 }
 
@@ -94,8 +95,9 @@ size_t tgi_plan_host_room(const tg_job *job)
 
 size_t tgi_plan_least_bytes(const tg_job *job)
 {
-    const size_t host = job->dev.ops ? tgi_sat_add(job->dev.host_least, job->dev.host_over)
-                                     : job->plan.choice.smallest_bytes;
+    const size_t host = tgi_job_pass_ops(job)
+                            ? tgi_sat_add(job->dev.host_least, job->dev.host_over)
+                            : job->plan.choice.smallest_bytes;
     return tgi_sat_add(tgi_with_tables(host, mapped_bytes(job)),
                        tgi_sat_add(fixed_bytes(job), pass_beside(job)));
 }
@@ -127,7 +129,7 @@ static size_t device_extra_of(void *user, const tgi_tiling *t)
 
 void tgi_plan_args(tg_job *job, const int64_t fixed[3], tgi_choose_args *a)
 {
-    const int device = job->dev.ops != NULL;
+    const int device = tgi_job_pass_ops(job) != NULL;
     *a = (tgi_choose_args){.stage = &job->plan.stages->one,
                            .threads = job->set.threads,
                            .limit_bytes =
@@ -156,7 +158,7 @@ int tgi_plan_fits(tg_job *job, const int64_t fixed[3])
 static void set_weights(tg_job *job)
 {
     tgi_plan_part *p = &job->plan;
-    p->bytes.weights = job->dev.ops ? 0 : tgi_align_size(p->net->packed_bytes, 64);
+    p->bytes.weights = tgi_job_pass_ops(job) ? 0 : tgi_align_size(p->net->packed_bytes, 64);
 }
 
 /* With the net's kernels as they are: the adopted tiling when it fits, else the best there is
@@ -216,8 +218,8 @@ tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err)
     tgi_plan_part *p = &job->plan;
     if (!p->net)
         TGI_TRY(tgi_net_new(job->graph,
-                            job->dev.ops ? job->dev.ops->backend(job->dev.element)
-                                         : job->set.backend,
+                            tgi_job_pass_ops(job) ? job->dev.ops->backend(job->dev.element)
+                                                  : job->set.backend,
                             in, tgi_job_net_flags(job), &p->net, err));
     if (!p->stages)
         TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
@@ -245,7 +247,7 @@ const char *tgi_plan_ram_text(const tg_job *job, size_t least, char *buf, size_t
 /* No tiling could be counted: why the device could not, else its sum is past all memory. */
 static tg_status no_figure(const tg_job *job, tgi_err *err)
 {
-    if (job->dev.ops && job->uncounted.code != TG_OK)
+    if (tgi_job_pass_ops(job) && job->uncounted.code != TG_OK)
         return tgi_fail(err, job->uncounted.code, "%s: %s", job->device_text,
                         job->uncounted.text);
     return tgi_fail(err, TG_E_BUDGET,
@@ -285,7 +287,7 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, tgi_err *err)
         memcpy(must, "--ram ", 6);
         tgi_plan_ram_text(job, least, must + 6, sizeof must - 6);
     }
-    if (job->dev.ops) {
+    if (tgi_job_pass_ops(job)) {
         tgi_job_device_keep_refused(job);
         return tgi_fail(err, TG_E_BUDGET,
                         "the smallest plan on %s needs %s of this machine's memory, the budget "
@@ -339,9 +341,9 @@ static tg_status refuse(tg_job *job, tgi_err *err)
     const tgi_plan_part *p = &job->plan;
     const size_t on_device = p->choice.smallest_bytes;
     size_t least = tgi_plan_least_bytes(job);
-    if (job->dev.ops && on_device != SIZE_MAX && on_device > job->dev.limit_bytes)
+    if (tgi_job_pass_ops(job) && on_device != SIZE_MAX && on_device > job->dev.limit_bytes)
         return tgi_job_device_refuse(job, on_device, err);
-    if (job->dev.ops && p->choice.tiling.slot && p->bytes.total > least)
+    if (tgi_job_pass_ops(job) && p->choice.tiling.slot && p->bytes.total > least)
         least = p->bytes.total;
     const tg_status st = job->ends->refuse(job, least, err);
     if (st == TG_E_BUDGET) {
@@ -390,7 +392,7 @@ void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
 {
     tgi_plan_part *p = &job->plan;
     const tgi_bytes *b = &p->bytes;
-    if (job->dev.ops) {
+    if (tgi_job_pass_ops(job)) {
         tgi_job_device_lines(job);
         if (b->arena)
             tgi_job_add_line(
@@ -415,9 +417,9 @@ static void count_stages(tg_job *job)
     b->kept_disk = 0;
     if (!s)
         return;
-    b->arena = job->dev.ops ? 0 : s->arena_bytes;
+    b->arena = tgi_job_pass_ops(job) ? 0 : s->arena_bytes;
     b->staging = 0;
-    for (int k = 0; job->dev.ops && k < s->n; k++) /* else in the arena */
+    for (int k = 0; tgi_job_pass_ops(job) && k < s->n; k++) /* else in the arena */
         if (job->ends->rows_in(job, &s->tiling[k]) > b->staging)
             b->staging = job->ends->rows_in(job, &s->tiling[k]);
     b->kept = s->kept_bytes;
@@ -442,11 +444,11 @@ static tg_status count(tg_job *job, tgi_err *err)
 {
     tgi_plan_part *p = &job->plan;
     tgi_bytes *b = &p->bytes;
-    const size_t pass = job->dev.ops ? pass_beside(job) : job->ends->first_pass(job);
+    const size_t pass = tgi_job_pass_ops(job) ? pass_beside(job) : job->ends->first_pass(job);
     job->ends->count(job);
-    if (job->dev.ops)
+    if (tgi_job_pass_ops(job))
         TGI_TRY(tgi_job_device_count(job, tgi_plan_host_room(job), err));
-    b->arena = job->dev.ops ? 0 : p->choice.tiling.arena_bytes;
+    b->arena = tgi_job_pass_ops(job) ? 0 : p->choice.tiling.arena_bytes;
     count_stages(job);
     if (b->arena < pass)
         b->arena = pass;
@@ -540,7 +542,7 @@ static tg_status confirm(tg_job *job, tgi_err *err)
 static tg_status choose_and_count(tg_job *job, tgi_err *err)
 {
     TGI_TRY(tgi_job_plan_on_device(job, job->ends->shapes(job), plan_afresh, job, err));
-    if (!job->dev.ops)
+    if (!tgi_job_pass_ops(job))
         TGI_TRY(plan_afresh(job, err));
     if (job->ends->choose_again)
         TGI_TRY(job->ends->choose_again(job, err));
@@ -561,7 +563,7 @@ static tg_status attempt(tg_job *job, tgi_err *err)
     job->dev.host_over = 0;
     for (int i = 0;; i++) {
         TGI_TRY(choose_and_count(job, err));
-        if (!job->dev.ops || !p->choice.staged || p->bytes.total <= p->budget ||
+        if (!tgi_job_pass_ops(job) || !p->choice.staged || p->bytes.total <= p->budget ||
             i == TOGETHER_TRIED)
             return conclude(job, err);
         job->dev.host_over += job->dev.host_over + (p->bytes.total - p->budget);
@@ -577,7 +579,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_plan_ask ask, tgi_err *err)
     TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;
-    TGI_TRY(tgi_inpaint_use(job->source, job->set.backend, err));
+    TGI_TRY(tgi_job_plan_source(job, err));
     p->scratch.no_room = 0;
     job->program_measured = 0;
     tgi_machine_look_again(&job->machine);

@@ -20,6 +20,7 @@
 #include "engine/job/run.h"
 #include "engine/out/fingerprint_text.h"
 #include "engine/out/journal.h"
+#include "engine/post/objects.h"
 #include "engine/post/post.h"
 #include "io/file_ops.h"
 #include "io/text_file.h"
@@ -219,6 +220,8 @@ typedef struct measured {
     tgi_post_image image;
     int64_t *item, *z; /* of each plane of the values */
     char *row;
+    int64_t
+        looped; /* planes from a channel to the next, where the network gets them one by one; 0: it does not */
 } measured;
 
 static int is_same_size(const tg_job *job)
@@ -236,8 +239,10 @@ static tg_status measured_row(void *user, int64_t plane, int64_t y, int channel,
     const tgi_mapping *m = &i->job->map;
     int sample;
     int64_t from = tgi_mapping_plane(m, i->item[plane], i->z[plane], &sample);
-    if (m->from_samples)
-        sample += channel;
+    if (i->looped) /* from the image's first channel on */
+        from += (channel - from / i->looped % i->image.channels) * i->looped;
+    else if (m->from_samples || m->loops_samples)
+        sample = m->loops_samples ? channel : sample + channel;
     else
         from += channel * m->channel_stride;
     TGI_TRY(tgi_source_read(i->job->source, 0, from, sample, sample + 1, m->origin[1] + y,
@@ -254,6 +259,26 @@ static void close_measured(measured *i)
     tgi_free(i->row);
 }
 
+/* A network of one channel gets each channel of the image by itself; what is measured are all of them. */
+static void measure_all_channels(const tg_job *job, measured *i)
+{
+    const tgi_image_info *info = job->info;
+    const char *c = strchr(info->axes, 'C');
+    int64_t stride = 1;
+    if (job->map.channels != 1)
+        return;
+    if (job->map.loops_samples) {
+        i->image.channels = info->samples - job->map.left_out;
+        return;
+    }
+    for (int a = c ? (int)(c - info->axes) + 1 : info->n_axes; a < info->n_axes; a++)
+        stride *= strchr("YXS", info->axes[a]) ? 1 : info->shape[a];
+    if (c && info->shape[c - info->axes] > 1 && info->samples == 1) {
+        i->image.channels = (int)info->shape[c - info->axes];
+        i->looped = stride;
+    }
+}
+
 static tg_status open_measured(const tg_job *job, measured *i, tgi_err *err)
 {
     const tgi_mapping *m = &job->map;
@@ -264,6 +289,7 @@ static tg_status open_measured(const tg_job *job, measured *i, tgi_err *err)
                                 .user = i,
                                 .channels = (int)m->channels,
                                 .whole = tgi_post_is_whole(type)};
+    measure_all_channels(job, i);
     i->item = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->item);
     i->z = tgi_calloc(TGI_TAG_IO, (size_t)n, sizeof *i->z);
     i->row = tgi_malloc(TGI_TAG_IO, (size_t)m->extent[2] * tgi_dtype_size(type));
@@ -303,7 +329,7 @@ static tg_status measure(const tg_job *job, measured *i, tgi_copy_part *part, tg
             (long long)job->map.extent[1], (long long)job->map.extent[2]);
     TGI_TRY(open_measured(job, i, err));
     part->image = &i->image;
-    if (job->info->meta.n_channels == job->map.channels) {
+    if (job->info->meta.n_channels == i->image.channels) {
         part->channel = job->info->meta.channel_name;
         part->n_channels = job->info->meta.n_channels;
     }
@@ -564,6 +590,11 @@ static tg_status watched_objects(tg_job *job, tgi_journal *j, int made, tg_run_r
     const tg_status st = make_objects(job, j, made, err);
     const uint64_t peak = tgi_job_tracker_close(job, &p->tracker);
     res->measured_peak_bytes = larger(res->measured_peak_bytes, peak);
+    if (!made &&
+        !res->predicted_peak_bytes) { /* the values were there: it is this call's work all the same */
+        res->predicted_peak_bytes = job->plan.bytes.total;
+        res->budget_bytes = job->plan.budget;
+    }
     res->seconds += tgi_seconds() - p->began;
     return st;
 }
@@ -623,10 +654,27 @@ static tg_status go(tg_job *job, tgi_journal **j, tg_run_result *res, tgi_err *e
 static tg_status check_table(const tg_job *job, const tgi_journal *j, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->post->opts, TGI_OPT_OBJECTS);
+    if (path)
+        TGI_TRY(tgi_objects_place(path, err));
     return path && tgi_journal_state(j) == TGI_JOURNAL_FRESH && !job->set.overwrite &&
                    access(path, F_OK) == 0
                ? tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path)
                : TG_OK;
+}
+
+/* The same of objects that were begun: those of another command. */
+static tg_status check_begun(tg_job *job, const tgi_journal *j, tgi_err *err)
+{
+    size_t n;
+    const void *stored = tgi_journal_job(j, &n);
+    char *text = NULL;
+    if (tgi_journal_state(j) != TGI_JOURNAL_RESUME || !n || job->set.overwrite)
+        return TG_OK;
+    TGI_TRY(tgi_job_plan_to_run(job, err));
+    TGI_TRY(fingerprint(job, &text, err));
+    const tg_status st = tgi_fingerprint_compare(stored, n, text, err);
+    tgi_free(text);
+    return st;
 }
 
 /* --skip-done: is OUT what would be made? */
@@ -703,6 +751,8 @@ tg_status tgi_job_run_all(tg_job *job, tg_run_result *out, tgi_err *err)
         st = settle_finished(job, &j, &done, &res, err);
     if (st == TG_OK && !done)
         st = check_table(job, j, err);
+    if (st == TG_OK && !done)
+        st = check_begun(job, j, err);
     if (st == TG_OK && !done)
         st = go(job, &j, &res, err);
     tgi_journal_close(&j);

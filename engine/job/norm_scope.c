@@ -2,8 +2,10 @@
 #include "engine/job/norm_scope.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/mem.h"
 #include "engine/graph/place.h"
 #include "engine/job/job_open.h"
+#include "io/picked.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,10 +38,28 @@ static int has_statistics(const tg_job *job)
     return path && access(path, F_OK) == 0;
 }
 
+/* 1: some of the slices or times of the file alone. */
+static int is_part(const tg_job *job, tgi_err *err)
+{
+    int part = 0;
+    for (const char *axis = "ZT"; *axis; axis++) {
+        tgi_axis_list l;
+        if (tgi_picked_entries(job->source, *axis, &l, err) == TG_OK)
+            part |= l.at != NULL;
+        tgi_free(l.at);
+    }
+    return part;
+}
+
 tg_status tgi_norm_scope_ask(tg_job *job, tgi_mapping_opts *how, tgi_err *err)
 {
     const tgi_tile_spec *tile = &job->set.tile;
     char whole[128];
+    if (!how->roi && tgi_normalize_needs_stats(&job->set.normalize) &&
+        !job->set.normalize.by_item && !has_statistics(job) && is_part(job, err))
+        tgi_job_warn(job, "the statistics of --normalize are of the slices and times that are "
+                          "chosen; --stats "
+                          "FILE of a run over all of them has those of the whole image");
     if (!how->roi && !asks_for_tiles(job))
         return TG_OK;
     TGI_TRY(whole_text(job, whole, sizeof whole, err));

@@ -40,7 +40,7 @@ static tg_status check_free(size_t need, tgi_err *err)
 static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
 {
     const tgi_bytes *b = &p->job->plan.bytes;
-    const int device = p->job->dev.ops != NULL;
+    const int device = tgi_job_pass_ops(p->job) != NULL;
     const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
     void *numbers = NULL;
     const tgi_want want[] = {
@@ -64,7 +64,7 @@ static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
 static void lend_arena(tgi_pass *p)
 {
     p->stages.plan = p->job->plan.choice.staged;
-    if (!p->stages.plan || p->job->dev.ops)
+    if (!p->stages.plan || tgi_job_pass_ops(p->job))
         return;
     p->staging[0] = p->staging[1] = p->arena;
     p->staging_bytes = p->job->plan.bytes.arena;
@@ -79,7 +79,7 @@ tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
     TGI_TRY(tgi_threads_open(job->set.threads, &p->pool, err));
     TGI_TRY(reserve_blocks(p, err));
     lend_arena(p);
-    if (!job->dev.ops)
+    if (!tgi_job_pass_ops(job))
         return tgi_net_load(job->plan.net, p->packed, p->pool, err);
     TGI_TRY(tgi_run_device_open(&p->device, job, p->tiling, p->rows, err));
     for (int k = 0; k < 2; k++)
@@ -186,13 +186,15 @@ static tg_status check_stop(void *user, tgi_err *err)
 tg_status tgi_pass_open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
 {
     const tg_job *job = p->job;
-    const tgi_loader_opts o = {.source = source,
-                               .map = &job->map,
-                               .rank = job->plan.net->rank,
-                               .staging = {p->staging[0], p->staging[1]},
-                               .staging_bytes = p->staging_bytes,
-                               .pool = p->pool,
-                               .be = job->set.backend};
+    tgi_loader_opts o = {.source = source,
+                         .map = &job->map,
+                         .rank = job->plan.net->rank,
+                         .staging = {p->staging[0], p->staging[1]},
+                         .staging_bytes = p->staging_bytes,
+                         .pool = p->pool,
+                         .be = job->set.backend};
+    if (p->device.job && source == job->source && tgi_job_film_yuv(job, &o.yuv))
+        TGI_TRY(tgi_film_source_keep_yuv(source, err));
     return tgi_loader_open(&o, &p->loader, err);
 }
 
@@ -303,6 +305,7 @@ tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
     if (p->job && tgi_job_hands_on(p->job))
         TGI_TRY(p->end.first ? p->end.first(p->end.user, &first, err)
                              : tgi_job_state_begin(p, err));
+    TGI_TRY(tgi_device_state_begin(&p->device.state, &p->carried, p->carried_memory, err));
     for (p->item = first; p->item < items; p->item++) {
         if (p->carried.n && p->end.begins)
             TGI_TRY(p->end.begins(p->end.user, p->item, err));

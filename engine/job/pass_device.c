@@ -3,30 +3,13 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/exec/dense.h"
 #include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
 #include "engine/job/pass.h"
 
 #include <string.h>
-
-/* A dense buffer of planes over a box, as a view in image coordinates. */
-static tgi_view view_of(const float *at, const tgi_box *box, int64_t c)
-{
-    const int n = box->rank;
-    const tgi_range z = n == 5 ? box->ax[2] : (tgi_range){0, 1};
-    const tgi_range y = box->ax[n - 2], x = box->ax[n - 1];
-    tgi_view v = {.c = c, .cb = 1, .x0 = x.lo, .width = tgi_range_len(x)};
-    v.y_pitch = (size_t)v.width;
-    v.block_pitch = v.y_pitch * (size_t)tgi_range_len(y);
-    v.z_pitch = v.block_pitch * (size_t)c;
-    v.z_ring = z.hi;
-    v.y_ring = y.hi;
-    /* where row and slab 0 would lie, which nobody reads */
-    v.base = (float *)((uintptr_t)at -
-                       sizeof(float) * ((size_t)z.lo * v.z_pitch + (size_t)y.lo * v.y_pitch));
-    return v;
-}
 
 /* ---- Up ---------------------------------------------------------------------------------- */
 
@@ -39,7 +22,7 @@ static tg_status fetch_planes(tgi_pass *p, int i, const tgi_box *box, tgi_device
     const tgi_net_value *value = &p->tiling->net->values[v];
     float *to = (float *)(void *)((char *)d->up.at + (size_t)d->ports->turn[i] * d->up_bytes +
                                   d->ports->up_at[i]);
-    const tgi_view view = view_of(to, box, value->c);
+    const tgi_view view = tgi_planes_view(to, box, value->c);
     d->ports->turn[i] = !d->ports->turn[i];
     TGI_TRY(tgi_pass_stages_load(p, i, &view, box, err));
     *out = (tgi_device_pixels){.type = TG_DTYPE_F32,
@@ -88,7 +71,8 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
     if (p->stages.device.ports->form.out[o].moments)
         return tgi_pass_stages_store_sums(p, o, pixels, box, err);
     if (out->port < 0 || !p->device.store) {
-        const tgi_view view = view_of(pixels, box, p->tiling->net->values[out->value].c);
+        const tgi_view view =
+            tgi_planes_view(pixels, box, p->tiling->net->values[out->value].c);
         if (out->port >= 0)
             tgi_run_device_count(&p->device, box, counts);
         return tgi_pass_stages_store(p, o, &view, box, err);
@@ -103,7 +87,7 @@ tg_status tgi_pass_device_begin(tgi_pass *p, tgi_err *err)
 {
     tgi_pass_device *d = &p->stages.device;
     tg_job *job = p->job;
-    const tgi_device_io io = {p, fetch, ahead, take};
+    const tgi_device_io io = {.user = p, .fetch = fetch, .ahead = ahead, .take = take};
     memset(d, 0, sizeof *d);
     d->ports = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *d->ports);
     if (!d->ports)

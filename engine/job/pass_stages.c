@@ -188,7 +188,7 @@ static tg_status begin_stage(tgi_pass *p, int k, tgi_err *err)
         TGI_TRY(tgi_gathering_resume(&p->stages.gathering, k, err));
     else if (k >= p->stages.known)
         tgi_gathering_begin(&p->stages.gathering, k);
-    if (p->job->dev.ops) {
+    if (tgi_job_pass_ops(p->job)) {
         if (loads_image(p))
             TGI_TRY(tgi_pass_open_loader(p, p->stages.source, err));
         return tgi_pass_device_begin(p, err);

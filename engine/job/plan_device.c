@@ -10,9 +10,11 @@
 #include "engine/base/arith.h"
 #include "engine/device/measured.h"
 #include "engine/job/device_kinds.h"
+#include "engine/job/device_state.h"
 #include "engine/job/job.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_plan.h"
+#include "engine/job/job_state.h"
 #include "engine/plan/device_time.h"
 
 #include <string.h>
@@ -194,6 +196,7 @@ static tg_status plan_on_device(const planner *p, tgi_err *err)
 {
     tg_job *job = p->job;
     TGI_TRY(tgi_job_net(job, p->in, err)); /* before a context is made for nothing */
+    TGI_TRY(tgi_device_state_check(job, err));
     TGI_TRY(tgi_job_device_see(job, job->plan.ask.measured, err));
     if (job->dev.kinds & TGI_KIND_LIBRARY)
         return plan_again(p, err);
@@ -207,9 +210,9 @@ tg_status tgi_job_plan_on_device(tg_job *job, const tgi_desc *in,
 {
     const planner p = {job, in, tile, user};
     tgi_err e = {0};
-    if (!job->dev.ops)
+    if (!tgi_job_pass_ops(job))
         return TG_OK;
-    const tg_status st = plan_on_device(&p, &e);
+    tg_status st = plan_on_device(&p, &e);
     if (st == TG_OK)
         return TG_OK;
     if (!job->dev.by_name)

@@ -301,7 +301,10 @@ double tgi_pace_of_pass(void *pace, const tgi_tiling *t)
 /* What removes something from the frames, beside the network that hands them on. */
 static double inpaint_seconds(const tg_job *job, tgi_pace *pace, int least)
 {
-    return tgi_inpaint_seconds(job->source, least, tgi_pace_of_pass, pace);
+    return job->dev.for_source
+               ? tgi_inpaint_seconds(job->source, least, tgi_schedule_device_seconds,
+                                     (void *)(uintptr_t)&job->dev.pace)
+               : tgi_inpaint_seconds(job->source, least, tgi_pace_of_pass, pace);
 }
 
 void tgi_job_plan_seconds(tg_job *job)
@@ -311,7 +314,7 @@ void tgi_job_plan_seconds(tg_job *job)
     p->calibrated = 0;
     p->lessons = 0;
     p->masks_decide = 0;
-    if (job->dev.ops) {
+    if (tgi_job_pass_ops(job)) {
         p->seconds = seconds_on_device(job);
         return;
     }

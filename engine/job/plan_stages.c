@@ -6,6 +6,7 @@
 #include "engine/job/device_stages.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_device.h"
+#include "engine/job/job_state.h"
 #include "engine/job/plan_report.h"
 #include "engine/out/stage_log.h"
 
@@ -25,13 +26,15 @@ int tgi_plan_keeps_on_disk(const tg_job *job)
 int tgi_plan_knows_stages(const tg_job *job)
 {
     return job->ends->rows_in && !tgi_mapping_boxed(&job->map) &&
-           (!job->dev.ops || tgi_device_takes_stages(job, job->plan.stages));
+           (!tgi_job_pass_ops(job) || tgi_device_takes_stages(job, job->plan.stages));
 }
 
+/* Values of --state stay on a device in one pass only. */
 int tgi_plan_may_stage(const tg_job *job)
 {
     const tgi_stages *s = job->plan.stages;
-    return tgi_plan_knows_stages(job) && s->one.whole_op && s->n > 1;
+    return tgi_plan_knows_stages(job) && s->one.whole_op && s->n > 1 &&
+           !(tgi_job_pass_ops(job) && tgi_job_hands_on(job));
 }
 
 static size_t rows_in_of(void *user, const tgi_tiling *t)
@@ -68,8 +71,8 @@ static tgi_staged_args staged_args(const tg_job *job, const tgi_choose_args *a, 
                             .other = cut == s ? NULL : s,
                             .disk_limit = disk,
                             .was_band = job->plan.adopts ? was->band : 0,
-                            .rows = job->dev.ops ? NULL : rows_in_of,
-                            .room = job->dev.ops ? device_room_of : NULL};
+                            .rows = tgi_job_pass_ops(job) ? NULL : rows_in_of,
+                            .room = tgi_job_pass_ops(job) ? device_room_of : NULL};
     memcpy(args.was_cut, was->cut, sizeof args.was_cut);
     return args;
 }
@@ -92,7 +95,7 @@ void tgi_plan_drop_cuts(tg_job *job)
 static int is_worth_it(const tg_job *job, const tgi_stages *cut, const tgi_stages *before)
 {
     return (!before || !tgi_stages_alike(cut, before)) &&
-           (!job->dev.ops || tgi_device_takes_stages(job, cut));
+           (!tgi_job_pass_ops(job) || tgi_device_takes_stages(job, cut));
 }
 
 /* Into *out if its stages are faster than what is there, or the first that fits; `any`: there is

@@ -17,6 +17,7 @@
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
 #include "engine/job/plan_seconds.h"
+#include "engine/job/source_device.h"
 #include "engine/job/stats_file.h"
 #include "engine/plan/staged_text.h"
 #include "io/film_out.h"
@@ -226,7 +227,7 @@ static tg_status take(tgi_run *r, tgi_err *err)
     if (s->room)
         TGI_TRY(s->room(r, err));
     TGI_TRY(tgi_pass_reserve(&r->pass, r->job, err)); /* a refusal leaves nothing behind */
-    TGI_TRY(tgi_inpaint_begin(r->job->source, err));
+    TGI_TRY(tgi_job_source_begin(r->job, err));
     TGI_TRY(s->open(r, err));
     TGI_TRY(open_run(r, err));
     TGI_TRY(get_statistics(r, err));
@@ -307,11 +308,13 @@ static tg_status attempt(tg_job *job, outcome *o, tgi_err *err)
 }
 
 /* Memory that was free when it was planned is gone: the frames that a method keeps may be fewer. 1: it is planned again. */
-static int shrink(tg_job *job, tg_status st)
+static int shrink(tg_job *job, tg_status st, const tgi_err *e)
 {
     char had[32];
+    const int of_device = e->asked_by && strcmp(e->asked_by, TGI_DEVICE_ASKS) == 0;
     const size_t had_all = job->plan.bytes.total;
-    if (st != TG_E_NOMEM || job->dev.device || !tgi_inpaint_is(job->source) || !had_all ||
+    if (st != TG_E_NOMEM || of_device || tgi_job_pass_ops(job) ||
+        !tgi_inpaint_is(job->source) || !had_all ||
         (job->ran_out && had_all > job->ran_out - job->ran_out / 64)) /* it gets no smaller */
         return 0;
     job->ran_out = had_all;
@@ -327,7 +330,22 @@ static int shrink(tg_job *job, tg_status st)
 static tg_status attempt_with_less(tg_job *job, tg_status st, outcome *o, tgi_err *e)
 {
     const tgi_err missing = *e;
-    for (int again = 0; again < 8 && shrink(job, st); again++) {
+    for (int again = 0; again < 8 && shrink(job, st, e); again++) {
+        memset(e, 0, sizeof *e);
+        st = attempt(job, o, e);
+    }
+    if (st != TG_E_BUDGET || missing.code != TG_E_NOMEM)
+        return st;
+    *e = missing;
+    return missing.code;
+}
+
+/* So often too; no larger --vram brings back what is gone. */
+static tg_status attempt_on_device(tg_job *job, tg_status st, outcome *o, tgi_err *e)
+{
+    tgi_err missing = *e;
+    for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, e); again++) {
+        missing = *e;
         memset(e, 0, sizeof *e);
         st = attempt(job, o, e);
     }
@@ -349,10 +367,7 @@ static tg_status attempts(tg_job *job, outcome *o, tgi_err *err)
         st = attempt(job, o, &e);
     }
     st = attempt_with_less(job, st, o, &e);
-    for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
-        memset(&e, 0, sizeof e);
-        st = attempt(job, o, &e);
-    }
+    st = attempt_on_device(job, st, o, &e);
     return st == TG_OK ? st : tgi_job_device_answer(job, st, &e, err);
 }
 

@@ -1,6 +1,7 @@
 /* run_device.c - reads pixels ahead for the device's executor and stores what it hands out. */
 #include "engine/job/run_device.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
 #include "engine/job/job_open.h"
 
 #include <string.h>
@@ -26,10 +27,19 @@ static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
     return p;
 }
 
+static int port_of(const tgi_run_device *r, int i)
+{
+    return tgi_net_port(r->tiling->net, r->tiling->stage->in[i].value);
+}
+
 static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
                        tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *err)
 {
     tgi_run_device *r = user;
+    if (r->state.ops && tgi_device_state_in(&r->state, port_of(r, i), out)) {
+        *bytes = 0;
+        return TG_OK;
+    }
     if (r->loader) /* an image is the only input, turned to the cell */
         return tgi_loader_pixels(r->loader, box, out, at, bytes, err);
     return tgi_tensor_reader_get(r->reader, cell->item, i, box, out, at, bytes, err);
@@ -43,7 +53,15 @@ static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
         return;
     }
     const place p = place_of(r, cell->item, cell->cell);
-    tgi_loader_prefetch_at(r->loader, cell->item, p.in, box);
+    for (int i = 0; i < r->tiling->stage->n_loaded; i++)
+        if (port_of(r, i) == 0 && !tgi_box_empty(&box[i]))
+            tgi_loader_prefetch_at(r->loader, cell->item, p.in, &box[i]);
+}
+
+static int stays(void *user, int o, tgi_device_pixels *out)
+{
+    const tgi_run_device *r = user;
+    return tgi_device_state_out(&r->state, r->tiling->stage->out[o].port, out);
 }
 
 void tgi_run_device_count(tgi_run_device *r, const tgi_box *box, const uint32_t *counts)
@@ -90,10 +108,7 @@ void tgi_run_device_warn(const tgi_run_device *r)
 {
     tg_job *job = r->job;
     if (r->staging[0].ordinary || r->staging[1].ordinary || !tgi_device_exec_is_pinned(r->exec))
-        tgi_job_warn(job,
-                     "%s: the system pins no memory (a limit on locked memory?); copies pass "
-                     "through the driver's, and take longer",
-                     job->device_text);
+        tgi_job_device_warn_of_copies(job);
     if (tgi_device_exec_loose(r->exec))
         tgi_job_warn(job,
                      "%s: the driver made no graph of %d parts of the network; their kernels "
@@ -105,7 +120,8 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
                               tgi_err *err)
 {
     const tgi_job_device *d = &job->dev;
-    const tgi_device_io io = {r, fetch, ahead, take};
+    const tgi_device_io io = {
+        .user = r, .fetch = fetch, .stays = stays, .ahead = ahead, .take = take};
     *r = (tgi_run_device){
         .job = job, .tiling = t, .rows = rows, .items = job->ends->items(job), .item = -1};
     job->dev.most_taken = 0;
@@ -116,6 +132,7 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, const tgi_tiling *
     if (job->plan.choice.staged) /* each stage opens its own executor (pass_device.h) */
         return TG_OK;
     TGI_TRY(open_reader(r, err));
+    TGI_TRY(tgi_device_state_open(&r->state, job, err));
     TGI_TRY(tgi_device_exec_open(d->ops, d->device, t, &d->form, &io, &r->exec, err));
     tgi_run_device_warn(r);
     return TG_OK;
@@ -137,6 +154,7 @@ void tgi_run_device_stop(tgi_run_device *r)
 void tgi_run_device_close(tgi_run_device *r)
 {
     tgi_run_device_stop(r);
+    tgi_device_state_close(&r->state);
     tgi_tensor_reader_close(&r->reader);
     for (int k = 0; k < 2; k++)
         if (r->job)
@@ -150,7 +168,7 @@ void tgi_run_device_close(tgi_run_device *r)
 static int missing_of(const tgi_run_device *r, int64_t item, int64_t cell, place *p)
 {
     *p = place_of(r, item, cell);
-    if (!r->store)
+    if (!r->store || r->state.ops) /* later frames need all of it; tiles that are there stay */
         return 1;
     p->core[0] = tgi_store_missing(r->store, item, p->core, p->out);
     return !tgi_range_empty(p->core[0]);

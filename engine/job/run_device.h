@@ -9,6 +9,7 @@
 #include "engine/ends/store.h"
 #include "engine/ends/tensor_rows.h"
 #include "engine/exec/device_exec.h"
+#include "engine/job/device_state.h"
 #include "engine/job/job.h"
 
 typedef struct tgi_run_device {
@@ -21,9 +22,10 @@ typedef struct tgi_run_device {
     const tgi_stats *sets; /* of an image */
     tgi_device_exec *exec;
     tgi_pinned staging[2];
-    int64_t items;      /* that are walked, one after the other */
-    int64_t item, cell; /* that the store is turned to; -1: none yet */
-    int64_t nonfinite;  /* values in arrays that are NaN or infinite */
+    tgi_device_state state; /* from frame to frame */
+    int64_t items;          /* that are walked, one after the other */
+    int64_t item, cell;     /* that the store is turned to; -1: none yet */
+    int64_t nonfinite;      /* values in arrays that are NaN or infinite */
 } tgi_run_device;
 
 /* Take pinned staging and everything on the device. `rows`, borrowed: the plan's window where

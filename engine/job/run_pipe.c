@@ -162,15 +162,18 @@ static tg_status ready(tgi_run *all, tgi_err *err)
     return tgi_run_open_writer(all, r->tiles, &r->commit, &r->store, err);
 }
 
-/* A film that came through a pipe and is over ends the pass, and this run well. */
+/* A film that came through a pipe and is over ends the pass, and this run well: with what a device still has of it. In
+ * front of damage those are handed out, too. */
 static tg_status settle(tgi_run *all, tg_status st, tgi_err *err)
 {
     run *r = (run *)all;
     if (st == TG_E_CANCELLED && tgi_film_source_ended(all->job->source) >= 0 &&
         !tgi_cancel_signal()) {
-        st = TG_OK;
         *err = (tgi_err){0};
+        st = all->pass.device.exec ? tgi_run_device_drain(&all->pass.device, err) : TG_OK;
     }
+    if (st == TG_E_FORMAT && all->part && all->pass.device.exec)
+        (void)tgi_run_device_drain(&all->pass.device, NULL); /* what was damaged is told */
     if (st == TG_OK)
         st = tgi_commit_flush(r->commit, err);
     st = tgi_run_close_writer(&r->commit, st, err);

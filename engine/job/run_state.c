@@ -70,6 +70,10 @@ tg_status tgi_run_state_item(tgi_run_state *s, tgi_pass *p, tgi_commit *commit, 
     tgi_stage_part part[TGI_MAX_PORTS + 1];
     if (!is_due(s, item))
         return TG_OK;
+    if (p->device.exec) {
+        TGI_TRY(tgi_run_device_drain(&p->device, err));
+        TGI_TRY(tgi_device_state_home(&p->device.state, err));
+    }
     head h = {.item = item, .items = p->job->map.n_items, .bytes = record_bytes(p)};
     const int n = list_parts(p, &h, part);
     TGI_TRY(tgi_commit_flush(commit, err));

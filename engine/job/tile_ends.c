@@ -19,6 +19,7 @@
 #include "engine/job/run_tiles.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
+#include "io/ome_write.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,9 +55,20 @@ size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t)
     const int64_t fed = in->fed;
     if (!fed) /* the stage does not read the image */
         return 0;
+    tgi_yuv yuv;
+    if (tgi_job_film_yuv(job, &yuv))
+        return tgi_loader_yuv_bytes(&job->map, &yuv, fed, in->width);
     const int64_t slabs = is_volume(job) ? fed : 1;
     const int64_t rows = is_volume(job) ? in->rows : fed;
     return tgi_loader_bytes(&job->map, job->info->dtype, slabs, rows, in->width);
+}
+
+tgi_device_port tgi_job_image_port(const tg_job *job, const tgi_tiling *t)
+{
+    tgi_yuv yuv;
+    return (tgi_device_port){.type = job->info->dtype,
+                             .bytes = tgi_job_staging_bytes(job, t),
+                             .yuv = tgi_job_film_yuv(job, &yuv)};
 }
 
 static size_t rows_in(const tg_job *job, const tgi_tiling *t)
@@ -190,6 +202,8 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
                           .meta = &meta};
     memcpy(spec.axes, m->out_axes, sizeof spec.axes);
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
+    tgi_ome_letters(job->set.output, spec.axes);
+    TGI_TRY(tgi_ome_may(job->set.output, spec.dtype, spec.axes, err));
     if (job->set.writer || job->film) /* the output is made of the tiles, which then go */
         spec.compression = TGI_COMPRESSION_NONE;
     spec.predictor = tgi_sink_predictor(spec.compression, spec.dtype);
@@ -252,7 +266,7 @@ static int is_ideal(const tgi_plan_part *p)
 static size_t least_of_grid(const tg_job *job)
 {
     const size_t device = job->plan.choice.smallest_bytes;
-    if (!job->dev.ops)
+    if (!tgi_job_pass_ops(job))
         return tgi_plan_least_bytes(job);
     return device != SIZE_MAX ? device : SIZE_MAX / 2 + tgi_plan_least_bytes(job) / 2;
 }
@@ -473,7 +487,8 @@ static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 {
     char need[32], have[32], must[32];
     const int boxed = tgi_mapping_boxed(&job->map);
-    const int chosen = job->set.tile.automatic || boxed || job->dev.ops || job->plan.ask.remedy;
+    const int chosen =
+        job->set.tile.automatic || boxed || tgi_job_pass_ops(job) || job->plan.ask.remedy;
     const int64_t t = chosen ? 0 : largest_tile(job);
     if (t > 0 && least == SIZE_MAX)
         return tgi_fail(err, TG_E_BUDGET,
@@ -670,18 +685,6 @@ static void write_lines(tg_job *job)
     scratch_line(job);
 }
 
-static void tell_lost(tg_job *job, const tgi_image_meta *meta)
-{
-    char words[240];
-    if (!job->set.output || job->told_lost)
-        return;
-    job->told_lost = 1;
-    tgi_picture_lost(job->set.writer, job->film != NULL, job->plan.layout, meta, words,
-                     sizeof words);
-    if (words[0])
-        tgi_job_warn(job, TGI_LOST_META, job->set.output, words);
-}
-
 static tg_status check_output(tg_job *job, tgi_err *err)
 {
     tgi_image_meta meta;
@@ -693,7 +696,7 @@ static tg_status check_output(tg_job *job, tgi_err *err)
                         "%s: the network takes one channel, so each colour of the image alone, "
                         "and a %s holds one plane: write .tif, or choose a colour, --planes 0",
                         job->set.output, w->name);
-    tell_lost(job, &meta);
+    tgi_job_tell_lost(job, &meta);
     return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
 }
 
@@ -701,8 +704,7 @@ static tg_status check_output(tg_job *job, tgi_err *err)
 
 static void form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out)
 {
-    out->in[0] =
-        (tgi_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+    out->in[0] = tgi_job_image_port(job, t);
     out->out[0] =
         (tgi_device_port){.type = job->set.dtype,
                           .channels = job->map.out_channels,
@@ -718,7 +720,11 @@ static size_t device_beside(const tg_job *job, const tgi_tiling *t)
 static double out_per_in(const tg_job *job)
 {
     const tgi_mapping *m = &job->map;
-    double in = (double)m->channels * (double)tgi_dtype_size(job->info->dtype);
+    tgi_yuv yuv;
+    const double samples = tgi_job_film_yuv(job, &yuv)
+                               ? 1 + 2.0 / (1 << (yuv.log2_w + yuv.log2_h))
+                               : (double)m->channels;
+    double in = samples * (double)tgi_dtype_size(job->info->dtype);
     double out = (double)m->out_channels * (double)tgi_dtype_size(job->set.dtype);
     for (int i = 0; i < 3; i++) {
         in *= (double)m->extent[i];

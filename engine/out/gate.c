@@ -225,6 +225,13 @@ tg_status tgi_gate_writes_whole(tgi_gate *g, const char *path, const char *what,
     return writes_derived(g, path, &grows, 1, err);
 }
 
+static tg_status writes_table(tgi_gate *g, const char *path, tgi_err *err)
+{
+    static const derived grows = {.end = ".partial", .head = "label,"};
+    TGI_TRY(tgi_gate_writes(g, path, "--objects", TGI_GATE_FILE, err));
+    return writes_derived(g, path, &grows, 1, err);
+}
+
 tg_status tgi_gate_reads(const tgi_gate *g, const char *path, const char *what, tgi_err *err)
 {
     struct stat st;
@@ -305,7 +312,7 @@ static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
     if ((path = tgi_opts_str(o, TGI_OPT_PICTURE)))
         TGI_TRY(tgi_gate_writes_whole(g, path, "--picture", ".made", "\x89PNG", err));
     if ((path = tgi_opts_str(o, TGI_OPT_OBJECTS)))
-        TGI_TRY(tgi_gate_writes(g, path, "--objects", TGI_GATE_FILE, err));
+        TGI_TRY(writes_table(g, path, err));
     if ((path = tgi_opts_str(o, TGI_OPT_LIVE)))
         TGI_TRY(tgi_gate_writes_whole(g, path, "--live", ".made", "\x89PNG", err));
     path = tgi_opts_str(o, TGI_OPT_STATS);

@@ -223,7 +223,7 @@ static int64_t each(const tgi_mapping *m)
     return m->stats_each > 1 ? m->stats_each : 1;
 }
 
-static int64_t net_channels(const tgi_graph *g)
+int64_t tgi_net_channels(const tgi_graph *g)
 {
     const tgi_port *p = &g->in[0];
     return p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1;
@@ -240,7 +240,7 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
     m->spatial = g->spatial;
     m->pad = o->pad;
     m->appended = o->appended;
-    m->channels = net_channels(g) - o->appended;
+    m->channels = tgi_net_channels(g) - o->appended;
     if (m->channels < 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network does not say how many channels it takes");
@@ -355,20 +355,47 @@ tg_status tgi_mapping_output(tgi_mapping *m, const tgi_image_info *info,
     return TG_OK;
 }
 
+/* How long axis k of the source is. */
+static int64_t whole_of(const tgi_image_info *info, int k)
+{
+    const char *z = strchr(info->axes, 'Z');
+    return k == 2 ? info->width : k == 1 ? info->height : z ? info->shape[z - info->axes] : 1;
+}
+
 /* Where points of the input lie in the output, along axis k. */
-static void move_along(const tgi_mapping *m, int k, double scale, tgi_ome_place *p)
+static void move_along(const tgi_mapping *m, int k, double scale, int64_t whole,
+                       tgi_ome_place *p)
 {
     const tgi_fit *f = &m->fit[k];
     if (k == 0 && scale == 1)
         p->first_z += m->origin[0];
     else if (k == 0)
-        p->no_planes = 1; /* slices are others */
+        p->no_planes = p->other_slices = 1;
+    if (k == 0 || scale > 0)
+        p->extent[k] = m->extent[k] < whole ? m->out_extent[k] : 0;
     if (k == 0 || scale <= 0)
         return;
     const double was = p->scale[k - 1] > 0 ? p->scale[k - 1] : 1;
     p->shift[k - 1] = scale * (p->shift[k - 1] + (double)(m->origin[k] - f->before)) +
                       (double)(f->place.lead + f->crop);
     p->scale[k - 1] = was * scale;
+}
+
+/* Of a network of one channel that ran over each colour of a pixel. */
+static void name_colours(const tgi_mapping *m, const tgi_image_info *info, tgi_image_meta *out)
+{
+    static char red[] = "red", green[] = "green", blue[] = "blue", alpha[] = "alpha";
+    static char *name[] = {red, green, blue, alpha};
+    static uint32_t color[] = {0xff0000ff, 0x00ff00ff, 0x0000ffff, 0};
+    const tgi_image_meta *in = &info->meta;
+    const int n = m->loops_samples ? (int)m->loop[m->n_loop - 1].size : 0,
+              named = in->n_channels && in->channel_name && in->channel_name[0];
+    if (named || info->meta.colours != 3 || info->meta.stored_as || m->planes.n || n < 3 ||
+        n > 4 || (n == 4 && !info->meta.alpha) || m->loop[m->n_loop - 1].letter != 'C')
+        return;
+    out->channel_name = name;
+    out->channel_color = color;
+    out->n_channels = n;
 }
 
 /* Values are not the input's any more: no display ranges. Lookup tables colour whatever is
@@ -385,27 +412,32 @@ void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_imag
         out->physical[k] = scale > 0 ? out->physical[k] / scale : 0;
         if (k > 0)
             out->resolution[k - 1] *= scale;
-        move_along(m, k, scale, &out->ome_place);
+        move_along(m, k, scale, whole_of(info, k), &out->ome_place);
     }
     for (int i = 0; i < m->n_loop && !m->planes.n; i++)
         keeps_c |= m->loop[i].letter == 'C' && m->loop[i].stride &&
                    m->loop[i].size == info->meta.n_channels;
     const int one = info->meta.n_luts == 1 && m->out_channels == 1 && !m->from_samples;
-    if (!keeps_c)
+    if (!keeps_c) {
         out->n_channels = 0;
+        name_colours(m, info, out);
+    }
     out->ome_place.any_channel |= !keeps_c && !m->from_samples;
     out->ome_place.no_planes |= m->planes.n > 0;
     const int new_c = m->out_channels > 1 && !m->out_samples;
     out->ome_place.any_channel |= new_c;
     if ((!keeps_c && !one) || new_c)
         out->n_luts = 0;
+    if (!strchr(m->out_axes, 'C') || new_c || m->planes.n)
+        out->mode = 0;
     if (!strchr(m->out_axes, 'T'))
         out->time_increment = 0;
     if (m->planes.n > 0) {
         out->time_increment = m->chosen.letter == 'I'
                                   ? 0
                                   : tgi_chosen_scale(&m->chosen, 'T', out->time_increment);
-        out->physical[0] = tgi_chosen_scale(&m->chosen, 'Z', out->physical[0]);
+        out->physical[0] =
+            m->chosen.letter == 'I' ? 0 : tgi_chosen_scale(&m->chosen, 'Z', out->physical[0]);
     }
     if (!same_samples)
         out->icc_bytes = 0;

@@ -106,6 +106,8 @@ tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
 /* Second half, once the output's shape is known. */
 tg_status tgi_mapping_output(tgi_mapping *m, const tgi_image_info *info,
                              const tgi_desc *in_desc, const tgi_desc *out_desc, tgi_err *err);
+/* How many channels the network's first input takes. */
+int64_t tgi_net_channels(const tgi_graph *g);
 /* What of the input's metadata holds for the output: sizes of pixels at its scale, channels
  * where the axis is still the same, colour where the samples are. A view of `info`. */
 void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_image_meta *out);

@@ -13,5 +13,12 @@ tg_status tgi_mapping_refuse_samples(const tgi_mapping *m, const tgi_mapping_opt
 /* Somebody chose (o->choice), and it is another number. */
 tg_status tgi_mapping_refuse_choice(const tgi_mapping *m, const tgi_mapping_opts *o,
                                     tgi_err *err);
+/* 1: some of the channels that the network names are the image's, and others are not; `buf` receives both lists. */
+int tgi_mapping_other_names(const tgi_mapping *m, const tgi_mapping_opts *o,
+                            const tgi_image_info *info, char *buf, size_t cap);
+/* 1: the image's channels have the names of the network's in another order; `buf` receives how --channels would
+ * bring them into the network's. */
+int tgi_mapping_other_order(const tgi_mapping *m, const tgi_mapping_opts *o,
+                            const tgi_image_info *info, char *buf, size_t cap);
 
 #endif

@@ -86,35 +86,71 @@ void tgi_schedule_keep(tgi_schedule *s, int buffer)
         s->buffer[buffer].kept = 1;
 }
 
-/* What is read whole and by nobody else lies in its buffer as it is read. */
-static tg_status read_in_place(tgi_stage *s, tgi_err *err)
+void tgi_schedule_passed(tgi_schedule *s, int buffer, int net, int out, int uses)
+{
+    if (s->st != TG_OK || !s->device)
+        return;
+    const tgi_net *n = s->net[net].net;
+    s->buffer[buffer].uses += uses;
+    s->buffer[buffer].wide |= tgi_sched_type(n, n->out[out]) == TG_DTYPE_F32;
+}
+
+void tgi_schedule_far_only(tgi_schedule *s, int buffer)
+{
+    if (s->st == TG_OK)
+        s->buffer[buffer].far_only = 1;
+}
+
+/* Where nothing but inputs is read whole, the rest streams. What is read whole and by nobody else lies in its buffer as it
+ * is read, but on a device. */
+static tg_status stream(tgi_stage *s, int far, tgi_err *err)
 {
     TGI_TRY(tgi_stage_lifetimes(s, err));
-    for (int i = 0; i < s->n_loaded; i++)
+    for (int i = 0; i < s->n_loaded && !far; i++)
         s->in[i].in_place = tgi_stage_only_looks(s, i) && s->net->values[s->in[i].value].cb > 1;
     return TG_OK;
 }
 
-/* The plan of a net alone: what the processor's caches like. */
+/* With the kernels that were asked for; on a device those of float32 do where they cannot. */
+static tg_status make_net(tgi_sched_net *n, const tgi_kernel_set *be, const tgi_desc *in,
+                          const tgi_schedule *s, tgi_err *err)
+{
+    tgi_err e = {0};
+    tg_status st = tgi_net_new(n->graph, be, in, s->flags, &n->net, &e);
+    if (st == TG_E_UNSUPPORTED && s->device && s->device->wide && s->device->wide != be) {
+        e = (tgi_err){0};
+        st = tgi_net_new(n->graph, s->device->wide, in, s->flags, &n->net, &e);
+    }
+    return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", e.text);
+}
+
+/* The plan of a net alone: what the processor's caches like, or what the device's room takes. */
 static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const int64_t shape[3],
                           int threads, const tgi_schedule *s, tgi_err *err)
 {
+    const tgi_sched_device *d = s->device;
     const int64_t ext[3] = {1, shape[1], shape[2]};
     tgi_desc in[TGI_MAX_PORTS];
     tgi_graph_input_descs(n->graph, ext, in);
     in[0] = (tgi_desc){TG_DTYPE_F32, 4, {1, shape[0], shape[1], shape[2]}};
-    TGI_TRY(tgi_net_new(n->graph, be, in, s->flags, &n->net, err));
+    TGI_TRY(make_net(n, be, in, s, err));
     TGI_TRY(tgi_stages_new(n->net, &n->stages, err));
-    /* Where nothing but inputs is read whole, the rest streams. */
-    tgi_stage *stage = s->lanes && n->stages->n == 1 ? &n->stages->stage[0] : &n->stages->one;
+    tgi_stage *stage =
+        (s->lanes || d) && n->stages->n == 1 ? &n->stages->stage[0] : &n->stages->one;
     if (stage != &n->stages->one)
-        TGI_TRY(read_in_place(stage, err));
+        TGI_TRY(stream(stage, d != NULL, err));
     const tgi_choose_args a = {.stage = stage,
                                .threads = threads,
-                               .limit_bytes = SIZE_MAX / 2,
+                               .limit_bytes = d ? d->room : SIZE_MAX / 2,
                                .unit = {1, 1, 1},
-                               .flops_per_second = 1e11};
-    return tgi_choose(&a, &n->choice, err);
+                               .flops_per_second = 1e11,
+                               .seconds = d ? d->seconds : NULL,
+                               .extra = d ? d->extra : NULL,
+                               .user = d ? d->user : NULL};
+    const tg_status st = tgi_choose(&a, &n->choice, err);
+    return d && st == TG_E_BUDGET
+               ? tgi_err_tried(err, st, TGI_SCHED_ROOM, n->choice.smallest_bytes)
+               : st;
 }
 
 static int find_net(const tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *be,
@@ -122,7 +158,8 @@ static int find_net(const tgi_schedule *s, const tgi_graph *g, const tgi_kernel_
 {
     for (int i = 0; i < s->n_nets; i++) {
         const int64_t *dim = s->net[i].net->values[s->net[i].net->in[0]].ext.dim;
-        if (s->net[i].graph == g && s->net[i].net->be == be &&
+        if (s->net[i].graph == g &&
+            (s->net[i].net->be == be || (s->device && s->net[i].net->be == s->device->wide)) &&
             s->net[i].choice.tiling.threads == threads && dim[1] == shape[0] &&
             dim[2] == shape[1] && dim[3] == shape[2])
             return i;
@@ -134,6 +171,8 @@ int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *
                      int64_t h, int64_t w, int threads)
 {
     const int64_t shape[3] = {c, h, w};
+    if (s->device)
+        be = s->device->be;
     const int there = s->st == TG_OK ? find_net(s, g, be, shape, threads) : -1;
     if (there >= 0)
         return there;
@@ -202,10 +241,23 @@ static tg_status check_port(const tgi_schedule *s, const tgi_sched_step *p, int 
                     (long long)dim[3]);
 }
 
+static tg_status check_copy(const tgi_schedule *s, const tgi_sched_step *p, tgi_err *err)
+{
+    int same = p->n_in <= p->n_out;
+    for (int i = 0; i < p->n_in && same; i++)
+        same = memcmp(s->buffer[p->in[i]].shape, s->buffer[p->out[i]].shape,
+                      sizeof s->buffer[0].shape) == 0;
+    return same ? TG_OK
+                : tgi_fail(err, TG_E_ARG, "step \"%s\": what it copies is not of one shape",
+                           p->name);
+}
+
 static tg_status check_step(const tgi_schedule *s, const tgi_sched_step *p, tgi_err *err)
 {
     if (p->net == TGI_SCHED_WORK)
         return TG_OK;
+    if (p->net == TGI_SCHED_COPY)
+        return check_copy(s, p, err);
     const tgi_net *n = s->net[p->net].net;
     if (n->n_in != p->n_in || n->n_out < p->n_out)
         return tgi_fail(err, TG_E_ARG,
@@ -237,7 +289,7 @@ static void net_life(const tgi_schedule *s, int net, tgi_item *item)
             item->first = item->first < k ? item->first : k;
             item->last = k;
         }
-    const int outside = item->last < 0 || s->net[net].called;
+    const int outside = item->last < 0 || s->net[net].called || s->device;
     item->bytes = outside ? 0 : s->net[net].choice.tiling.arena_bytes;
     if (outside)
         item->first = item->last = 0;
@@ -248,7 +300,7 @@ static void place_called(tgi_schedule *s, tgi_item *of_net)
 {
     const size_t behind = tgi_align_size(s->block_bytes, 64);
     size_t most = 0;
-    for (int i = 0; i < s->n_nets; i++)
+    for (int i = 0; i < s->n_nets && !s->device; i++)
         if (s->net[i].called) {
             of_net[i].offset = behind;
             most = s->net[i].choice.tiling.arena_bytes > most
@@ -272,8 +324,9 @@ static tg_status pack(tgi_schedule *s, tgi_item *item, tgi_err *err)
     size_t bound;
     for (int i = 0; i < s->n_buffers; i++) {
         const tgi_sched_buffer *b = &s->buffer[i];
-        const int used = b->first <= b->last;
-        item[i] = (tgi_item){.bytes = used ? b->bytes : 0,
+        const int used = b->first <= b->last,
+                  here = used && b->type == TG_DTYPE_NONE && !b->far_only;
+        item[i] = (tgi_item){.bytes = here ? b->bytes : 0,
                              .first = used ? b->first : 0,
                              .last = used ? b->last : 0};
     }
@@ -281,21 +334,24 @@ static tg_status pack(tgi_schedule *s, tgi_item *item, tgi_err *err)
         net_life(s, i, &item[s->n_buffers + i]);
     TGI_TRY(tgi_arena_pack(item, s->n_buffers + s->n_nets, &s->block_bytes, &bound, err));
     for (int i = 0; i < s->n_buffers; i++)
-        s->buffer[i].offset = item[i].offset;
+        if (s->buffer[i].type == TG_DTYPE_NONE)
+            s->buffer[i].offset = item[i].offset;
     place_called(s, item + s->n_buffers);
     s->weight_bytes = 0;
     for (int i = 0; i < s->n_nets; i++) {
         s->net[i].arena_at = item[s->n_buffers + i].offset;
         s->net[i].weights_at = s->weight_bytes;
-        s->weight_bytes += tgi_align_size(s->net[i].net->packed_bytes, 64);
+        s->weight_bytes += s->device ? 0 : tgi_align_size(s->net[i].net->packed_bytes, 64);
     }
     return TG_OK;
 }
 
 tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err)
 {
-    if (s->st != TG_OK)
-        return tgi_fail(err, s->st, "%s", s->err.text);
+    if (s->st != TG_OK) {
+        (void)tgi_fail(err, s->st, "%s", s->err.text);
+        return tgi_err_tried(err, s->st, s->err.asked_by, s->err.tried_bytes);
+    }
     if (s->n_steps == 0 && !any_called(s))
         return tgi_fail(err, TG_E_ARG, "a schedule without steps");
     live(s);
@@ -303,9 +359,10 @@ tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err)
     for (int k = 0; k < s->n_steps; k++) {
         const tgi_sched_step *p = &s->step[k];
         TGI_TRY(check_step(s, p, err));
-        if (p->net != TGI_SCHED_WORK)
+        if (p->net >= 0)
             s->flops += s->net[p->net].choice.tiling.flops * (p->repeat > 1 ? p->repeat : 1);
     }
+    TGI_TRY(tgi_schedule_plan_far(s, err));
     tgi_item *item = tgi_calloc(TGI_TAG_PLAN, (size_t)(s->n_buffers + s->n_nets), sizeof *item);
     if (!item)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a schedule");

@@ -13,6 +13,10 @@
  * fewer, which stay dense. Nothing is turned on the way then, and what a network reads whole (a picture that is warped,
  * keys, values) it reads where it lies.
  *
+ * Where a device computes the networks, buffers that they alone touch may stay there, as [H][W][C] of the device's own
+ * type: as many as the caller gives room for, those first that are read and written most. Nothing is copied for them but
+ * on the device, and the numbers are the same.
+ *
  *     tgi_schedule_new(&s, err)
  *     a = tgi_schedule_buffer(s, "pair", c, h, w)          in any order, then
  *     n = tgi_schedule_net(s, graph, be, c, h, w, threads)
@@ -27,14 +31,22 @@
 
 #define TGI_SCHED_PORTS 16
 #define TGI_SCHED_WORK (-1) /* in the place of a net: a function */
+#define TGI_SCHED_COPY                                                                         \
+    (-2) /* the same: output i becomes what input i is; outputs without one become 0 */
 
 typedef struct tgi_sched_buffer {
     char name[24];
     int64_t shape[3]; /* C,H,W; of bytes 1,1,bytes */
     size_t bytes;
-    int kept;
+    int kept, far_only;
     int first, last; /* steps; first > last: nobody uses it */
-    size_t offset;   /* in the block, once it is planned */
+    size_t offset;   /* once it is planned, in the block, or in what stays on the device: */
+    tg_dtype type;   /* of its numbers there; TG_DTYPE_NONE: it lies in the host's memory */
+    /* Of use while it is planned (schedule_far.c): */
+    int64_t uses; /* passes that read or write it */
+    int here;     /* a function looks at it */
+    int wide;     /* a network fills it with float32 */
+    int with;     /* a buffer that it is copied from, or changes places with */
 } tgi_sched_buffer;
 
 typedef struct tgi_sched_net {
@@ -46,6 +58,23 @@ typedef struct tgi_sched_net {
     size_t weights_at, arena_at; /* in the weights, in the block */
 } tgi_sched_net;
 
+/* What computes the networks in the processor's place; buffers and functions stay where they are. */
+typedef struct tgi_sched_device {
+    const tgi_kernel_set *be; /* whatever the caller names for a network */
+    /* Of float32, for networks that `be` cannot compute since they make numbers of that type on the way (offsets, coordinates);
+     * NULL: there are none. */
+    const tgi_kernel_set *wide;
+    size_t room; /* bytes there for what a network computes in, beside weights */
+    size_t
+        far; /* bytes there, beside the room, for buffers that stay; 0: all lie in the host's memory */
+    double (*seconds)(void *user, const tgi_tiling *t);
+    size_t (*extra)(void *user, const tgi_tiling *t); /* of the room, beside the arena */
+    void *user;
+} tgi_sched_device;
+
+/* tgi_err.asked_by of a TG_E_BUDGET when a network does not fit the room: tried_bytes is what it takes at least. */
+#define TGI_SCHED_ROOM "the room"
+
 struct tgi_sched_step;
 /* buffer[i]: where the i-th buffer of the schedule lies. */
 typedef tg_status tgi_sched_work(void *user, const struct tgi_sched_step *step,
@@ -53,7 +82,7 @@ typedef tg_status tgi_sched_work(void *user, const struct tgi_sched_step *step,
 
 typedef struct tgi_sched_step {
     const char *name;     /* static */
-    int net;              /* or TGI_SCHED_WORK: */
+    int net;              /* or TGI_SCHED_COPY, or TGI_SCHED_WORK: */
     tgi_sched_work *work; /* called with the user of the run */
     int number;           /* the caller's own: a level, a frame */
     int repeat;           /* a network: so many times; 0: once */
@@ -68,19 +97,26 @@ typedef struct tgi_schedule {
     int lanes; /* 0: all buffers are dense; set before the first of them */
     unsigned
         flags; /* of all nets: TGI_NET_EXACT, TGI_NET_KINDS; set before the first of them */
+    const tgi_sched_device *device; /* borrowed, or NULL; set before the first of them */
     tgi_sched_buffer *buffer;
     int n_buffers;
     tgi_sched_net *net;
     int n_nets;
     tgi_sched_step *step;
     int n_steps;
-    size_t block_bytes;  /* buffers and arenas */
-    size_t weight_bytes; /* of all nets */
+    size_t block_bytes;  /* buffers and, of the processor, arenas */
+    size_t far_bytes;    /* buffers that stay on the device */
+    size_t weight_bytes; /* of all nets; 0: a device has them */
     double flops;        /* of all steps */
     tg_status st;        /* the first that went wrong, and why */
     tgi_err err;
 } tgi_schedule;
 
+/* Lanes of an array of c channels in such a schedule; 1: it is dense. */
+static inline int64_t tgi_sched_lanes(int lanes, int64_t c)
+{
+    return lanes && c > TGI_PLANAR_MAX ? lanes : 1;
+}
 /* Floats from row to row of an array with lanes, and of all of one of c channels. */
 int64_t tgi_sched_row(int lanes, int64_t c, int64_t w);
 int64_t tgi_sched_floats(int lanes, int64_t c, int64_t h, int64_t w);
@@ -91,6 +127,11 @@ void tgi_schedule_free(tgi_schedule **s);
 int tgi_schedule_buffer(tgi_schedule *s, const char *name, int64_t c, int64_t h, int64_t w);
 int tgi_schedule_bytes(tgi_schedule *s, const char *name, size_t bytes);
 void tgi_schedule_keep(tgi_schedule *s, int buffer);
+/* Of networks that are called: they alone touch the buffer, `uses` of them in a turn, and output `out` of `net` has such
+ * numbers as lie there. So it may stay on a device. */
+void tgi_schedule_passed(tgi_schedule *s, int buffer, int net, int out, int uses);
+/* The buffer is of use on a device alone: in the host's memory it takes nothing. */
+void tgi_schedule_far_only(tgi_schedule *s, int buffer);
 /* A network whose first input is [1,c,h,w], or the one that is there already; `g` outlives the schedule. Its number. */
 int tgi_schedule_net(tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *be, int64_t c,
                      int64_t h, int64_t w, int threads);
@@ -101,5 +142,12 @@ void tgi_schedule_called(tgi_schedule *s, int net);
 void tgi_schedule_step(tgi_schedule *s, const tgi_sched_step *step);
 /* Lifetimes, tilings, offsets. TG_E_ARG: a step binds a buffer of another shape than its network has there. */
 tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err);
+
+/* Type of a value on its way between networks of a device: halves where they have no more of it. */
+tg_dtype tgi_sched_type(const tgi_net *net, int value);
+/* Bytes of a buffer where it stays on the device. */
+size_t tgi_sched_far_bytes(const tgi_sched_buffer *b, tg_dtype type);
+/* schedule_far.c: choose what stays on the device, and where; part of tgi_schedule_plan. */
+tg_status tgi_schedule_plan_far(tgi_schedule *s, tgi_err *err);
 
 #endif

@@ -8,11 +8,13 @@
 #include "io/part.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TEXT ((size_t)64 << 10)
@@ -442,6 +444,32 @@ static tg_status keep_or_refuse(const tgi_objects_opts *o, const tgi_part *part,
                ? TG_OK
                : tgi_fail(err, TG_E_EXISTS,
                           "%s: exists already, and is another table; -y replaces it", o->path);
+}
+
+tg_status tgi_objects_place(const char *path, tgi_err *err)
+{
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    char *folder = tgi_strdup(TGI_TAG_MISC, slash ? path : ".");
+    if (!folder)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the name of a folder");
+    if (slash)
+        folder[slash == path ? 1 : slash - path] = 0;
+    tg_status is = TG_OK;
+    if ((slash && !slash[1]) || (stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+        is =
+            tgi_fail(err, TG_E_EXISTS,
+                     "%s: the table would take the place of a folder, which is never replaced: "
+                     "choose another name",
+                     path);
+    else if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+        is = tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: there is no folder %s", path,
+                      folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        is = tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: %s: %s", path, folder,
+                      strerror(errno));
+    tgi_free(folder);
+    return is;
 }
 
 tg_status tgi_objects_write(const tgi_objects_opts *o, tgi_err *err)

@@ -25,6 +25,8 @@ typedef struct tgi_objects_opts {
 
 /* Memory beside `bytes`. */
 size_t tgi_objects_rest(const tgi_source *post);
+/* Before anything works for nothing: TG_E_EXISTS where no table of this name could be made. */
+tg_status tgi_objects_place(const char *path, tgi_err *err);
 /* TG_E_EXISTS, TG_E_NO_SPACE, TG_E_IO, TG_E_NOMEM, and what reading answers. */
 tg_status tgi_objects_write(const tgi_objects_opts *o, tgi_err *err);
 

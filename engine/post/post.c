@@ -607,7 +607,7 @@ static void make_info(post *p, const tgi_image_info *in)
     i->bits = 0;
     i->n_levels = i->n_series = 1;
     i->meta.stored_as = TGI_STORED_LIGHT;
-    i->meta.n_luts = i->meta.n_ranges = i->meta.n_palette = 0;
+    i->meta.n_luts = i->meta.n_ranges = i->meta.mode = i->meta.n_palette = 0;
     i->meta.palette = NULL;
     i->meta.icc_bytes = 0;
     i->dtype = is_on_values(last) ? TG_DTYPE_F32 : TG_DTYPE_U8;

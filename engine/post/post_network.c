@@ -456,7 +456,7 @@ static void make_info(network *n, const tgi_image_info *in)
     i->bits = 0;
     i->n_levels = i->n_series = 1;
     i->meta.stored_as = TGI_STORED_LIGHT;
-    i->meta.n_luts = i->meta.n_ranges = i->meta.n_palette = 0;
+    i->meta.n_luts = i->meta.n_ranges = i->meta.mode = i->meta.n_palette = 0;
     i->meta.palette = NULL;
     i->meta.icc_bytes = 0;
     i->dtype = n->how.dtype ? n->how.dtype : TG_DTYPE_U32;

@@ -15,7 +15,8 @@
 
 #define TABLE_PART 512 /* a page table of 8 bytes for each page of 4096 */
 #define PROGRAM_STEP ((uint64_t)512 << 10)
-#define PROGRAM_SPREAD ((uint64_t)128 << 10) /* twenty pages were seen */
+#define PROGRAM_SPREAD ((uint64_t)96 << 10) /* twenty pages were seen */
+#define PROGRAM_AHEAD ((uint64_t)64 << 10)  /* that another start may count more */
 
 /* ---- This machine ------------------------------------------------------------------------ */
 
@@ -111,7 +112,7 @@ size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program,
         const uint64_t ours = touched + touched / TABLE_PART + kept + kept / TABLE_PART;
         own = now > ours ? now - ours : 0;
     }
-    *more = whole_steps(tgi_sat_add(own, PROGRAM_SPREAD / 2)) - whole_steps(own);
+    *more = whole_steps(tgi_sat_add(own, PROGRAM_AHEAD)) - whole_steps(own);
     own = whole_steps(own);
     *program = own > *program ? own : *program;
     return tgi_machine_process_of(*program, held);

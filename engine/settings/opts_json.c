@@ -7,6 +7,7 @@
  * already. The settings of a preset are read by the same rules, fewer of them (preset.h). */
 #include "engine/base/ctx.h"
 #include "engine/base/json.h"
+#include "engine/base/number.h"
 #include "engine/settings/opts_internal.h"
 
 #include <stdio.h>
@@ -95,7 +96,9 @@ static const char *value_text(tgi_opt id, const tgi_json *v, char *buf, size_t c
         return on ? "true" : "false";
     if (!tgi_json_num(v, &number) || !tgi_opt_is_number(id))
         return NULL;
-    snprintf(buf, cap, "%.17g", number); /* 8 for 8; 2.5 is refused as text would be */
+    char digits[TGI_NUMBER_TEXT];
+    tgi_number_digits(number, 17, digits);
+    snprintf(buf, cap, "%s", digits); /* 8 for 8; 2.5 is refused as text would be */
     return buf;
 }
 

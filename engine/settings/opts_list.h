@@ -49,7 +49,8 @@ TGI_OPT(
     "through "
     "standard output (preview: .png, "
     "plot: "
-    ".svg or .png, convert-weights: .safetensors), DIR/ for several network outputs")
+    ".svg or .png, convert-weights: .safetensors), DIR/ for an output of each of many images, "
+    "or for several network outputs")
 TGI_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_ TGI_CUT_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
@@ -67,7 +68,8 @@ TGI_OPT(
     CHANNELS, "channels", NULL, "LIST", NULL, TGI_JOB_ " preset copy info", RULE_TEXT, 0, 0,
     NULL, 2,
     "only these channels, in this order, by name or by number from 0: GFP,DAPI or 0,2 or 1:3; "
-    "name:405 is the channel that is called so; of a picture its colours: red,green,blue; one "
+    "name:405 is the channel that is called so, \\, a comma of a name; of a picture its "
+    "colours: red,green,blue; one "
     "may come several times, for a network that takes more (default: all)")
 TGI_OPT(C, "c", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
         "the same as --channels (default: all)")
@@ -76,11 +78,12 @@ TGI_OPT(Z, "z", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL
         "(default: all)")
 TGI_OPT(T, "t", NULL, "LIST", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
         "the same for times: 0,5-7 (of a film: --frames)")
-TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy info" TGI_CUT_,
-        RULE_PLANES, 0, 0, NULL, 2,
-        "only these planes of a stack, numbered from 0 in file order (for a network that takes "
-        "channels together, these images of several channels): 0,2,5-9 or 10- (default: "
-        "all)")
+TGI_OPT(
+    PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy info" TGI_CUT_, RULE_PLANES, 0,
+    0, NULL, 2,
+    "only these planes of a stack, numbered from 0 in file order (for a network that takes "
+    "channels together, these images of several channels, for one over volumes these volumes): "
+    "0,2,5-9, 5:10 (10 not among them) or 10- (default: all)")
 TGI_OPT(
     FRAMES, "frames", NULL, "A:B", NULL, TGI_JOB_ " preset copy" TGI_CUT_ TGI_EST_, RULE_TEXT,
     0, 0, NULL, 2,
@@ -239,7 +242,8 @@ TGI_OPT(JOBS, "jobs", NULL, "N", "1", "inpaint", RULE_INT, 1, 64, NULL, 0,
 TGI_OPT(EACH, "each", NULL, NULL, NULL, "run", RULE_SWITCH, 0, 0, NULL, 0,
         "each file, or each image in a folder, is an image of its own, of any size, with an "
         "output of its name in -o DIR/; "
-        "several files are so without it. A command that is given again does what is missing")
+        "several files are so without it, and one with -o DIR/ where the network has one "
+        "output, an image. A command that is given again does what is missing")
 TGI_OPT(BATCH_LOG, "batch-log", "batch_log", "FILE", NULL, "inpaint run", RULE_TEXT, 0, 0, NULL,
         0,
         "with --batch or --video-dir: append a line for each job to this CSV (default: "
@@ -265,11 +269,11 @@ TGI_OPT(KEY_C, "name-c", NULL, "REGEX", NULL, TGI_SET_ " copy info", RULE_TEXT, 
         "the same for channels, which may have names: '_(DAPI|GFP)'")
 TGI_OPT(KEY_T, "name-t", NULL, "REGEX", NULL, TGI_SET_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
         "the same for time")
-TGI_OPT(
-    NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
-    TGI_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
-    "map pixels to what the network expects, with statistics of the whole image, or of --roi; "
-    "scale is x*a+b, a may be 1/255 (default: the descriptor's, else none)")
+TGI_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
+        TGI_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
+        "map pixels to what the network expects, with statistics of the whole image, or of "
+        "what is chosen of it (--roi, --z, ...); "
+        "scale is x*a+b, a may be 1/255 (default: the descriptor's, else none)")
 TGI_OPT(STATS, "stats", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL, 2,
         "save the statistics of --normalize there, or use them when the file exists")
 TGI_OPT(
@@ -398,12 +402,15 @@ TGI_OPT(NO_CUBLAS, "no-cublas", NULL, NULL, NULL, "plan run preset", RULE_SWITCH
         "on a GPU: products of matrices by tegula's own kernels alone. Without it cuBLASLt is "
         "opened where it is installed, computes the same as measured, the memory that it takes "
         "fits and the plan gains by it")
-TGI_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto",
-        "plan run verify preset" TGI_CUT_, RULE_DEVICE, 0, 0, NULL, 1,
-        "what computes the network: auto is a GPU where there is one that can, else the "
-        "processor; with cuda there is no way back to it")
-TGI_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run verify preset" TGI_EST_, RULE_VRAM,
-        0, 0, NULL, 1,
+TGI_OPT(
+    DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto",
+    "plan run verify preset" TGI_EST_ TGI_CUT_, RULE_DEVICE, 0, 0, NULL, 1,
+    "what computes the network: auto is a GPU where there is one that can, else the "
+    "processor; with cuda there is no way back to it; inpaint: auto is the processor, but for "
+    "--preset auto; estimate video: cuda plans the networks for a GPU, which need not be "
+    "there")
+TGI_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run verify preset" TGI_EST_ TGI_CUT_,
+        RULE_VRAM, 0, 0, NULL, 1,
         "budget of the GPU's memory, driver and libraries included: 4GiB, or 80% of what is "
         "free (default: what is free less a margin); estimate: memory of each GPU, 16GiB or "
         "16GiB,24GiB")

@@ -12,6 +12,7 @@
 #include "engine/settings/opts_source.h"
 #include "engine/verbs/describe_film.h"
 #include "engine/verbs/describe_weights.h"
+#include "io/imagej.h"
 #include "io/npy.h"
 #include "io/picked.h"
 #include "kernels/reduce.h"
@@ -42,6 +43,8 @@ static void put_ints(tgi_jw *w, const char *key, const int64_t *v, int n)
 /* What ImageJ keeps beside the pixels; the first label stands for all. */
 static void put_imagej(tgi_jw *w, const tgi_image_meta *m)
 {
+    if (m->mode)
+        tgi_jw_str(w, "display_mode", tgi_imagej_mode(m->mode));
     if (m->n_luts)
         tgi_jw_int(w, "lookup_tables", m->n_luts);
     if (m->n_ranges) {
@@ -83,6 +86,8 @@ static void put_words(tgi_jw *w, const tgi_image_meta *m)
         tgi_jw_str(w, "ome_only", also);
     if (m->left_behind[0])
         tgi_jw_str(w, "not_carried", m->left_behind);
+    if (m->malformed[0])
+        tgi_jw_str(w, "malformed", m->malformed);
 }
 
 static void put_meta(tgi_jw *w, const tgi_image_meta *m)
@@ -190,8 +195,8 @@ static void put_image(tgi_jw *w, const tgi_image_info *i)
     put_meta(w, &i->meta);
 }
 
-/* --planes, where they are an image still. */
-static tg_status choose_planes(const char *path, const tg_opts *o, tgi_source **s, tgi_err *err)
+/* --planes, where they are combinations of entries of axes; else *mixed is how many there are. */
+static tg_status choose_planes(const tg_opts *o, tgi_source **s, int64_t *mixed, tgi_err *err)
 {
     const int64_t all = (*s)->ops->info(*s)->n_planes;
     tgi_planes_spec planes;
@@ -202,13 +207,40 @@ static tg_status choose_planes(const char *path, const tg_opts *o, tgi_source **
     if (n == all)
         return TG_OK;
     TGI_TRY(tgi_picked_planes(s, NULL, &planes, n, &done, err));
-    return done
-               ? TG_OK
-               : tgi_fail(err, TG_E_ARG,
-                          "%s: the planes that --planes names are not all combinations of some "
-                          "channels, slices and times: a run or a copy makes one plain axis of "
-                          "them, of which nothing is known but their number, %lld",
-                          path, (long long)n);
+    *mixed = done ? 0 : n;
+    return TG_OK;
+}
+
+/* The image with one plain axis of n planes, as a run or a copy makes it of such a choice. */
+static tg_status make_mixed(const tgi_image_info *all, int64_t n, tgi_image_info **out,
+                            tgi_err *err)
+{
+    tgi_image_info *i = tgi_malloc(TGI_TAG_MISC, sizeof *i);
+    if (!i)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a description");
+    *i = *all;
+    i->n_planes = n;
+    i->axes[0] = strcmp(all->flavor, "ome") == 0 ? 'T' : 'I'; /* OME has no axis of anything */
+    i->shape[0] = n;
+    i->n_axes = 1;
+    for (int a = 0; a < all->n_axes; a++)
+        if (strchr("YXS", all->axes[a])) {
+            i->axes[i->n_axes] = all->axes[a];
+            i->shape[i->n_axes++] = all->shape[a];
+        }
+    i->axes[i->n_axes] = 0;
+    i->meta.n_channels = i->meta.n_made = i->meta.n_luts = i->meta.n_ranges = i->meta.mode = 0;
+    i->meta.n_labels = 0;
+    i->meta.time_increment = i->meta.physical[0] = 0;
+    i->meta.ome = NULL;
+    i->meta.channel_name = NULL;
+    i->meta.channel_color = NULL;
+    snprintf(
+        i->note, sizeof i->note,
+        "the planes that --planes names are not all combinations of some channels, slices and "
+        "times: they become one plain axis, of which nothing else is known");
+    *out = i;
+    return TG_OK;
 }
 
 /* The rows and columns of --roi as an image of its own; its slices were chosen when it was opened. */
@@ -234,17 +266,23 @@ static tg_status put_region(tgi_jw *w, const tgi_image_info *whole, tgi_roi_spec
     return TG_OK;
 }
 
-static tg_status put_part(const char *path, const tg_opts *o, tgi_source **s, tgi_jw *w,
-                          tgi_err *err)
+static tg_status put_part(const tg_opts *o, tgi_source **s, tgi_jw *w, tgi_err *err)
 {
     tgi_roi_spec roi;
+    int64_t mixed = 0;
+    tgi_image_info *plain = NULL;
+    tg_status st = TG_OK;
     if (o)
-        TGI_TRY(choose_planes(path, o, s, err));
+        TGI_TRY(choose_planes(o, s, &mixed, err));
     const tgi_image_info *info = (*s)->ops->info(*s);
+    if (mixed)
+        TGI_TRY(make_mixed(info, mixed, &plain, err));
     if (o && tgi_opts_roi(o, &roi))
-        return put_region(w, info, roi, err);
-    put_image(w, info);
-    return TG_OK;
+        st = put_region(w, plain ? plain : info, roi, err);
+    else
+        put_image(w, plain ? plain : info);
+    tgi_free(plain);
+    return st;
 }
 
 static tg_status describe_image(const char *path, const tg_opts *o, tgi_jw *w, tgi_err *err)
@@ -258,7 +296,7 @@ static tg_status describe_image(const char *path, const tg_opts *o, tgi_jw *w, t
         tgi_opts_source_slices(o, &opts);
     }
     TGI_TRY(tgi_source_open(path, &opts, &s, err));
-    const tg_status st = put_part(path, o, &s, w, err);
+    const tg_status st = put_part(o, &s, w, err);
     if (st == TG_OK)
         tgi_describe_film(w, s);
     tgi_source_close(&s);

@@ -6,6 +6,8 @@
 #include "engine/inpaint/inpaint.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_inpaint.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/source_device.h"
 #include "engine/verbs/preview_inside.h"
 #include "io/film_out.h"
 #include "io/png.h"
@@ -149,6 +151,37 @@ static tg_status find_frame(const tg_job *job, int64_t *k, tgi_err *err)
     return tgi_int_parse(text, 0, job->info->n_planes - 1, "--preview: frame", k, err);
 }
 
+/* On the device that a run would take. */
+static tg_status plan(tg_job *job, tgi_err *err)
+{
+    const tgi_plan_ask ask = {.remedy = "a larger --ram",
+                              .beside = STRIP_BYTES + tgi_inpaint_look_bytes(job->source),
+                              .measured = 1};
+    if (!tgi_job_wants_device(job->opts))
+        return tgi_job_plan_processor(job, ask, err);
+    TGI_TRY(tgi_job_device_choose(job, err));
+    return tgi_job_plan(job, ask, err);
+}
+
+static tg_status look(tg_job *job, int64_t k, strip *s, tgi_err *err)
+{
+    TGI_TRY(plan(job, err));
+    TGI_TRY(tgi_job_source_begin(job, err));
+    return tgi_inpaint_look(job->source, k, &s->now, &s->motion, err);
+}
+
+/* Again, as a run is, where a device has less memory than it said. */
+static tg_status look_at_last(tg_job *job, int64_t k, strip *s, tgi_err *err)
+{
+    tgi_err e = {0};
+    tg_status st = look(job, k, s, &e);
+    for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
+        e = (tgi_err){0};
+        st = look(job, k, s, &e);
+    }
+    return st == TG_OK ? st : tgi_job_device_answer(job, st, &e, err);
+}
+
 tg_status tgi_inpaint_preview(tg_job *job, tgi_err *err)
 {
     strip s = {.info = job->info};
@@ -156,13 +189,7 @@ tg_status tgi_inpaint_preview(tg_job *job, tgi_err *err)
     const tgi_picture_writer *writer = job->set.writer;
     TGI_TRY(find_frame(job, &k, err));
     job->set.writer = NULL; /* the PNG is of the strip */
-    tg_status st = tgi_job_plan_processor(
-        job,
-        (tgi_plan_ask){.remedy = "a larger --ram",
-                       .beside = STRIP_BYTES + tgi_inpaint_look_bytes(job->source)},
-        err);
-    if (st == TG_OK)
-        st = tgi_inpaint_look(job->source, k, &s.now, &s.motion, err);
+    tg_status st = look_at_last(job, k, &s, err);
     if (st == TG_OK)
         st = draw(job, &s, err);
     job->set.writer = writer;

@@ -15,7 +15,6 @@
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
-#include "engine/base/post_spec.h"
 #include "engine/ends/decoded.h"
 #include "engine/ends/input_hash.h"
 #include "engine/inpaint/inpaint.h"
@@ -33,6 +32,7 @@
 #include "engine/memory/monitor.h"
 #include "engine/verbs/inpaint_preview.h"
 #include "engine/verbs/preview_inside.h"
+#include "engine/verbs/preview_objects.h"
 #include "engine/verbs/preview_picture.h"
 #include "io/png.h"
 
@@ -86,14 +86,21 @@ static size_t raw_bytes(const tgi_preview *v)
     return (size_t)(v->raw.h * v->raw.w * v->job->map.channels) * sizeof(float);
 }
 
+/* For drawing a crop and what its outlines need, one behind the other. */
+static size_t scratch_bytes(const tgi_preview *v)
+{
+    const size_t picture = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
+    const size_t objects = tgi_preview_objects_bytes(&v->result);
+    return picture > objects ? picture : objects;
+}
+
 /* Everything but what computes and staging. */
 static size_t other_bytes(const tgi_preview *v)
 {
     const tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
     return raw_bytes(v) + (v->at_once ? TGI_PREVIEW_CROPS : 1) * panel_bytes(&v->result) +
-           pixels + tgi_picture_scratch(&v->raw, &v->result) * sizeof(float) +
-           TGI_STATS_SCRATCH + 16 * 64;
+           pixels + scratch_bytes(v) + TGI_STATS_SCRATCH + 16 * 64;
 }
 
 /* What is held while the plan of a run computes. */
@@ -113,8 +120,10 @@ static int fits(const tgi_preview *v, const tgi_preview_place *p)
         tgi_axis_need(v->stage, dim, tgi_preview_core_of(v, k, p->at), stored, inside);
         for (int i = 0; i < net->n_values; i++) {
             const tgi_slot *s = &v->tiling.slot[i];
-            const int64_t have = dim == net->rank - 1 ? s->width : s->rows;
-            if (v->stage->values[i].live && tgi_range_len(stored[i]) > have)
+            /* Of rows a slot has those inside the value, of columns those around it, too. */
+            const int64_t lacks = dim == net->rank - 1 ? tgi_range_len(stored[i]) - s->width
+                                                       : tgi_range_len(inside[i]) - s->rows;
+            if (v->stage->values[i].live && lacks > 0)
                 return 0;
         }
     }
@@ -188,7 +197,7 @@ static tg_status reserve_crops(tgi_preview *v, tgi_err *err)
 {
     tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
-    const size_t scratch = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
+    const size_t scratch = scratch_bytes(v);
     void *raw, *result, *picture;
     const tgi_want want[] = {{"raw", raw_bytes(v), &raw},
                              {"result", panel_bytes(&v->result), &result},
@@ -208,7 +217,7 @@ static tg_status reserve_beside(tgi_preview *v, tgi_err *err)
 {
     tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
-    const size_t scratch = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
+    const size_t scratch = scratch_bytes(v);
     const size_t result = panel_bytes(&v->result);
     void *raw, *results, *picture;
     v->staging_bytes = staging_beside(v);
@@ -322,6 +331,7 @@ static tg_status one_crop(tgi_preview *v, int i, tgi_err *err)
         v->result.data = v->all.data[i];
     else
         TGI_TRY(compute_crop(v, i, err));
+    tgi_preview_objects_level(&v->result, v->scratch);
     tgi_picture_row(&v->picture, i, &v->raw, &v->result, v->scratch);
     const tg_progress p = {.phase = "preview",
                            .fraction = (double)(i + 1) / v->n_places,
@@ -351,31 +361,6 @@ static tg_status compute_all(tgi_preview *v, tgi_err *err)
 
 /* ---- The whole --------------------------------------------------------------------------- */
 
-/* What makes objects of the network's values: --labels, the network itself, or a threshold of --post. */
-static void choose_objects(const tg_job *job, tgi_panel *p)
-{
-    const tgi_graph *g = job->graph;
-    const int made_by = g->values[g->out[0].value].producer;
-    const char *op = made_by >= 0 ? g->nodes[made_by].op->name : "";
-    const char *post = tgi_opts_str(job->opts, TGI_OPT_POST);
-    tgi_post_spec spec = {0};
-    if (p->channels != 1)
-        return;
-    if (job->set.labels || strcmp(op, "ArgMax") == 0 || strcmp(op, "ArgMin") == 0) {
-        p->objects = TGI_PANEL_NUMBERS;
-        return;
-    }
-    if (tgi_post_parse(post ? post : job->set.descriptor.post, &spec, NULL) != TG_OK)
-        return;
-    for (int i = 0; i < spec.n && !p->objects; i++)
-        if (spec.step[i].kind == TGI_POST_THRESHOLD) {
-            const double v = spec.step[i].value;
-            p->objects = TGI_PANEL_ABOVE;
-            p->level =
-                (float)(i > 0 && v > 0 && v < 1 ? log(v / (1 - v)) : v); /* behind a sigmoid */
-        }
-}
-
 /* Sizes of the panels, before any pixel. */
 static void lay_panels(tgi_preview *v)
 {
@@ -387,7 +372,7 @@ static void lay_panels(tgi_preview *v)
                          .channels = tgi_range_len(m->own.channels) == 3 ? 3 : 1};
     v->result = (tgi_panel){
         .h = v->ax[1].size, .w = v->ax[2].size, .channels = m->out_channels == 3 ? 3 : 1};
-    choose_objects(v->job, &v->result);
+    tgi_preview_objects_choose(v->job, &v->result);
     v->picture = tgi_picture_layout(TGI_PREVIEW_CROPS, &v->raw, &v->result);
 }
 
@@ -548,6 +533,8 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
             job, "the network takes one channel: the preview shows what it makes of red; a run "
                  "into a film gives it luma, if --on does not say each");
     tg_status st = open_all(&v, err);
+    if (st == TG_OK)
+        tgi_preview_objects_note(job, &v.result);
     if (st == TG_OK)
         st = draw(&v, err);
     close_all(&v);

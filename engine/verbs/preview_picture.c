@@ -146,7 +146,7 @@ static float object_at(const tgi_picture *pic, const tgi_panel *p, int64_t y, in
 {
     const int64_t sy = y * p->h / pic->panel_h, sx = x * p->w / pic->panel_w;
     const float v = p->data[sy * p->w + sx];
-    return p->objects == TGI_PANEL_ABOVE ? (float)(v > p->level) : v;
+    return p->objects == TGI_PANEL_NUMBERS ? v : (float)(v > p->level);
 }
 
 static void paint_outlines(tgi_picture *pic, int i, const pair *d)

@@ -10,8 +10,10 @@ typedef struct tgi_panel {
     float *data;
     int64_t h, w;
     int channels; /* 1 or 3 */
-    /* Of a result: its values tell objects, by their own number, or what is above `level` is one. */
-    enum { TGI_PANEL_VALUES, TGI_PANEL_NUMBERS, TGI_PANEL_ABOVE } objects;
+    /* Of a result: its values tell objects, by their own number, or what is above `level` is one, which may
+     * be Otsu's threshold of the crop. */
+    enum { TGI_PANEL_VALUES, TGI_PANEL_NUMBERS, TGI_PANEL_ABOVE, TGI_PANEL_OTSU } objects;
+    int sigmoid; /* stands in front of the threshold; `level` is for values before it */
     float level;
 } tgi_panel;
 

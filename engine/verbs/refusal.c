@@ -14,6 +14,7 @@
 #include "engine/base/cancel.h"
 #include "engine/job/copy.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
 #include "engine/job/job_inpaint.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_plan.h"
@@ -475,6 +476,26 @@ static void explain_device(asking *a)
     }
 }
 
+/* Memory that the plan counted on is not there: what somebody else took on the device is not ours
+ * to plan with. */
+static int device_refused(const tgi_err *err)
+{
+    return err->code == TG_E_NOMEM && err->asked_by &&
+           strcmp(err->asked_by, TGI_DEVICE_ASKS) == 0;
+}
+
+static void explain_device_memory(asking *a)
+{
+    const tg_job *job = a->job;
+    tg_refusal *out = a->out;
+    tg_remedy r = {.loses = "time: the processor computes"};
+    out->free_bytes = tgi_job_device_free_now(job);
+    out->budget_bytes = job->dev.budget_bytes;
+    snprintf(out->limited_by, sizeof out->limited_by, "%.200s", job->device_text);
+    if (!goes_on(a) && on_the_processor(a, 0, &r))
+        (void)keep_if_it_fits(a, &r);
+}
+
 /* ---- Figures ----------------------------------------------------------------------------- */
 
 static void add_holder(tg_refusal *out, const char *tag, uint64_t bytes)
@@ -517,6 +538,11 @@ static void explain(asking *a)
 {
     const tgi_err *err = a->err;
     tg_refusal *out = a->out;
+    if (a->job && a->opts && device_refused(err)) {
+        a->t0 = tgi_processor_seconds();
+        explain_device_memory(a);
+        return;
+    }
     if (a->job && a->job->refused_bytes) {
         a->t0 = tgi_processor_seconds();
         explain_device(a);
@@ -546,7 +572,7 @@ void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
                          const tg_job *job, tg_refusal *out)
 {
     memset(out, 0, sizeof *out);
-    if (!job || !job->refused_bytes) {
+    if (!job || !job->refused_bytes || device_refused(err)) {
         out->asked_by = err->asked_by ? err->asked_by : "an allocation";
         out->tried_bytes = err->asked_by             ? err->tried_bytes
                            : err->code == TG_E_NOMEM ? tgi_mem_refused_bytes()

@@ -174,7 +174,7 @@ static void close_staging(passes *p)
 static tg_status run_cells(passes *p, const tgi_tiling *t, tgi_err *err)
 {
     const tgi_device_form form = form_of(t);
-    const tgi_device_io io = {p, fetch, ahead, take};
+    const tgi_device_io io = {.user = p, .fetch = fetch, .ahead = ahead, .take = take};
     tgi_pass pass = {0};
     tg_status st = open_staging(p, &form, err);
     if (st == TG_OK)

@@ -418,6 +418,17 @@ static tg_status device_download(tgi_device *d, tgi_device_queue q, void *dst, c
     return copy(d, q, dst, src, bytes, cudaMemcpyDeviceToHost, err);
 }
 
+static tg_status device_copy(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
+                             size_t bytes, tgi_err *err)
+{
+    if (src)
+        return copy(d, q, dst, src, bytes, cudaMemcpyDeviceToDevice, err);
+    TGI_TRY(cu_enter(d, err));
+    if (bytes)
+        CU_DO(d, cudaMemsetAsync(dst, 0, bytes, d->queue[q]), err);
+    return TG_OK;
+}
+
 static tg_status event_new(tgi_device *d, tgi_device_event **out, tgi_err *err)
 {
     *out = NULL;
@@ -483,33 +494,13 @@ static tg_status device_times(tgi_device *d, double seconds[3], tgi_err *err)
 /* ---- The table --------------------------------------------------------------------------- */
 
 static const tgi_device_ops cuda_ops = {
-    TGI_DEVICE_ABI,
-    "cuda",
-    cu_backend_of,
-    device_count,
-    device_describe,
-    device_open,
-    device_close,
-    device_memory,
-    device_alloc,
-    device_release,
-    device_pin,
-    device_unpin,
-    device_upload,
-    device_download,
-    event_new,
-    event_free,
-    event_record,
-    queue_wait,
-    device_sync,
-    cu_program_open,
-    cu_program_close,
-    cu_program_run,
-    cu_program_time,
-    cu_program_loose,
-    device_times,
-    cu_device_library,
-    cu_device_library_name,
+    TGI_DEVICE_ABI,   "cuda",           cu_backend_of,     device_count,
+    device_describe,  device_open,      device_close,      device_memory,
+    device_alloc,     device_release,   device_pin,        device_unpin,
+    device_upload,    device_download,  device_copy,       event_new,
+    event_free,       event_record,     queue_wait,        device_sync,
+    cu_program_open,  cu_program_close, cu_program_run,    cu_program_time,
+    cu_program_loose, device_times,     cu_device_library, cu_device_library_name,
 };
 
 extern "C" {

@@ -4,31 +4,24 @@
  * NaN as 0. Where a pixel lies outside of the region it is another one's copy, or 0, as
  * tgi_pad_index (engine/plan/mapping.c) says; there the loader of the processor does the same.
  *
+ * Frames of films that are staged as Y, U and V are loaded by cu_yuv.cu.
+ *
  * A thread moves up to 8 channels of a pixel; where a pixel becomes the number of its largest
  * channel it reads them all. The type of the image is looked at in the kernel,
  * once for all of them: these kernels wait for the bus, not for instructions. */
 #include "kernels/cuda/cu_channels.cuh"
 #include "kernels/cuda/cu_moments.cuh"
 #include "kernels/cuda/cu_ops.cuh"
+#include "kernels/cuda/cu_staged.cuh"
 
 extern "C" {
 #include "kernels/granule.h"
 }
 
-/* Two roundings, whatever the compiler may contract. */
-__device__ __forceinline__ float cu_affine(float v, float mul, float add)
-{
-#ifdef TG_CUDA_EMULATED
-    return v * mul + add;
-#else
-    return __fadd_rn(__fmul_rn(v, mul), add);
-#endif
-}
-
 struct cu_staged {
     char *at;
     int32_t type; /* tg_dtype */
-    int32_t channels, together;
+    int32_t channels, together, pitch;
     int32_t row0, rows, col0, cols;
     int32_t shift[3], extent[3];
     int32_t pad; /* tgi_load_pad */
@@ -45,21 +38,6 @@ struct cu_pixels_args {
 };
 
 /* ---- Load -------------------------------------------------------------------------------- */
-
-/* tgi_pad_index. */
-__device__ __forceinline__ int32_t cu_pad_index(int32_t pad, int32_t i, int32_t n)
-{
-    if (i >= 0 && i < n)
-        return i;
-    if (pad == TGI_LOAD_ZERO)
-        return -1;
-    if (pad == TGI_LOAD_EDGE || n == 1)
-        return i < 0 ? 0 : n - 1;
-    const int64_t period = 2 * ((int64_t)n - 1);
-    int64_t k = i % period;
-    k = k < 0 ? k + period : k;
-    return (int32_t)(k < n ? k : period - k);
-}
 
 /* Element i of staged pixels. */
 __device__ __forceinline__ float cu_sample(const char *at, int32_t type, int64_t i)
@@ -97,7 +75,7 @@ __device__ __forceinline__ int64_t cu_staged_at(const cu_staged &s, int32_t slab
                                                 int32_t col, int32_t c)
 {
     const int32_t planes = s.channels / s.together, plane = c / s.together;
-    return ((((int64_t)slab * planes + plane) * s.rows + row) * s.cols + col) * s.together +
+    return ((((int64_t)slab * planes + plane) * s.rows + row) * s.cols + col) * s.pitch +
            c % s.together;
 }
 
@@ -287,10 +265,9 @@ __device__ __forceinline__ cu_misfits cu_put_pixel(const cu_pixels_args *a, cons
         const bool finite = cu_finite(v[i]);
         m.nonfinite += !finite;
         m.clipped += finite && !(x >= below && x <= above);
-        cu_put_sample(s.at, s.type,
-                      cu_staged_at(s, p.z - a->cells.lo[0], p.y - a->cells.lo[1],
-                                   p.x - a->cells.lo[2], p.c + i),
-                      x);
+        cu_put_sample(
+            s.at, s.type,
+            cu_staged_at(s, p.z - a->cells.lo[0], p.y - s.row0, p.x - s.col0, p.c + i), x);
     }
     return m;
 }
@@ -396,6 +373,7 @@ static cu_staged staged_of(const tgi_device_step *step)
     s.type = p->type;
     s.channels = (int32_t)p->channels;
     s.together = (int32_t)p->together;
+    s.pitch = (int32_t)(p->pitch ? p->pitch : p->together);
     s.row0 = (int32_t)p->rows.lo;
     s.rows = (int32_t)tgi_range_len(p->rows);
     s.col0 = (int32_t)p->cols.lo;
@@ -457,6 +435,10 @@ template <class T> static void put(const tgi_device_step *step)
 {
     const tgi_call *call = &step->call;
     const int load = step->kind == TGI_STEP_LOAD;
+    if (load && step->pixels.yuv.there) {
+        cu_yuv_put(step);
+        return;
+    }
     if (!load && step->pixels.moments) {
         put_sums<T>(step);
         return;

@@ -38,7 +38,8 @@ class Work:
     def __init__(self, lab):
         self.lab, self.dir = lab, lab.path("work")
         os.mkdir(self.dir)
-        self.model, self.image = upscaler(lab.path("up.onnx"), 4), picture(lab.path("in.tif"), 64, 64)
+        # An image by another name: -o DIR/ of one that is named as a picture is one of many, with a name of its own.
+        self.model, self.image = upscaler(lab.path("up.onnx"), 4), picture(lab.path("in.pixels"), 64, 64)
         self.array = array(lab.path("x.npy"), [0.5] * 64)
         run, copy = ["run", "-m", self.model], ["copy", self.image]
         at = self.at
@@ -149,7 +150,7 @@ def test_killed_then_failed(w):
 
 def test_folder_and_file(w):
     """-o DIR/y.tif and -o DIR/, which makes y.tif, at once and one after the other."""
-    big = picture(w.lab.path("big.tif"), 900, 900)
+    big = picture(w.lab.path("big.pixels"), 900, 900)
     one = ["run", "-m", w.model, big, "--threads", "1", "-o", w.at("y.tif")]
     all_of_it = ["run", "-m", w.model, big, "--threads", "1", "-o", w.at("")]
     for first, second in ((one, all_of_it), (all_of_it, one)):

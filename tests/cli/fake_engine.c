@@ -8,6 +8,7 @@
 #include "engine/base/mem.h"
 #include "engine/settings/opts.h"
 #include "tegula_memory.h"
+#include <tegula_array.h>
 #include <tegula_estimate.h>
 #include <tegula_preset.h>
 
@@ -177,6 +178,12 @@ tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
     snprintf(job->output, sizeof job->output, "%s", output ? output : "");
     *out = job;
     return TG_OK;
+}
+
+int tg_job_is_one_image(const tg_job *job)
+{
+    (void)job;
+    return 0;
 }
 
 void tg_job_close(tg_job **job)
@@ -452,9 +459,10 @@ tg_status tg_convert_weights(tg_ctx *ctx, const tg_opts *o)
     return named_status(ctx, tg_opts_get(o, "input"));
 }
 
-const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx)
+const tg_remedy *tg_ctx_remedy(const tg_ctx *ctx, size_t k)
 {
     (void)ctx;
+    (void)k;
     return NULL;
 }
 

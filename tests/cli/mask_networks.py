@@ -335,6 +335,30 @@ def test_refusals(lab, rng):
     check(got == 65, "a flow that is no number: exit %d: %s" % (got, err))
 
 
+def test_early(lab, rng):
+    """What would fail when the objects are there fails before the network works: nothing of its values is left."""
+    image = lab.path("early.tif")
+    copied(lab, lab.planes("in.npy", flow(rng, 5)), "early.tif")
+    out, mine, table = lab.path("early.out.tif"), lab.path("mine.csv.partial"), ["--post", "cellpose:flow=0", "--objects"]
+    run = ["run", "-m", network(lab.path("net.onnx"), 3), image, "-o", out, "-q"]
+    with open(mine, "w", encoding="ascii") as f:
+        f.write("notes\n")
+    os.makedirs(lab.path("folder"))
+    for name, says in (("nowhere/t.csv", "there is no folder"), ("folder", "take the place of a folder"), ("folder/", "take the place of a folder"),
+                       ("mine.csv", "in the way")):
+        for args in (run, ["copy", image, "-o", out, "-q"]):
+            got, _, err = lab.run(*args, *table, lab.path(name))
+            left = [n for n in os.listdir(lab.dir) if n.startswith("early.out")]
+            check(got == 73 and says in err and not left, "%s --objects %s: exit %d, %s, %s" % (args[0], name, got, err, left))
+    check(read(mine) == b"notes\n", "what lay there is another")
+    for k in range(3, 100):
+        if not os.path.exists(lab.path("t.csv.partial")):
+            subprocess.run([lab.tegula, "copy", image, "-o", out, "-q", "-y", *table, lab.path("t.csv")], env=dict(os.environ, TEGULA_FAIL_IO="%d:kill" % k))
+    before = sorted(os.listdir(lab.dir))
+    got, _, err = lab.run(*run, *table, lab.path("t.csv"))
+    check(got == 65 and sorted(os.listdir(lab.dir)) == before, "objects of another command: exit %d: %s, %s" % (got, err, os.listdir(lab.dir)))
+
+
 def test_memory(lab, rng):
     """A refusal has a name and a way out; above it the labels are the same."""
     side = 1200
@@ -361,7 +385,7 @@ def main():
     print("seed %d (TEGULA_SEED=%d repeats it)" % (seed, seed), flush=True)
     lab, rng = Lab(*sys.argv[1:3]), random.Random(seed)
     try:
-        for test in (test_copy, test_places, test_table, test_sizes, test_stops, test_table_of_others, test_run, test_refusals, test_memory):
+        for test in (test_copy, test_places, test_table, test_sizes, test_stops, test_table_of_others, test_run, test_refusals, test_early, test_memory):
             test(lab, rng)
     finally:
         subprocess.run(["rm", "-rf", lab.dir])

@@ -1,7 +1,7 @@
 """Objects (--post) beside other programs: scipy.ndimage and scikit-image where they can be imported, else a fill from
 each pixel that is written here; and what is refused, by name.
 
-    masks.py TEGULA
+    masks.py TEGULA [VOLUMES]      default 24
 
 Volumes are drawn. Arrays go in and out as .npy, which needs no library."""
 import os
@@ -109,7 +109,7 @@ class Lab:
 
 
 def test_volumes(lab, rng):
-    for k in range(24):
+    for k in range(int(sys.argv[2]) if len(sys.argv) > 2 else 24):
         shape = (rng.randrange(1, 7), rng.randrange(1, 30), rng.randrange(1, 40))
         share = rng.random()
         mask = [int(rng.random() < share) for _ in range(shape[0] * shape[1] * shape[2])]

@@ -49,7 +49,7 @@ def disk_line(lab, args):
 def test_arrays(lab, disk):
     """Arrays, and images in a folder, which are made of arrays: the plan has the byte, and 73 comes before
     anything is computed."""
-    image = picture(lab.path("small.tif"), 320, 256)
+    image = picture(lab.path("small.pixels"), 320, 256)  # called small.tif its output would be, too, and no array
     net = upscaler(lab.path("up1.onnx"), 4)
     for name, more, ends in (("o.npy", [], {"o.npy": 1}), ("new/", [], {"y.tif": 1}), ("old/", ["--compress", "lzw"], {"y.tif": 1}),
                              ("new/", ["--format", "imagej"], {"y.tif": 1})):

@@ -359,7 +359,10 @@ def test(lab, rest):
     image = picture(lab.path("in.tif"), 96, 80)
     run = ["run", "-m", net, image, "--threads", "1"]
     one = Command(lab, "one", run + ["--tile", "32x32"], "o.tif")
-    folder = Command(lab, "folder", run, "")
+    # Called in.tif its output would be, too, and have a journal: what is made of arrays has the network's names.
+    array = picture(lab.path("in.pixels"), 96, 80)
+    arrays = ["run", "-m", net, array, "--threads", "1"]
+    folder = Command(lab, "folder", arrays, "")
     for command in (one, folder):
         test_killed_anywhere(command)
         test_strangers(command)
@@ -372,8 +375,8 @@ def test(lab, rest):
     test_discarded(Command(lab, "copy", ["copy", wide, "--threads", "1"], "o.tif"))
     test_lost(one)
     test_lost(folder)
-    test_lost(Command(lab, "packed", run + ["--compress", "lzw"], ""))
-    test_lost(Command(lab, "stacks", run + ["--format", "imagej"], ""), made=True)
+    test_lost(Command(lab, "packed", arrays + ["--compress", "lzw"], ""))
+    test_lost(Command(lab, "stacks", arrays + ["--format", "imagej"], ""), made=True)
     test_lost(Command(lab, "png", ["copy", image, "--threads", "1"], "o.png"), made=True)
     print("a log and a picture are in nobody's way, and what -y discards begins again")
 

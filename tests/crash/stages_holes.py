@@ -1,6 +1,6 @@
 """A run in stages stops while it writes tiles, and one of them is damaged: the next run fills the hole.
 
-    stages_holes.py TEGULA SOURCE_DIR [TRIALS]   trials for each network, default 6
+    stages_holes.py TEGULA SOURCE_DIR [TRIALS]   at least so many for each network, default 6
 
 Rows before and behind the hole hold, so a part of a cell is computed, whose inputs reach unequally far."""
 import os
@@ -53,7 +53,9 @@ def test(lab, rest):
     nets = {"far": (normed(lab.path("far.onnx"), far=31), "7MiB"), "two": (two_outputs(lab.path("two.onnx")), "9MiB")}
     for name, (net, ram) in nets.items():
         job, filled = make(lab, name, net, ram), 0
-        for _ in range(trials):
+        done = 0
+        while done < trials or (not filled and done < 6 * trials):  # half of the stops leave a hole
+            done += 1
             if not stop(job, lab.rng.randrange(2, job.tiles - 2)):
                 job.clean()
                 continue
@@ -63,7 +65,7 @@ def test(lab, rest):
             job.confirm("tile %s damaged" % k)
             filled += "damaged" in r.err
             job.clean()
-        print("%s: %d of %d runs filled a hole" % (name, filled, trials), flush=True)
+        print("%s: %d of %d runs filled a hole" % (name, filled, done), flush=True)
         check(filled, "%s: no run had a hole to fill" % name)
     return 0
 

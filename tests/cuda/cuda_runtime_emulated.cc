@@ -397,10 +397,10 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
                             cudaStream_t q)
 {
     ENTER();
-    const bool up = kind == cudaMemcpyHostToDevice;
-    if (!lies_in(m.device, up ? dst : src, bytes))
+    const bool up = kind == cudaMemcpyHostToDevice, there = kind == cudaMemcpyDeviceToDevice;
+    if (!lies_in(m.device, up ? dst : src, bytes) || (there && !lies_in(m.device, dst, bytes)))
         return say(cudaErrorInvalidValue);
-    if (lies_in(m.pinned, up ? src : dst, bytes)) {
+    if (there || lies_in(m.pinned, up ? src : dst, bytes)) {
         put(q, [=] { copied(dst, src, bytes, kind); });
     } else if (up) {
         const std::vector<char> now((const char *)src, (const char *)src + bytes);
@@ -409,6 +409,15 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpy
         put(q, [=] { copied(dst, src, bytes, kind); });
         catch_up(q, q->end());
     }
+    return say(m.broken);
+}
+
+cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t q)
+{
+    ENTER();
+    if (!lies_in(m.device, at, bytes))
+        return say(cudaErrorInvalidValue);
+    put(q, [=] { memset(at, value, bytes); });
     return say(m.broken);
 }
 

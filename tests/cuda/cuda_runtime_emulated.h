@@ -93,7 +93,11 @@ typedef struct cudaKernelNodeParams {
     void **kernelParams, **extra;
 } cudaKernelNodeParams;
 
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost = 2,
+    cudaMemcpyDeviceToDevice = 3
+};
 enum cudaLimit { cudaLimitStackSize = 0 };
 enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
@@ -120,6 +124,7 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *at);
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t q);
+cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t q);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *q, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t q);
 cudaError_t cudaStreamSynchronize(cudaStream_t q);

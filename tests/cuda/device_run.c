@@ -113,7 +113,8 @@ typedef struct moved {
 static tg_status send(moved *m, const void *from, size_t bytes, void **at, tgi_err *err)
 {
     TGI_TRY(m->ops->alloc(m->d, bytes, at, err));
-    return m->ops->upload(m->d, TGI_QUEUE_COMPUTE, *at, from, bytes, err);
+    TGI_TRY(m->ops->upload(m->d, TGI_QUEUE_COMPUTE, *at, from, bytes, err));
+    return m->ops->sync(m->d, NULL, err); /* `from` is not there for long */
 }
 
 static tg_dtype type_of(const moved *m, int block)

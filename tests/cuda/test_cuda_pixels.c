@@ -1,9 +1,10 @@
 /* Staged pixels to activations and back on the device, against the loader's and the store's own
  * functions of the processor (kernels/pixels.h, tgi_pad_index), bit for bit: all types, samples
- * side by side and in planes, borders, volumes, NaN and what a type does not hold; and moments of
- * rows. */
+ * side by side and in planes, borders, volumes, NaN and what a type does not hold; frames of films
+ * as Y, U and V, against the pixels that the processor makes of them; and moments of rows. */
 #include "engine/base/arith.h"
 #include "engine/plan/mapping.h"
+#include "io/film_yuv.h"
 #include "kernels/granule.h"
 #include "kernels/ops/geometry.h"
 #include "kernels/pixels.h"
@@ -303,6 +304,127 @@ static void test_pixels_are_loaded_as_the_loader_does(void)
         }
 }
 
+/* ---- Frames as Y, U and V ---------------------------------------------------------------- */
+
+/* A film's frame: numbers drawn, and the pixels that its reader makes of them. */
+typedef struct drawn {
+    tgi_film_pixels pixels;
+    tgi_yuv yuv;
+    char *planes, *image;
+} drawn;
+
+static void draw_frame(drawn *d, int depth, int log2_w, int log2_h, const char *place)
+{
+    tgi_err err = {0};
+    tgi_av_info i = {.width = (int)tg_rand_in(&seed, 1, 70),
+                     .height = (int)tg_rand_in(&seed, 1, 9)};
+    const int size = depth > 8 ? 2 : 1;
+    i.form = (tgi_av_form){.n_components = 3,
+                           .n_planes = 3,
+                           .wide = size - 1,
+                           .log2_chroma_w = log2_w,
+                           .log2_chroma_h = log2_h};
+    snprintf(i.form.chroma_place, sizeof i.form.chroma_place, "%s", place);
+    snprintf(i.form.range, sizeof i.form.range, "%s", tg_rand_in(&seed, 0, 1) ? "tv" : "pc");
+    for (int c = 0; c < 3; c++)
+        i.form.component[c] = (tgi_av_component){.plane = c, .step = size, .depth = depth};
+    CHECK_OK(tgi_film_pixels_make(&i, &d->pixels, &err), err);
+    CHECK(tgi_film_yuv_of(&d->pixels, &d->yuv));
+    const size_t n = (size_t)i.width * (size_t)i.height * 3;
+    d->planes = must(tgi_malloc(TGI_TAG_MISC, n * 2));
+    d->image = must(tgi_malloc(TGI_TAG_MISC, n * 2));
+    for (size_t k = 0; k < n; k++)
+        if (size == 2)
+            ((uint16_t *)(void *)d->planes)[k] =
+                (uint16_t)tg_rand_in(&seed, 0, (1 << depth) - 1);
+        else
+            ((uint8_t *)d->planes)[k] = (uint8_t)tg_rand_in(&seed, 0, 255);
+    void *room = must(tgi_malloc(TGI_TAG_MISC, tgi_film_row_room(&d->pixels)));
+    for (int64_t y = 0; y < i.height; y++)
+        tgi_film_yuv_row(&d->pixels, d->planes, y,
+                         d->image + (size_t)(y * i.width * 3) * (size_t)size, room);
+    tgi_free(room);
+}
+
+/* Of the rows and columns that are staged, the pixels: what the frame would have been sent as. */
+static void stage_pixels(scene *s, const drawn *d)
+{
+    const tgi_device_pixels *p = &s->step.pixels;
+    const size_t pixel = 3 * tgi_dtype_size(p->type);
+    stage(s);
+    char *at = s->staged;
+    for (int64_t y = p->rows.lo; y < p->rows.hi; y++)
+        for (int64_t x = p->cols.lo; x < p->cols.hi; x++, at += pixel)
+            memcpy(at,
+                   d->image + (size_t)((y + d->yuv.y0) * d->yuv.width + x + d->yuv.x0) * pixel,
+                   pixel);
+}
+
+/* A box about a region of the frame. */
+static tgi_pad_mode place_frame(scene *s, drawn *d)
+{
+    tgi_device_pixels *p = &s->step.pixels;
+    const tgi_pad_mode mode = place_region(s);
+    const int64_t size[] = {0, d->yuv.height, d->yuv.width};
+    tgi_range *staged[] = {NULL, &p->rows, &p->cols};
+    int64_t *origin[] = {NULL, &d->yuv.y0, &d->yuv.x0};
+    for (int i = 1; i < 3; i++) {
+        *origin[i] = tg_rand_in(&seed, 0, size[i] - 1);
+        p->extent[i] = tg_rand_in(&seed, 1, size[i] - *origin[i]);
+        const tgi_range r = tgi_box_axis(&s->box, i);
+        *staged[i] = tgi_pad_hull(mode, (tgi_range){r.lo - p->shift[i], r.hi - p->shift[i]},
+                                  p->extent[i]);
+    }
+    return mode;
+}
+
+/* A step that loads three channels of an image. */
+static void open_frame(scene *s, tg_dtype type, int i)
+{
+    do {
+        if (s->elements)
+            scene_close(s);
+        scene_open(s, TGI_STEP_LOAD, type, element_of(i));
+    } while (s->view.c != 3 || s->box.rank != 4 || s->step.pixels.together != 3);
+}
+
+static void check_frame(int depth, int log2_w, int log2_h, const char *place, int i)
+{
+    drawn d;
+    scene s = {0};
+    draw_frame(&d, depth, log2_w, log2_h, place);
+    open_frame(&s, d.pixels.dtype, i);
+    const tgi_pad_mode pad = place_frame(&s, &d);
+    const tgi_yuv_staged what = tgi_yuv_stage(&d.yuv, s.step.pixels.rows, s.step.pixels.cols);
+    s.step.pixels.yuv = d.yuv;
+    s.staged_bytes = tgi_yuv_bytes(&d.yuv, &what);
+    s.staged = must(tgi_malloc(TGI_TAG_MISC, s.staged_bytes + 64));
+    tgi_film_yuv_stage(&d.yuv, &what, d.planes, s.staged);
+    run(&s);
+    tgi_free(s.staged);
+    stage_pixels(&s, &d);
+    const int bad = check_loaded(&s, pad);
+    if (bad)
+        fprintf(stderr, "%d bits, %dx%d, %s to %s: %d elements differ\n", depth, 1 << log2_w,
+                1 << log2_h, place, tgi_dtype_name(s.step.pixels.element), bad);
+    CHECK_EQ(bad, 0);
+    scene_close(&s);
+    tgi_free(d.planes);
+    tgi_free(d.image);
+}
+
+static void test_frames_become_the_pixels_that_their_reader_makes(void)
+{
+    static const int sizes[][2] = {{0, 0}, {1, 0}, {1, 1}, {2, 2}, {2, 0}, {0, 1}};
+    static const int depths[] = {8, 9, 10, 12, 14, 16};
+    static const char *const places[] = {"", "left", "center", "topleft", "bottom"};
+    int i = 0;
+    for (int n = 0; n < 6; n++)
+        for (int d = 0; d < 6; d++)
+            for (int k = 0; k < 5; k++, i++)
+                check_frame(depths[d], sizes[n][0], sizes[n][1], places[k], i);
+}
+
 /* ---- Store ------------------------------------------------------------------------------- */
 
 static float odd_value(void)
@@ -517,6 +639,7 @@ int main(void)
     if (!ops)
         return 77;
     RUN(test_pixels_are_loaded_as_the_loader_does);
+    RUN(test_frames_become_the_pixels_that_their_reader_makes);
     RUN(test_values_are_stored_and_misfits_counted_as_the_store_does);
     RUN(test_rows_become_their_moments);
     RUN(test_pixels_become_the_number_of_a_channel);

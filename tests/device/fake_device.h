@@ -46,10 +46,11 @@ typedef struct fake_settings {
     size_t library_bytes; /* taken by its library while it is open; 0: it has none */
     int newer_library;    /* it has another version */
     unsigned kinds;       /* of variants that it says it can (TGI_KIND_*) */
-    int plans_halves;     /* it has variants for float16, which only plans can use */
+    int halves;           /* it has variants for float16 */
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */
     double run_seconds;                        /* of a program with something to do */
     int hollow; /* nodes compute nothing: for tests of the clock alone */
+    int counts; /* says what was copied when it is closed */
     int loose;  /* parts of each program that no graph was made of */
     int eager[TGI_QUEUE_COUNT];
     int fail_at[FAKE_CALLS]; /* the how-manieth call fails, from 1; 0: none; -n: and all later
@@ -83,8 +84,17 @@ const tgi_device_ops *fake_device_ops(void);
 size_t fake_used_bytes(void); /* without what is somebody else's */
 
 /* fake_kernels.c */
-const tgi_kernel_set *fake_backend(void);
+const tgi_kernel_set *fake_backend(tg_dtype element);
 /* Do a step now: views and pixels are the host's. */
 tg_status fake_run_step(const tgi_device_step *step, tgi_err *err);
+/* A Conv's sums, those of the reference; 0: it is none of those that are made so. */
+int fake_conv(const tgi_call *call);
+int fake_conv_transpose(const tgi_call *call);
+/* Those of an attention or a lookup. */
+int fake_sums(const char *op, const tgi_call *call);
+/* fake_halves.c: a step over numbers of 16 bits, by what runs one over float32. */
+tg_status fake_run_halves(const tgi_device_step *step,
+                          tg_status (*run)(const tgi_device_step *step, tgi_err *err),
+                          tgi_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* fake_device_plugin.c - the fake device as a plugin. FAKE_DEVICE in the environment sets it
- * up, for commands: "devices=1 MiB=64 context=8 fail=run:5:-7". Tests in C reach into it by
- * dlsym. */
+ * up, for commands: "devices=1 MiB=64 context=8 halves fail=run:5:-7"; "counts": when it is closed it says how many bytes were
+ * sent and came back. Tests in C reach into it by dlsym. */
 #include "tests/device/fake_device.h"
 
 #include <stdio.h>
@@ -35,6 +35,10 @@ static void set_up(const char *text)
             fake.context_bytes = n << 20;
         else if (strcmp(word, "told") == 0)
             fake.told = 1;
+        else if (strcmp(word, "counts") == 0)
+            fake.counts = 1;
+        else if (strcmp(word, "halves") == 0)
+            fake.halves = 1;
         else if (sscanf(word, "taken=%zu", &n) == 1)
             fake.taken = n << 20;
         else if (sscanf(word, "fail=%15[a-z]:%d:%d", call, &at, &with) == 3) {

@@ -50,31 +50,43 @@ static const tgi_variant of_kinds[] = {
      .run = never},
 };
 
-const tgi_kernel_set *fake_backend(void)
+enum { KINDS = sizeof of_kinds / sizeof *of_kinds, MOST = 256 };
+
+typedef struct made_set {
+    tgi_variant variant[MOST + KINDS];
+    const tgi_variant *list[MOST + KINDS + 1];
+    tgi_kernel_set be;
+} made_set;
+
+static made_set of_floats, of_halves;
+
+const tgi_kernel_set *fake_backend(tg_dtype element)
 {
-    enum { MOST = 256 };
-    static tgi_variant variant[MOST];
-    static const tgi_variant *list[MOST + sizeof of_kinds / sizeof *of_kinds + 1];
-    static tgi_kernel_set be;
+    made_set *m = element == TG_DTYPE_F16 ? &of_halves : &of_floats;
     int n = 0;
-    for (int i = 0; tgi_op_at(i) && n < MOST; i++) {
-        if (!tgi_op_at(i)->ref)
-            continue;
-        variant[n] = (tgi_variant){
-            .name = "fake", .op = tgi_op_at(i)->name, .accepts = accepts, .run = never};
-        list[n] = &variant[n];
-        n++;
-    }
-    for (size_t i = 0; i < sizeof of_kinds / sizeof *of_kinds; i++)
-        list[n++] = &of_kinds[i];
-    list[n] = NULL;
-    be = (tgi_kernel_set){.name = "fake",
-                          .isa = TGI_ISA_PORTABLE,
-                          .lanes = 8,
-                          .whole_pixels = 1,
-                          .element = TG_DTYPE_F32,
-                          .variants = list};
-    return &be;
+    for (int i = 0; tgi_op_at(i) && n < MOST; i++)
+        if (tgi_op_at(i)->ref)
+            m->variant[n++] = (tgi_variant){
+                .name = "fake", .op = tgi_op_at(i)->name, .accepts = accepts, .run = never};
+    for (int i = 0; i < KINDS; i++)
+        m->variant[n++] = of_kinds[i];
+    for (int i = 0; i < n; i++)
+        m->list[i] = &m->variant[i];
+    m->be = (tgi_kernel_set){.name = "fake",
+                             .isa = TGI_ISA_PORTABLE,
+                             .lanes = 8,
+                             .whole_pixels = 1,
+                             .element = element,
+                             .variants = m->list};
+    return &m->be;
+}
+
+static int is_half(const tgi_device_step *s)
+{
+    int found = 0;
+    for (int i = 0; s->kind == TGI_STEP_NODE && i < MOST + KINDS; i++)
+        found |= s->variant == &of_halves.variant[i];
+    return s->kind == TGI_STEP_NODE ? found : s->pixels.element == TG_DTYPE_F16;
 }
 
 /* ---- Epilogue ---------------------------------------------------------------------------- */
@@ -142,23 +154,42 @@ static tg_status run_node(const tgi_device_step *s, tgi_err *err)
     for (int j = 0; j < c->ctx->n_src; j++)
         for (int k = 0; k < c->src[j].n_seg; k++)
             zero_outside(&c->src[j].seg[k], c->ctx->src[j].dim[c->ctx->src[j].rank - 1]);
-    TGI_TRY(tgi_op_find(s->variant->op)->ref(c, err));
+    const char *op = s->variant->op;
+    if (!(strcmp(op, "Conv") == 0            ? fake_conv(c)
+          : strcmp(op, "ConvTranspose") == 0 ? fake_conv_transpose(c)
+                                             : fake_sums(op, c)))
+        TGI_TRY(tgi_op_find(s->variant->op)->ref(c, err));
     epilogue(c);
     return TG_OK;
+}
+
+/* Where channel c of a pixel lies. */
+static char *staged_at(const tgi_device_pixels *p, int64_t slab, int64_t c, int64_t y,
+                       int64_t x)
+{
+    const int64_t plane = slab * (p->channels / p->together) + c / p->together;
+    const int64_t pixel =
+        (plane * tgi_range_len(p->rows) + y - p->rows.lo) * tgi_range_len(p->cols) + x -
+        p->cols.lo;
+    const int64_t at = pixel * (p->pitch ? p->pitch : p->together) + c % p->together;
+    return (char *)p->at + (size_t)at * tgi_dtype_size(p->type);
+}
+
+/* Pixels that are staged as Y, U and V. */
+static float converted(const tgi_device_pixels *p, int64_t c, int64_t y, int64_t x)
+{
+    const tgi_yuv_staged s = tgi_yuv_stage(&p->yuv, p->rows, p->cols);
+    uint32_t rgb[3];
+    tgi_yuv_pixel(&p->yuv, &s, p->at, y + p->yuv.y0, x + p->yuv.x0, rgb);
+    return (float)rgb[c] * p->mul + p->add;
 }
 
 static float loaded(const tgi_device_pixels *p, int64_t slab, int64_t c, int64_t y, int64_t x)
 {
     float v;
-    const int64_t planes = p->channels / p->together;
-    const int64_t plane = slab * planes + c / p->together;
-    const int64_t at =
-        ((plane * tgi_range_len(p->rows) + y - p->rows.lo) * tgi_range_len(p->cols) + x -
-         p->cols.lo) *
-            p->together +
-        c % p->together;
-    tgi_pixels_load(p->type, (const char *)p->at + (size_t)at * tgi_dtype_size(p->type), 1,
-                    p->mul, p->add, &v, 1);
+    if (p->yuv.there)
+        return converted(p, c, y, x);
+    tgi_pixels_load(p->type, staged_at(p, slab, c, y, x), 1, p->mul, p->add, &v, 1);
     return v;
 }
 
@@ -229,36 +260,37 @@ static void run_store_moments(const tgi_device_step *s)
                 }
 }
 
+static void count(const tgi_device_pixels *p, float f, uint32_t n[2])
+{
+    n[0] += !isfinite(f);
+    n[1] += tgi_dtype_is_float(p->type)
+                ? 0
+                : (uint32_t)tgi_pixels_outside(p->type, &f, 1, 1, p->mul, p->add);
+}
+
 static void run_store(const tgi_device_step *s)
 {
     const tgi_device_pixels *p = &s->pixels;
     const extent e = extent_of(&s->call.box);
-    const int64_t planes = p->channels / p->together, rows = tgi_range_len(e.y);
-    char *at = p->at;
-    memset(p->counts, 0, (size_t)(tgi_range_len(e.z) * rows) * 2 * sizeof *p->counts);
+    const int64_t rows = tgi_range_len(e.y);
+    if (p->counts)
+        memset(p->counts, 0, (size_t)(tgi_range_len(e.z) * rows) * 2 * sizeof *p->counts);
     for (int64_t z = e.z.lo; z < e.z.hi; z++)
-        for (int64_t plane = 0; plane < planes; plane++)
+        for (int64_t c = 0; c < p->channels; c++)
             for (int64_t y = e.y.lo; y < e.y.hi; y++)
-                for (int64_t x = e.x.lo; x < e.x.hi; x++)
-                    for (int64_t k = 0; k < p->together; k++) {
-                        const float f = stored(s, plane * p->together + k, z, y, x);
-                        uint32_t *n = p->counts + 2 * ((z - e.z.lo) * rows + y - e.y.lo);
-                        n[0] += !isfinite(f);
-                        n[1] += tgi_dtype_is_float(p->type)
-                                    ? 0
-                                    : (uint32_t)tgi_pixels_outside(p->type, &f, 1, 1, p->mul,
-                                                                   p->add);
-                        tgi_pixels_store(p->type, &f, 1, 1, p->mul, p->add, at, 1);
-                        at += tgi_dtype_size(p->type);
-                    }
+                for (int64_t x = e.x.lo; x < e.x.hi; x++) {
+                    const float f = stored(s, c, z, y, x);
+                    if (p->counts)
+                        count(p, f, p->counts + 2 * ((z - e.z.lo) * rows + y - e.y.lo));
+                    tgi_pixels_store(p->type, &f, 1, 1, p->mul, p->add,
+                                     staged_at(p, z - e.z.lo, c, y, x), 1);
+                }
 }
 
-tg_status fake_run_step(const tgi_device_step *s, tgi_err *err)
+static tg_status run_step(const tgi_device_step *s, tgi_err *err)
 {
-    if (tgi_box_empty(&s->call.box))
-        return TG_OK;
     if (s->kind == TGI_STEP_NODE)
-        return fake.hollow ? TG_OK : run_node(s, err);
+        return run_node(s, err);
     if (s->kind == TGI_STEP_LOAD)
         run_load(s);
     else if (s->pixels.moments)
@@ -266,4 +298,11 @@ tg_status fake_run_step(const tgi_device_step *s, tgi_err *err)
     else
         run_store(s);
     return TG_OK;
+}
+
+tg_status fake_run_step(const tgi_device_step *s, tgi_err *err)
+{
+    if (tgi_box_empty(&s->call.box) || (s->kind == TGI_STEP_NODE && fake.hollow))
+        return TG_OK;
+    return is_half(s) ? fake_run_halves(s, run_step, err) : run_step(s, err);
 }

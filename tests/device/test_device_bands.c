@@ -52,7 +52,7 @@ static subject open_subject(int64_t side, int multiprocessors)
     snprintf(path, sizeof path, "/tmp/tegula_bands_%d.onnx", (int)getpid());
     s.g = make_graph(path);
     unlink(path);
-    CHECK_OK(tgi_net_new(s.g, fake_backend(), &in, 0, &s.net, &err), err);
+    CHECK_OK(tgi_net_new(s.g, fake_backend(TG_DTYPE_F32), &in, 0, &s.net, &err), err);
     CHECK_OK(tgi_stages_new(s.net, &s.stages, &err), err);
     s.rates = tgi_device_rates(multiprocessors, TG_DTYPE_F16);
     return s;

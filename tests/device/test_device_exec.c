@@ -246,7 +246,7 @@ static subject open_subject(int kind, const tgi_desc *in)
     snprintf(path, sizeof path, "/tmp/tegula_device_%d.onnx", (int)getpid());
     s.g = make_of_kind(kind, path);
     unlink(path);
-    CHECK_OK(tgi_net_new(s.g, fake_backend(), in, 0, &s.net, &err), err);
+    CHECK_OK(tgi_net_new(s.g, fake_backend(TG_DTYPE_F32), in, 0, &s.net, &err), err);
     CHECK_OK(tgi_net_new(s.g, tgi_backend_for(TGI_ISA_PORTABLE), in, TGI_NET_REFERENCE,
                          &s.plain, &err),
              err);
@@ -339,7 +339,7 @@ static tg_status run_cut(const subject *s, const int64_t cut[3], int64_t band, o
     CHECK_OK(tgi_stages_new(s->net, &stages, err), *err);
     CHECK_OK(tgi_tiling_make(&stages->one, cut, band, 1, NULL, &t, err), *err);
     const tgi_device_form form = form_of(&t, o);
-    const tgi_device_io io = {o, fetch, ahead, take};
+    const tgi_device_io io = {.user = o, .fetch = fetch, .ahead = ahead, .take = take};
     open_owner(o, s, &form);
     tg_status st = ops->open(0, &device, err);
     if (st == TG_OK)

@@ -65,7 +65,7 @@ static planned plan_of_most(void)
         in[k] = (tgi_desc){TG_DTYPE_F32, 4, {1, 1, 32, 48}};
     CHECK_OK(import(TGI_MAX_PORTS, TGI_MAX_PORTS, &p.g, &err), err);
     CHECK_OK(tgi_graph_finish(p.g, 0, &err), err);
-    CHECK_OK(tgi_net_new(p.g, fake_backend(), in, 0, &p.net, &err), err);
+    CHECK_OK(tgi_net_new(p.g, fake_backend(TG_DTYPE_F32), in, 0, &p.net, &err), err);
     CHECK_OK(tgi_stages_new(p.net, &p.stages, &err), err);
     CHECK_OK(tgi_tiling_make(&p.stages->one, uncut, 32, 1, NULL, &p.t, &err), err);
     for (int k = 0; k < TGI_MAX_PORTS; k++) {

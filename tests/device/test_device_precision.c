@@ -28,7 +28,7 @@ static void begin(double half_gain)
     const tgi_measured m = {.gain = {half_gain, -1, -1}};
     tgi_err err = {0};
     reset();
-    settings->plans_halves = 1;
+    settings->halves = 1;
     CHECK_OK(tgi_measured_write(&info, &m, &err), err);
 }
 
@@ -92,7 +92,7 @@ static void test_nothing_is_measured_for_a_descriptor_that_says_fp32(void)
     int by_descriptor;
     describe("{\"precision\": \"fp32\"}");
     begin(-1);
-    settings->fail_at[FAKE_RUN] = 1; /* the fake's halves are for plans alone */
+    settings->fail_at[FAKE_RUN] = 1; /* a plan computes nothing */
     settings->fail_with[FAKE_RUN] = TG_E_DEVICE;
     CHECK_STR(planned(OPTIONS("device", "cuda"), warnings, &by_descriptor), "fp32");
     CHECK_EQ(count(FAKE_RUN), 0);

@@ -100,7 +100,7 @@ def nothing_comes_from_behind_a_cut():
 
 def lists_have_many_forms():
     film, out, *words = behind_a_cut()
-    forms = {"numbers": ("# first frames", "0", "6"), "timecodes": ("00:00:00.000", "00:00:00.240"), "seconds": ("0.24",), "minutes": ("0:00.252",),
+    forms = {"numbers": ("# first frames", "0", "6"), "timecodes": ("00:00:00.000", "00:00:00.240"), "seconds": ("0.24",), "minutes": ("0:00.252",), "signed": (" +0.24",),
              "table": ("Timecode List:,00:00:00.240", "Scene Number,Start Frame,Start Timecode,Start Time (seconds),End Frame,End Timecode",
                        "1,1,00:00:00.000,0.000,6,00:00:00.240", "2,7,00:00:00.240,0.240,12,00:00:00.480"),
              "crlf": ("0\r", "6\r")}
@@ -116,7 +116,7 @@ def lists_have_many_forms():
 def lists_that_say_nothing():
     ffmpeg("-i", "same.mkv", "still%02d.png")
     for lines, told in ((("9", "9"), "order"), (("11", "9"), "order"), (("12",), "begins there"), (("nine",), "no number"), (("-1",), "no number"),
-                        (("0:xx",), "no time"), (("Scene Number,Start Frame", "1,0"), "from 1 on"), (("Scene Number,Start Frame", "1"), "without that column")):
+                        (("0:xx",), "no time"), (("+-0.5",), "no time"), (("Scene Number,Start Frame", "1,0"), "from 1 on"), (("Scene Number,Start Frame", "1"), "without that column")):
         code, _, err = run("inpaint", "same.mkv", *BOX, "--split-scenes", write("bad.txt", *lines), "-o", "none.mkv")
         expect(code == 65 and told in err and "bad.txt, line" in err, f"{lines}: {code}: {err}")
     code, _, err = run("inpaint", "still%02d.png", *BOX, "--split-scenes", write("bad.txt", "0:01.5"), "-o", "none%d.png")

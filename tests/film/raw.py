@@ -121,7 +121,7 @@ def what_does_not_fit_is_refused():
     for text, why in (("33,rgb24", "no size"), ("rgb24", "no size"), ("0x18,rgb24", "no size"), ("33x,rgb24", "no size"), ("-3x18,rgb24", "no size"),
                       ("99999x2,rgb24", "no size"), ("33x18x3,rgb24", "no size"), (size, "no FORMAT"), (size + ",", "no FORMAT"),
                       (size + ",rgb25", "no FORMAT that is known"), (size + ",gray11le", "no FORMAT that is known"), (size + ",rgb24,fast", "FPS is as"),
-                      (size + ",rgb24,0", "FPS is as"), (size + ",rgb24,25,2", "FPS is as")):
+                      (size + ",rgb24,0", "FPS is as"), (size + ",rgb24,25/", "FPS is as"), (size + ",rgb24,25,2", "FPS is as")):
         refused(64, (f"--raw {text}:", why, "640x360,rgb24,25", "rgb48le", "yuv420p", "10le"), *words, "in.bin", "--raw", text)
     refused(64, ("in.y4m", "leave --raw out, which is for frames without a header, of rgb24"), *words, "in.y4m", "--raw", size + ",rgb24")
     refused(64, ("--raw is for one file",), *words, ".", "--raw", size + ",rgb24")

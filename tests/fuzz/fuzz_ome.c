@@ -25,20 +25,29 @@ static void carry(const tgi_ome_kept *k)
     int64_t at[2] = {1, 0}, lost;
     size_t n = 0;
     const tgi_axis_list l = {2, at};
-    const tgi_ome_place p = {{2, 0.5}, {3, -4}, 1, 0, 0, 0};
-    tgi_ome_kept *few = NULL;
+    const tgi_ome_place p = {
+        .scale = {2, 0.5}, .shift = {3, -4}, .first_z = 1, .extent = {0, 9, 9}};
+    int32_t place[2][3] = {{1, 0, 0}, {0, 0, 1}};
+    const tgi_ome_spots spots = {2, place, {1, 0, 1}};
+    tgi_ome_kept *few = NULL, *turn = NULL;
     char words[240];
     tgi_err err = {0};
     (void)tgi_ome_kept_words(k, &p, words, sizeof words);
     const tg_status st = tgi_ome_kept_pick(k, &l, &l, NULL, &few, &err);
     fuzz_check(st, &err);
-    for (int i = 0; st == TG_OK && few && i < 2; i++) {
-        const tgi_ome_kept *of = i ? few : k;
+    if (st == TG_OK)
+        fuzz_check(tgi_ome_kept_in_turn(k, &spots, &turn, &err), &err);
+    const tgi_ome_kept *const all[] = {k, few, turn};
+    for (int i = 0; i < 3; i++) {
+        const tgi_ome_kept *of = all[i];
+        if (!of)
+            continue;
         (void)tgi_rois_write(of->rois, &p, NULL, count, &n, &lost);
         tgi_rois_refs(of->rois, &p, count, &n);
         (void)tgi_plane_note_at(of, &p, 0, 0, 0);
     }
     tgi_ome_kept_free(&few);
+    tgi_ome_kept_free(&turn);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -42,10 +42,12 @@ def check(plugin, emulated, folder):
 
 NET = '{"family": "gpu_nets", "items": 1, "kernel_mps": {"median": 8.0}, "run_mps": {"median": 4.0}}'
 DONE = ('{"bands_seconds": 2.0, "device_upload_seconds": 0.5, "device_kernel_seconds": 1.5, '
-        '"device_download_seconds": 1.0, "megapixels_per_second": 3.0, "seconds": 2.5}')
+        '"device_download_seconds": 1.0, "megapixels_per_second": 3.0, "seconds": 2.5, "event": "done", '
+        '"device_measured_bytes": 7, "device_predicted_bytes": 8}')
 PROGRAMS = {"bench/gpu_peak": """echo '{"family": "gpu_peak", "copy_gbs": 5.0, "copy_gbs_sustained": 4.0}'""",
             "bench/bench_gpu": """echo '{"family": "gpu_ops", "told": "'"$*"'"}'""",
-            "bench/bench_gpu_net": f"echo '{NET}'", "tools/tegula-draw": "exit 0", "cli/tegula": f"echo '{DONE}'"}
+            "bench/bench_gpu_net": f"echo '{NET}'", "tools/tegula-draw": "exit 0",
+            "tools/tegula-draw-weights": "exit 0", "cli/tegula": f"echo '{DONE}'"}
 
 
 def benchmarks(folder, *words):
@@ -53,7 +55,8 @@ def benchmarks(folder, *words):
     build, out = os.path.join(folder, "build"), os.path.join(folder, "bench.jsonl")
     model = os.path.join(folder, "shared", "data", "models", "kair_dncnn25", "model.onnx")
     for path, text in [(os.path.join(build, p), f"#!/bin/sh\n{t}\n") for p, t in PROGRAMS.items()] + [
-            (model, ""), (os.path.join(folder, "torch.py"), "raise ImportError('not in this test')\n")]:
+            (model, ""), (os.path.join(folder, "shared", "conformance", "propainter", "weights.csv"), ""),
+            (os.path.join(folder, "torch.py"), "raise ImportError('not in this test')\n")]:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
@@ -70,7 +73,10 @@ def benchmarks(folder, *words):
 
 def every_benchmark_runs(folder):
     names, rows = benchmarks(folder)
-    expect("benchmarks", names, ["one_convolution", "gpu_peak", "bench_gpu", "gpu_nets", "gpu_tiled"])
+    expect("benchmarks", names, ["one_convolution", "gpu_peak", "bench_gpu", "gpu_nets", "gpu_tiled", "gpu_film"])
+    films = [(r["size"], r["precision"], r["frames"], r["fps"], r["device_bytes"], r["planned_bytes"]) for r in rows if r["family"] == "gpu_film"]
+    expect("films", films, [(s, p, 24, 9.6, 7, 8) for s in ("432x240", "1280x720") for p in ("fp16", "fp32")] + [("432x240", "fp32", 6, 2.4, 7, 8)])
+    expect("beside the processor", [r["ratio"] for r in rows if r["family"] == "gpu_film_against" and r["peer"] == "processor"], [{"fp16": 4.0, "fp32": 4.0}])
     expect("ceilings are handed on", [r["told"] for r in rows if r["family"] == "gpu_ops"][1:], ["--copy 5.0 --copy-sustained 4.0"])
     tiled = [(r["vram"], r["of_untiled"], r["bands_of_untiled"], r["bands_mps"], r["busy"], r["overlap"]) for r in rows if r["family"] == "gpu_tiled"]
     expect("the large image", tiled, [(v, 0.75, 0.9375, 3.75, 0.75, 1.5) for v in (None, "8GiB", "4GiB", "2GiB")])
@@ -202,7 +208,7 @@ def every_test_sees_the_machines_device():
     """Tests of other labels do not (tests/CMakeLists.txt): those of this one would be skipped like them."""
     done = subprocess.run(["ctest", "--test-dir", BUILD, "-L", "^gpu$", "--show-only=json-v1"], check=True,
                           capture_output=True, text=True)
-    tests = json.loads(done.stdout)["tests"]
+    tests = [t for t in json.loads(done.stdout)["tests"] if t["name"].startswith("gpu_")]  # without what they need before
     expect("tests that are run", sorted(n for r, n, _ in as_module().ORDER if r == "test"), sorted(t["name"] for t in tests))
     sees = [t["name"] for t in tests for p in t["properties"]
             if p["name"] == "ENVIRONMENT_MODIFICATION" and "TEGULA_CUDA_PLUGIN=unset:" in p["value"]]

@@ -6,6 +6,7 @@ other channels; in `info` of the network.
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -125,11 +126,64 @@ def datasets(folder):
     h.expect(code == 65 and "dataset.json" in err, f"a damaged one: {code}: {err}")
 
 
+def pixels(folder, model, path):
+    """The file that is made, or the exit code with what is said."""
+    out = os.path.join(folder, "out.ome.tif")
+    code, _, err = h.run("run", "-y", "-m", model, path, "-o", out)
+    if code:
+        return f"{code}: {err}"
+    with open(out, "rb") as f:
+        return f.read()
+
+
+def inside(folder):
+    """The ONNX file of a package, named itself: with the package's description. Beside another's it is a network of its own."""
+    one, path = two_of(1), image(folder, [None], 1)
+    bare = os.path.join(folder, "bare", "net.onnx")
+    os.mkdir(os.path.dirname(bare))
+    with open(bare, "wb") as f:
+        f.write(one)
+    plain = pixels(folder, bare, path)
+    h.expect(isinstance(plain, bytes), f"the network alone: {plain}")
+    for name in ("rdf.yaml", "bioimageio.yaml"):
+        where = os.path.join(folder, "inside" + name)
+        net = os.path.join(where, "net.onnx")
+        says = h.describe5(pre=[("scale_linear", {"gain": 0.5, "offset": 3})], data=one)
+        says["outputs"][0]["axes"][1]["channel_names"] = ["nuclei", "border"]
+        h.write_package(where, says, one, name)
+        of = pixels(folder, where, path)
+        h.expect(isinstance(of, bytes) and of != plain, f"{name}: the description does nothing")
+        h.expect(pixels(folder, net, path) == of, f"{name}: another result than of the folder")
+        told(net, name, "preprocessing", ["scale_linear"])
+        code, out, err = h.run("run", "-y", "-m", "net.onnx", path, "-o", os.path.join(folder, "here.ome.tif"), cwd=where)
+        h.expect(code == 0 and names_in(os.path.join(folder, "here.ome.tif")) == ["nuclei", "border"], f"{name}: in its folder: {code}: {err}")
+        with open(os.path.join(where, name), encoding="utf-8") as f:
+            text = f.read()
+        for what, old, new, want in (("another's", '"net.onnx"', '"other.onnx"', plain), ("a step that is not known", "scale_linear", "scale_odd", "65"),
+                                     ("other bytes", says["weights"]["onnx"]["sha256"], 64 * "0", "65"), ("no YAML", "{", "{[", "65")):
+            with open(os.path.join(where, name), "w", encoding="utf-8") as f:
+                f.write(text.replace(old, new, 1))
+            got = pixels(folder, net, path)
+            h.expect(got == want or isinstance(want, str) and str(got).startswith(want), f"{name}: {what}: {got[:300]}")
+        with open(os.path.join(where, "net.json"), "w", encoding="utf-8") as f:
+            f.write("{}")
+        h.expect(pixels(folder, net, path) == plain, f"{name}: a description of the network's own goes first")
+
+
+def exporter_without_torch(folder):
+    """-I -S: a Python without packages."""
+    tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "export_onnx.py")
+    r = subprocess.run([sys.executable, "-I", "-S", tool, folder, "-o", os.path.join(folder, "made")], capture_output=True, text=True)
+    h.expect(r.returncode == 1 and r.stderr.count("\n") == 1 and "PyTorch is not installed" in r.stderr, f"without PyTorch: {r}")
+
+
 def main():
     with tempfile.TemporaryDirectory(dir=os.environ.get("TG_DISK")) as folder:
         packages(folder)
         refusals(folder)
         datasets(folder)
+        inside(folder)
+        exporter_without_torch(folder)
     print(f"{h.failed} failed")
     return 1 if h.failed else 0
 

@@ -96,11 +96,16 @@ def refused(folder):
     masked["configurations"]["2d"]["use_mask_for_norm"] = [True]
     no_patch["configurations"]["2d"]["patch_size"] = [32]
     two["configurations"]["2d"]["normalization_schemes"] = ["NoNormalization"]
+    truthy, no_list, no_axes = plans(z), plans(z), plans(z)
+    truthy["configurations"]["2d"]["use_mask_for_norm"] = [1]
+    no_list["configurations"]["2d"]["use_mask_for_norm"] = True
+    no_axes["transpose_forward"] = "021"
     three = plans(z)
     del three["configurations"]["2d"]
     ct = plans(["CTNormalization"])
     del ct["foreground_intensity_properties_per_channel"]
-    for says, word in ((turned, "transpose"), (masked, "mask"), (no_patch, "patch"), (two, "different ways"), (three, "2 axes"), (ct, "percentile"),
+    for says, word in ((turned, "transpose"), (masked, "mask"), (no_patch, "patch"), (two, "different ways"), (truthy, "neither true nor false"),
+                       (no_list, "no list"), (no_axes, "no list of axes"), (three, "2 axes"), (ct, "percentile"),
                        (plans(["MyNormalization"]), "MyNormalization"), (plans(z * 2), "2 channels"),
                        (plans(["ZScoreNormalization", "CTNormalization"]), "of one channel")):
         write(named, says)

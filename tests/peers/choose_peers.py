@@ -57,6 +57,7 @@ CHOICES = [  # words, entries of t, c, z
     (["--channels", "1:", "--z", "3-9"], None, [1, 2], range(3, 10)),
     (["--z", "0,2,4"], None, None, [0, 2, 4]),
     (["--z", "0,1,4"], None, None, [0, 1, 4]),
+    (["--z", "4,0,3,1"], None, None, [4, 0, 3, 1]),
     (["--z", "11"], None, None, [11]),
     (["--t", "1"], [1], None, None),
     (["--t", "1,0"], [1, 0], None, None),
@@ -90,8 +91,11 @@ def one(tegula, folder, path, a, choice, verb):
         said = pixels.get(key)
         expect(said is None if value is None else said and abs(float(said) - value) < 1e-9,
                "%s: %s is %s, not %s" % (label, key, said, value))
-    told = "not equally far apart" in r.stderr
-    expect(told == (distance(z, 1) is None or distance(t, 1) is None), "%s: %s" % (label, r.stderr))
+    for entries in (z, t):
+        back = len(entries) > 1 and all(b < a for a, b in zip(entries, entries[1:]))
+        told = "go backwards: no distance" if back else "not equally far apart: no distance"
+        expect((told in r.stderr) or distance(entries, 1) is not None, "%s: %s" % (label, r.stderr))
+    expect(("no distance is said" in r.stderr) == (distance(z, 1) is None or distance(t, 1) is None), "%s: %s" % (label, r.stderr))
 
 
 def imagej(tegula, folder, path, a):
@@ -150,16 +154,68 @@ def colours(tegula, folder):
                          planarconfig=layout, metadata=None)
         for said, order in (("green", [1]), ("2,1,0", [2, 1, 0]), ("red,red,blue", [0, 0, 2]), ("0:2", [0, 1])):
             run([tegula, "copy", path, "-o", out, "-y", "-q", "--channels", said], "colours")
-            got = tifffile.imread(out)
-            want = rgb[..., order]
-            if len(order) == 1:
-                want = want[..., 0]
+            got, attributes, channels = described(out)
+            want = rgb[..., order].transpose(2, 0, 1)[None, :, None]
             expect(got.shape == want.shape and numpy.array_equal(got, want), "colours %s: %s" % (said, got.shape))
+            expect([c.get("Name") for c in channels] == [("red", "green", "blue")[k] for k in order], "colours %s: %s" % (said, channels))
+            expect([int(c.get("Color")) & 0xffffffff for c in channels] == [(0xff0000ff, 0xff00ff, 0xffff)[k] for k in order],
+                   "colours %s: %s" % (said, channels))
+        for said, order in (("red,green,blue", [0, 1, 2]), ("0:3", [0, 1, 2])):
+            run([tegula, "copy", path, "-o", out, "-y", "-q", "--channels", said], "colours")
+            expect(numpy.array_equal(tifffile.imread(out), rgb), "colours %s: a picture stays one" % said)
+        for said, order in (("2,1,0", [2, 1, 0]), ("0:2", [0, 1])):
+            run([tegula, "copy", path, "-o", out[:-3] + "npy", "-y", "-q", "--channels", said], "colours")
+            want = rgb[..., order] if layout == "contig" else rgb[..., order].transpose(2, 0, 1)
+            expect(numpy.array_equal(numpy.load(out[:-3] + "npy"), want), "colours %s: an array" % said)
+        run([tegula, "copy", path, "-o", out, "-y", "-q", "--channels", "green,red", "--format", "imagej"], "colours")
+        with tifffile.TiffFile(out) as t:
+            expect(t.imagej_metadata["Labels"] == ["green", "red"] and numpy.array_equal(t.asarray(), rgb[..., [1, 0]].transpose(2, 0, 1)),
+                   "colours: ImageJ: %s" % t.imagej_metadata)
         model = network(os.path.join(folder, "c3.onnx"), "Conv", 1, 3)
         run([tegula, "run", "-m", model, path, "-o", out, "-y", "-q", "--normalize", "none", "--dtype", "same",
              "--channels", "blue,green,red"], "colours")
         got = tifffile.imread(out)
         expect(numpy.array_equal(got, rgb[..., ::-1]), "colours: a network that takes them the other way round")
+        for said, end, told in (("blue,green,red", "png", True), ("red,green,blue", "png", False), ("blue,green,red", "tif", False)):
+            r = ask(tegula, ["run", "-m", model, path, "-o", out[:-3] + end, "-y", "-q", "--normalize", "none", "--dtype", "same", "--channels", said])
+            expect(("viewers take" in r.stderr) == told, "colours: %s to %s: %s" % (said, end, r.stderr))
+
+
+def pictures(tegula, folder):
+    """A PNG or JPEG takes one sample, or the colours in their order, with alpha behind them or not: never one for another."""
+    rgba, grey = os.path.join(folder, "rgba.tif"), os.path.join(folder, "greya.tif")
+    a = drawn((20, 30, 4), "uint8", 5)
+    tifffile.imwrite(rgba, a, photometric="rgb", extrasamples=["unassalpha"], metadata=None)
+    tifffile.imwrite(grey, a[..., :2], photometric="minisblack", planarconfig="contig", extrasamples=["unassalpha"], metadata=None)
+    for path, end, said, order in ((rgba, "png", "green", [1]), (rgba, "png", "alpha", [3]), (rgba, "png", "red,green,blue", [0, 1, 2]),
+                                   (rgba, "png", "red,green,blue,alpha", [0, 1, 2, 3]), (rgba, "jpg", "0:3", None), (rgba, "jpg", "green", None),
+                                   (grey, "png", "0", [0]), (grey, "png", "0,1", [0, 1])):
+        out = os.path.join(folder, "shown." + end)
+        run([tegula, "copy", path, "-o", out, "-y", "-q", "--channels", said], "pictures")
+        run([tegula, "copy", out, "-o", out + ".npy", "-y", "-q"], "pictures: read")
+        got = numpy.load(out + ".npy")
+        want = None if order is None else a[..., order[0]] if len(order) == 1 else a[..., order]
+        expect(want is None or numpy.array_equal(got, want), "pictures: %s: %s" % (said, got.shape))
+    for path, said in ((rgba, "red,green"), (rgba, "red,green,alpha"), (rgba, "red,red"), (rgba, "blue,green,red"), (rgba, "alpha,red,green,blue"),
+                       (rgba, "red,green,blue,blue"), (grey, "1,0"), (grey, "0,0")):
+        for end in ("png", "jpg"):
+            r = ask(tegula, ["copy", path, "-o", os.path.join(folder, "never." + end), "--channels", said])
+            expect(r.returncode == 64 and "write .tif" in r.stderr, "pictures: %s: exit %d: %s" % (said, r.returncode, r.stderr))
+
+
+def named_by_run(tegula, folder):
+    """Colours that a network of one channel sees alone have the names that a copy gives them."""
+    path, out = os.path.join(folder, "rgb.tif"), os.path.join(folder, "named.ome.tif")
+    rgb = drawn((40, 50, 3), "uint8", 5)
+    tifffile.imwrite(path, rgb, photometric="rgb", metadata=None)
+    model = ["-m", network(os.path.join(folder, "n1.onnx"), "Conv", 1, 1), "--normalize", "none", "--dtype", "same"]
+    for words, order in (([], [0, 1, 2]), (["--channels", "green"], [1]), (["--channels", "blue,red"], [2, 0])):
+        for verb in (["run", *model], *([["copy"]] if words else [])):
+            r = ask(tegula, [*verb, path, "-o", out, "-y", "-q", *words])
+            expect(r.returncode == 0, "named: %s %s: %s" % (verb[0], words, r.stderr))
+            got, _, channels = described(out)
+            expect(numpy.array_equal(got[0, :, 0], rgb[..., order].transpose(2, 0, 1)), "named: %s %s: pixels" % (verb[0], words))
+            expect([c.get("Name") for c in channels] == [("red", "green", "blue")[k] for k in order], "named: %s %s: %s" % (verb[0], words, channels))
 
 
 def refusals(tegula, folder, path):
@@ -210,9 +266,9 @@ def told_before(tegula, folder, path):
         said, is_ = (json.loads(ask(tegula, ["info", *x, "--json"]).stdout) for x in ([path, *words], [out]))
         for key in ("shape", "axes", "dtype", "planes", "levels", "physical_size", "channels", "time_increment_seconds"):
             expect(said.get(key) == is_.get(key), "told: %s: %s is %s, and of the copy %s" % (words, key, said.get(key), is_.get(key)))
-    for words, text in ((["--planes", "0,13,27"], "not all combinations"), (["--roi", "0:100,0:9"], "not inside the image")):
+    for words, code, text in ((["--planes", "0,13,27"], 0, "not all combinations"), (["--roi", "0:100,0:9"], 64, "not inside the image")):
         r = ask(tegula, ["info", path, *words])
-        expect(r.returncode == 64 and text in r.stderr, "told: %s: exit %d: %s" % (words, r.returncode, r.stderr))
+        expect(r.returncode == code and text in r.stdout + r.stderr, "told: %s: exit %d: %s%s" % (words, r.returncode, r.stdout, r.stderr))
 
 
 def main():
@@ -227,6 +283,8 @@ def main():
         mixed(tegula, folder, path, a)
         networks(tegula, folder, path, a)
         colours(tegula, folder)
+        pictures(tegula, folder)
+        named_by_run(tegula, folder)
         refusals(tegula, folder, path)
         names_of_files(tegula, folder)
         told_before(tegula, folder, path)

@@ -123,6 +123,8 @@ def refused(tegula, model, files, out):
     r = ask([tegula, "run", "-m", model, os.path.join(files, "a.tif"), os.path.join(files, "none.tif"), "-o", files + "/", "-q"])
     expect(r.returncode == 65, "an output over its input: exit %d" % r.returncode)
     expect(tifffile.imread(os.path.join(files, "a.tif")).shape == SIZES["a.tif"], "the input is there still")
+    r = ask([tegula, "run", "-m", model, os.path.join(files, "a.tif"), os.path.join(files, "d.tif"), "-o", out + "-small/", "--ram", "1MiB"])
+    expect(r.returncode != 0 and r.stderr.count("failed: the smallest plan") == 2 and "each job had" not in r.stderr, "too little for each: %s" % r.stderr)
 
 
 def main():

@@ -50,7 +50,7 @@ def imagej_round_trip(tegula, folder):
     path, ome, out = (os.path.join(folder, n) for n in ("ij.tif", "ij-ome.tif", "ij-out.tif"))
     tifffile.imwrite(path, a, imagej=True, resolution=(1 / 0.325, 1 / 0.25), metadata={
         "axes": "TZCYX", "unit": "um", "spacing": 1.5, "finterval": 0.5, "LUTs": list(lut), "Labels": label,
-        "Ranges": (10.0, 200.0, 5.0, 100.5), "Info": "some\nwords"})
+        "Ranges": (10.0, 200.0, 5.0, 100.5), "Info": "some\nwords", "mode": "composite"})
     run([tegula, "copy", path, "-o", ome, "-q", "--compress", "zstd"], "to OME")
     run([tegula, "copy", path, "-o", out, "-q", "--format", "imagej"], "to ImageJ")
     with imagej_file(out, "imagej") as t:

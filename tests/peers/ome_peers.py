@@ -21,9 +21,9 @@ INSTRUMENT = ('<Instrument ID="Instrument:0"><Microscope Manufacturer="Z" Model=
               '<FilterSet ID="FilterSet:0"/></Instrument>')
 ROIS = ('<ROI ID="ROI:0" Name="n"><Union><Rectangle ID="Shape:0" X="20" Y="30" Width="10" Height="12.5" TheZ="4" TheC="1" TheT="1"/>'
         '<Polygon ID="Shape:1" Points="1,2 30.5,40 50,60"/></Union></ROI>'
-        '<ROI ID="ROI:1"><Union><Ellipse ID="Shape:2" X="32" Y="24" RadiusX="5" RadiusY="6" TheZ="5">'
+        '<ROI ID="ROI:1"><Union><Ellipse ID="Shape:2" X="16" Y="24" RadiusX="5" RadiusY="6" TheZ="5">'
         '<Transform A00="2" A10="0" A01="0" A11="1" A02="7" A12="3"/></Ellipse></Union></ROI>'
-        '<ROI ID="ROI:2"><Union><Mask ID="Shape:3" X="1" Y="2" Width="8" Height="1"><BinData Length="4" BigEndian="false">/w==</BinData>'
+        '<ROI ID="ROI:2"><Union><Mask ID="Shape:3" X="1" Y="12" Width="8" Height="1"><BinData Length="4" BigEndian="false">/w==</BinData>'
         '</Mask></Union></ROI>')
 
 
@@ -182,8 +182,8 @@ def regions(tegula, folder, path):
     s = shapes(tree(out))
     expect(near(s["Shape:0"], X=16, Y=20, Width=10, Height=12.5, TheZ=4), "crop: rectangle")
     expect(s["Shape:1"].get("Points").split()[1] == "26.5,30", "crop: polygon %s" % s["Shape:1"].get("Points"))
-    expect(near(s["Shape:2"], X=32, Y=24, RadiusX=5) and near(s["Shape:2"][0], A00=2, A02=3, A12=-7), "crop: transform")
-    expect(near(s["Shape:3"], X=-3, Y=-8), "crop: mask")
+    expect(near(s["Shape:2"], X=16, Y=24, RadiusX=5) and near(s["Shape:2"][0], A00=2, A02=3, A12=-7), "crop: transform")
+    expect(near(s["Shape:3"], X=-3, Y=2), "crop: mask")
     expect(refs(tree(out)) == ["ROI:0", "ROI:1", "ROI:2"], "crop: references")
     checked += valid(out, "crop")
     ask(tegula, ["copy", path, "-o", out, "-y", "-q", "--z", "4:5", "--channels", "1", "--t", "1"])

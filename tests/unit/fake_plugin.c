@@ -187,6 +187,7 @@ static const tgi_device_ops table = {
     .unpin = no_release,
     .upload = no_copy,
     .download = no_copy,
+    .copy = no_copy,
     .event_new = no_event,
     .event_free = no_event_free,
     .record = no_place,

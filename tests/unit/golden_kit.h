@@ -1,12 +1,13 @@
 /* golden_kit.h - nodes with the operator goldens of ProPainter's conformance data as inputs, and their
  * results against the goldens' tolerances. By reference, then by the variants of each instruction
- * set, direct ones. */
+ * set, direct ones; with TG_TEST_DEVICE by a device's, in float32 and in halves. */
 #ifndef TG_GOLDEN_KIT_H
 #define TG_GOLDEN_KIT_H
 
 #include "engine/base/json.h"
 #include "io/npy.h"
 #include "kernels/ops/op_attrs.h"
+#include "tests/golden_bounds.h"
 #include "tests/recipe_weights.h"
 #include "tests/unit/op_harness.h"
 
@@ -58,24 +59,23 @@ static inline const tgi_json *case_of(const char *name)
 }
 
 /* An output of a case, as the file has it. */
-static inline void compare(const char *name, const char *output, const float *got)
+static inline void compare_within(const char *name, const char *output, golden_share share,
+                                  const float *got)
 {
     const tgi_json *t = tgi_json_get(tgi_json_get(case_of(name), "tolerance"), output);
-    double most = 0, mean = 0, worst = 0, sum = 0;
+    char what[96];
     tgi_desc d;
     float *want = load(name, output, &d);
     const size_t n = want ? desc_floats(&d) : 0;
-    CHECK(n && tgi_json_num(tgi_json_get(t, "max_abs"), &most) &&
-          tgi_json_num(tgi_json_get(t, "mean_abs"), &mean));
-    for (size_t i = 0; i < n; i++) {
-        const double off = fabs((double)got[i] - (double)want[i]);
-        worst = off <= worst ? worst : off; /* no number is the worst */
-        sum += off;
-    }
-    printf("     %s %s, %s: at most %.2g (%.2g), on average %.2g (%.2g)\n", name, output,
-           set ? set->name : "reference", worst, most, sum / (double)n, mean);
-    CHECK(worst <= most && sum <= mean * (double)n);
+    snprintf(what, sizeof what, "%s %s, %s", name, output, set ? set->name : "reference");
+    CHECK(n);
+    golden_check(what, t, set ? set->element : TG_DTYPE_F32, share, got, want, n);
     tgi_free(want);
+}
+
+static inline void compare(const char *name, const char *output, const float *got)
+{
+    compare_within(name, output, GOLDEN_SHARE, got);
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------- */
@@ -112,7 +112,9 @@ static inline float *run(op_node *n, int known, tgi_desc *d)
     CHECK_OK(node_bind(n, &err), err);
     const tgi_box full = tgi_box_full(&n->dst[0]);
     float *out = floats(desc_floats(&n->dst[0]));
-    if (be && runner_open(&r, n, be, &seed)) {
+    const int fast = be && runner_open(&r, n, be, &seed);
+    CHECK(fast || !golden_on_device()); /* there it would be the processor that was tested */
+    if (fast) {
         node_run_variant(n, &r, &full, &seed, &out, &clean);
         runner_close(&r);
     } else {
@@ -124,18 +126,29 @@ static inline float *run(op_node *n, int known, tgi_desc *d)
     return out;
 }
 
-/* fn by references, then by each instruction set; nothing where there are no goldens. */
+/* The i-th set that is tested: -1, references, which no device has. */
+static inline int golden_set(int i)
+{
+    set = i < 0 ? NULL : runner_backend(i);
+    return set ? set->element != TGI_DTYPE_BF16 : i < 0;
+}
+
+/* fn by references, then by each instruction set; nothing where there are no goldens, or no device to test. */
 static inline void golden_each_set(void (*fn)(void))
 {
     tgi_err err = {0};
     if (!tg_has(OPS "/index.json"))
         return;
     CHECK_OK(tgi_json_load(OPS "/index.json", &ops_index, &err), err);
-    for (int i = -1; i < 0 || runner_backend(i); i++) {
-        set = i < 0 ? NULL : runner_backend(i);
+    for (int i = golden_on_device() ? 0 : -1; golden_set(i); i++)
         fn();
-    }
     tgi_json_free(&ops_index);
+}
+
+/* 77 where a device is to be tested and there is none. */
+static inline int golden_none(void)
+{
+    return golden_on_device() && !runner_backend(0) ? 77 : 0;
 }
 
 #endif

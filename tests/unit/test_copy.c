@@ -1,6 +1,8 @@
 /* Copy: what goes through the reader and the writer comes out as it went in. */
 #include "job_help.h"
 
+#include "engine/base/clock.h"
+
 #define TIFF_DIR TG_SHARED_DATA "/data/tiff/"
 
 static uint64_t seed = 20261;
@@ -225,6 +227,32 @@ static void test_interleaved_samples_keep_their_place_in_an_array(void)
     tgi_source_close(&s);
 }
 
+static void count_events(void *user, const tg_progress *p)
+{
+    *(int *)user += strcmp(p->phase, "copy") != 0;
+}
+
+/* Each event looks at the process, which costs as much as a row: they come by time, not by rows. */
+static void test_events_of_objects_come_by_time(void)
+{
+    int events = 0;
+    tg_ctx *watched = NULL;
+    tg_opts *o = NULL;
+    const tg_ctx_opts how = {.size = sizeof how, .progress = count_events, .user = &events};
+    CHECK_EQ(tg_ctx_open(&how, &watched), TG_OK);
+    CHECK_EQ(tg_opts_new(watched, &o), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "input", in_folder("stack.npy")), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "output", in_folder("objects.tif")), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "post", "threshold:2000,label"), TG_OK);
+    const double begun = tgi_seconds();
+    CHECK_EQ(tg_copy(watched, o), TG_OK);
+    const double most = 10 + (tgi_seconds() - begun) / 0.02;
+    CHECK(events > 0);
+    CHECK(events <= most);
+    tg_opts_free(&o);
+    tg_ctx_close(&watched);
+}
+
 int main(void)
 {
     help_open();
@@ -234,6 +262,7 @@ int main(void)
     RUN(test_conversion_rounds_half_to_even_and_clips);
     RUN(test_an_output_that_exists_is_left_alone);
     RUN(test_a_missing_input_leaves_no_output);
+    RUN(test_events_of_objects_come_by_time);
     if (tg_has(TIFF_DIR "rgb_u16.tif")) {
         RUN(test_real_files_come_out_with_the_same_pixels);
         RUN(test_interleaved_samples_keep_their_place_in_an_array);

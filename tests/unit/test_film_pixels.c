@@ -1,7 +1,8 @@
 /* Frames as pixels: every form of storing them, against the stated conversion written out here in
- * float64, pixel by pixel, within half a step and what float32 rounds. */
+ * float64, pixel by pixel, within half a step and what float32 rounds. And those whose planes are staged for whoever
+ * converts them pixel by pixel (engine/base/yuv.h), against rows of pixels, to the bit. */
 #include "engine/base/arith.h"
-#include "io/film_pixels.h"
+#include "io/film_yuv.h"
 #include "tests/tg_test.h"
 
 #include <math.h>
@@ -251,6 +252,67 @@ static void check_back(const stored *s, const meaning *m, const tgi_film_pixels 
     free(room);
 }
 
+static tgi_range some_of(int64_t n)
+{
+    const int64_t lo = tg_rand_in(&seed, 0, n - 1);
+    return (tgi_range){lo, tg_rand_in(&seed, lo + 1, n)};
+}
+
+/* Pixels of a rectangle of dense planes, of a part of the frame that begins anywhere: how many are not those of the picture. */
+static int64_t count_others(const tgi_yuv *of, const void *planes, const void *image)
+{
+    tgi_yuv f = *of;
+    const tgi_range rows = some_of(f.height), cols = some_of(f.width);
+    f.y0 = tg_rand_in(&seed, 0, rows.lo);
+    f.x0 = tg_rand_in(&seed, 0, cols.lo);
+    const tgi_yuv_staged what = tgi_yuv_stage(&f, (tgi_range){rows.lo - f.y0, rows.hi - f.y0},
+                                              (tgi_range){cols.lo - f.x0, cols.hi - f.x0});
+    const size_t bytes = tgi_yuv_bytes(&f, &what);
+    char *staged = malloc(bytes + 1); /* so that what lies behind is nobody's */
+    staged[bytes] = 0x5a;
+    tgi_film_yuv_stage(&f, &what, planes, staged);
+    CHECK_EQ(staged[bytes], 0x5a);
+    int64_t others = 0;
+    for (int64_t y = rows.lo; y < rows.hi; y++)
+        for (int64_t x = cols.lo; x < cols.hi; x++) {
+            uint32_t rgb[3];
+            tgi_yuv_pixel(&f, &what, staged, y, x, rgb);
+            for (int c = 0; c < 3; c++) {
+                const int64_t at = (y * f.width + x) * 3 + c;
+                others += rgb[c] != (f.depth > 8 ? ((const uint16_t *)image)[at]
+                                                 : ((const uint8_t *)image)[at]);
+            }
+        }
+    free(staged);
+    return others;
+}
+
+/* 1: frames are kept so. */
+static int check_staged(const stored *s, const tgi_film_pixels *p, const void *image,
+                        size_t bytes, void *room)
+{
+    tgi_yuv f;
+    if (!tgi_film_yuv_of(p, &f))
+        return 0;
+    char *planes = malloc(bytes), *row = malloc(bytes);
+    const size_t line = bytes / (size_t)p->height;
+    tgi_film_yuv_take(p, &s->frame, planes);
+    for (int k = 0; k < 4; k++)
+        CHECK_EQ(count_others(&f, planes, image), 0);
+    for (int64_t y = 0; y < p->height; y++) {
+        tgi_film_yuv_row(p, planes, y, row, room);
+        CHECK(memcmp(row, (const char *)image + (size_t)y * line, line) == 0);
+    }
+    tgi_film_yuv_black(p, planes);
+    memset(row, 0, bytes);
+    CHECK_EQ(count_others(&f, planes, row), 0);
+    free(planes);
+    free(row);
+    return 1;
+}
+
+static int kept_as_yuv; /* frames of the test */
+
 static void check(stored *s, const meaning *m)
 {
     tgi_film_pixels p;
@@ -275,6 +337,7 @@ static void check(stored *s, const meaning *m)
     CHECK(worst <= (most > 255 ? 0.5 + 0.06 : 0.5 + 0.001));
     if (worst > 0.6)
         printf("off by %g\n", worst);
+    kept_as_yuv += check_staged(s, &p, image, (size_t)n * tgi_dtype_size(p.dtype), room);
     check_back(s, m, &p, image);
     free(room);
     free(image);
@@ -290,7 +353,7 @@ static void test_planes_of_every_size_and_depth(void)
         for (int d = 0; d < 5; d++)
             for (int n = 3; n <= 4; n++) {
                 tgi_av_form f = planar(n, depths[d], sizes[i][0], sizes[i][1]);
-                f.big_endian = d == 2 && n == 4;
+                f.big_endian = d == 2 && (n == 4 || i % 2);
                 stored s;
                 draw(&s, &f, (int)tg_rand_in(&seed, 1, 23), (int)tg_rand_in(&seed, 1, 17));
                 /* nothing is said: limited, BT.601, on the left and between rows */
@@ -373,11 +436,17 @@ static void test_frames_come_upright(void)
         }
 }
 
+static void test_frames_upright_and_opaque_are_kept_as_yuv(void)
+{
+    CHECK_EQ(kept_as_yuv, 30 + 7 + 1 + 1); /* of each test above */
+}
+
 int main(void)
 {
     RUN(test_planes_of_every_size_and_depth);
     RUN(test_what_the_film_says_of_its_colours);
     RUN(test_grey_and_rgb_are_what_they_are);
     RUN(test_frames_come_upright);
+    RUN(test_frames_upright_and_opaque_are_kept_as_yuv);
     return TEST_END();
 }

@@ -1,7 +1,7 @@
 /* Operators of ProPainter's networks give what the official modules gave, within the tolerances of
  * the conformance data: lookup and upsampling of RAFT, window attention, norms of tokens, soft split,
  * soft composition, Gelu and the feed-forward layer between them. By reference, then by the variants of each
- * instruction set, direct ones. */
+ * instruction set, direct ones; with TG_TEST_DEVICE by a device's. Argument `attention`: that alone. */
 #define RECIPE TG_SHARED_DATA "/conformance/propainter"
 #include "tests/unit/golden_kit.h"
 
@@ -391,6 +391,11 @@ static void test_attention_is_the_official_one(void)
     attention("sparse_attention_padded", 0);
 }
 
+static void test_attention_alone(void)
+{
+    RUN(test_attention_is_the_official_one);
+}
+
 static void test_all(void)
 {
     RUN(test_lookup_is_the_official_one);
@@ -403,8 +408,11 @@ static void test_all(void)
     RUN(test_attention_is_the_official_one);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    golden_each_set(test_all);
+    if (golden_none())
+        return golden_none();
+    golden_each_set(argc > 1 && strcmp(argv[1], "attention") == 0 ? test_attention_alone
+                                                                  : test_all);
     return TEST_END();
 }

@@ -84,6 +84,8 @@ static void test_all(void)
 
 int main(void)
 {
+    if (golden_none())
+        return golden_none();
     golden_each_set(test_all);
     return TEST_END();
 }

@@ -52,7 +52,8 @@ static finder open_finder(int64_t h, int64_t w, int threads)
     finder f = {0};
     tgi_err e = {0};
     void *weights, *block;
-    CHECK_OK(tgi_motions_new(network, tgi_backend_for(tgi_isa_best()), h, w, threads, &f.m, &e),
+    CHECK_OK(tgi_motions_new(network, tgi_backend_for(tgi_isa_best()), h, w, threads, NULL,
+                             &f.m, &e),
              e);
     const tgi_want want[] = {{"weights", f.m->schedule->weight_bytes, &weights},
                              {"block", f.m->schedule->block_bytes, &block}};

@@ -131,6 +131,7 @@ static void test_damage_and_strange_types_are_named(void)
          "Fortran order"},
         {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", TG_E_UNSUPPORTED, "<c8"},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", TG_E_UNSUPPORTED, "|O"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }{", TG_E_FORMAT, "behind"},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", TG_E_UNSUPPORTED,
          "structured"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", TG_E_FORMAT,
@@ -333,6 +334,50 @@ static void test_arrays_that_numpy_wrote_are_read(void)
     printf("%d golden arrays\n", n);
 }
 
+static void read_all(const tgi_open_opts *o, int16_t all[120], int interleaved)
+{
+    tgi_source *s = NULL;
+    tgi_err err = {0};
+    CHECK_OK(tgi_source_open(path, o, &s, &err), err);
+    if (!s)
+        return;
+    const tgi_image_info *i = s->ops->info(s);
+    const int64_t plane = i->height * i->width * i->samples;
+    const size_t row = (size_t)i->width * 2;
+    for (int64_t k = 0; k < i->n_planes; k++)
+        CHECK_OK(s->ops->read(s, 0, k, 0, i->samples, 0, i->height, 0, i->width,
+                              all + k * plane, interleaved ? row * (size_t)i->samples : row,
+                              interleaved ? TGI_INTERLEAVED : row * (size_t)i->height, &err),
+                 err);
+    tgi_source_close(&s);
+}
+
+/* The same numbers in the other order of axes are the same image. */
+static void test_an_image_in_fortran_order(void)
+{
+    static const char *const axes[] = {NULL, "ZYXS", "ZSYX", "SYZX", "TZYX"};
+    const tgi_desc d = {TG_DTYPE_I16, 4, {2, 3, 4, 5}};
+    int16_t data[120], turned[120], want[120], got[120];
+    tgi_err err = {0};
+    for (int i = 0; i < 120; i++) {
+        data[i] = (int16_t)(7 * i);
+        const int a = i / 60, b = i / 20 % 3, c = i / 5 % 4, e = i % 5;
+        turned[a + 2 * b + 6 * c + 24 * e] = data[i];
+    }
+    for (size_t k = 0; k < sizeof axes / sizeof axes[0]; k++)
+        for (int interleaved = 0; interleaved < 2; interleaved++) {
+            const tgi_open_opts o = {.threads = 1, .axes = axes[k]};
+            memset(want, 0, sizeof want);
+            memset(got, 1, sizeof got);
+            CHECK_OK(tgi_npy_save(path, &d, data, &err), err);
+            read_all(&o, want, interleaved);
+            write_npy(1, "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3, 4, 5), }",
+                      turned, sizeof turned);
+            read_all(&o, got, interleaved);
+            CHECK(memcmp(want, got, sizeof want) == 0);
+        }
+}
+
 int main(void)
 {
     snprintf(path, sizeof path, "test_npy.%d.npy", (int)getpid());
@@ -340,6 +385,7 @@ int main(void)
     RUN(test_scalars_vectors_and_empty_arrays_keep_their_shape);
     RUN(test_versions_byte_orders_and_loose_spelling_are_read);
     RUN(test_fortran_order_has_its_first_axis_fastest);
+    RUN(test_an_image_in_fortran_order);
     RUN(test_damage_and_strange_types_are_named);
     RUN(test_a_cut_file_is_damage_at_every_length);
     RUN(test_an_array_over_the_limit_is_refused_before_it_is_loaded);

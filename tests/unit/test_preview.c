@@ -1,5 +1,6 @@
 /* Preview: the picture holds the pixels that the full run writes. */
-#include "engine/verbs/preview_picture.h"
+#include "engine/post/otsu.h"
+#include "engine/verbs/preview_objects.h"
 #include "job_help.h"
 #include "tests/made_nets.h"
 
@@ -135,7 +136,9 @@ static void test_objects_are_outlined(void)
     const tgi_panel a = {.data = raw, .h = SIDE, .w = SIDE, .channels = 1};
     tgi_panel b = {
         .data = y, .h = SIDE, .w = SIDE, .channels = 1, .objects = TGI_PANEL_NUMBERS};
-    for (int above = 0; above < 2; above++) {
+    void *memory = malloc(TGI_OTSU_BYTES);
+    CHECK(memory != NULL);
+    for (int above = 0; above < 4; above++) {
         tgi_picture p = tgi_picture_layout(1, &a, &b);
         CHECK_EQ(p.samples, 3);
         p.pixels = malloc((size_t)(p.height * p.width) * 3);
@@ -150,9 +153,14 @@ static void test_objects_are_outlined(void)
                 CHECK(edge || (q[0] == q[1] && q[1] == q[2]));
             }
         free(p.pixels);
-        b.objects = TGI_PANEL_ABOVE; /* 2 is an object, 1 is none: the same outline */
-        b.level = 1.5f;
+        b.objects = above ? TGI_PANEL_OTSU : TGI_PANEL_ABOVE;
+        b.level = above ? 0 : 1.5f; /* 2 is an object, 1 is none: the same outline */
+        b.sigmoid = above == 2;
+        CHECK_EQ(tgi_preview_objects_bytes(&b), above ? TGI_OTSU_BYTES : 0);
+        tgi_preview_objects_level(&b, memory);
+        CHECK(b.level >= 1 && b.level < 2);
     }
+    free(memory);
 }
 
 /* The picture that the input and the full run's output give at these places. */
@@ -394,6 +402,32 @@ static void test_of_a_volume_the_middle_slab_is_shown(void)
     free(p.pixels);
 }
 
+/* A cell of all rows has no room above and below the image, the crop's halo ends at its edge. */
+static void test_crops_fit_volumes_of_any_height(void)
+{
+    enum { MOST = 300, DEPTH = 5 };
+    static const char *const roi[] = {"0:64,0:64", "0:200,0:300", "0:257,0:257", "0:300,0:300"};
+    static const int64_t open[3] = {0, 0, 0}, k[3] = {3, 3, 3};
+    const tgi_desc d = {TG_DTYPE_U8, 3, {DEPTH, MOST, MOST}};
+    static uint8_t v[DEPTH][MOST][MOST];
+    tgi_err err = {0};
+    for (int z = 0; z < DEPTH; z++)
+        for (int y = 0; y < MOST; y++)
+            for (int x = 0; x < MOST; x++)
+                v[z][y][x] = (uint8_t)tg_rand_in(&seed, 0, 255);
+    CHECK_OK(tgi_npy_save(in_folder("rows.npy"), &d, v, &err), err);
+    CHECK_COPY(TG_OK, "input", in_folder("rows.npy"), "output", in_folder("rows.tif"), "axes",
+               "ZYX");
+    made m = made_begin(3, 1, open);
+    made_conv(&m, made_conv(&m, "x", 1, 4, k, 1, 1, NULL), 4, 1, k, 1, 1, "y");
+    made_end(&m, in_folder("rows.onnx"));
+    for (size_t i = 0; i < sizeof roi / sizeof roi[0]; i++) {
+        CHECK_JOB(TG_OK, 1, in_folder("rows.onnx"), in_folder("rows.tif"),
+                  in_folder("rows.png"), "roi", roi[i]);
+        CHECK_EQ(unlink(in_folder("rows.png")), 0);
+    }
+}
+
 /* ---- Networks that read the whole image -------------------------------------------------- */
 
 /* A norm over all pixels, among two convolutions over `side` pixels to and from `channels`. */
@@ -492,6 +526,7 @@ int main(void)
     RUN(test_crops_fit_images_of_any_width);
     RUN(test_colours_keep_their_places);
     RUN(test_of_a_volume_the_middle_slab_is_shown);
+    RUN(test_crops_fit_volumes_of_any_height);
     RUN(test_a_network_with_norms_is_shown_in_stages);
     RUN(test_the_right_image_comes_out_of_a_whole_pass);
     RUN(test_a_job_that_was_previewed_runs);

@@ -37,7 +37,7 @@ static void *room(size_t bytes)
 
 static tgi_pp_at at_size(void)
 {
-    return (tgi_pp_at){tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), high, wide, 2, 0};
+    return (tgi_pp_at){tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), high, wide, 2, 0, NULL};
 }
 
 /* ---- A film ------------------------------------------------------------------------------ */

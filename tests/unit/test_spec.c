@@ -106,7 +106,38 @@ static void test_planes_are_counted_and_found(void)
     CHECK_OK(tgi_planes_parse("5-", &s, &err), err);
     CHECK_STATUS(tgi_planes_resolve(&s, 5, &n, &err), TG_E_ARG, err);
     REFUSES(tgi_planes_parse, tgi_planes_spec, "", "3,2", "2,2", "5-3", "0-4,4", "5-,7", "a",
-            "1,", "9223372036854775807", "1--2");
+            "1,", "9223372036854775807", "1--2", "0:12:2", "3:3", "5:2", ":3,2", "1:2-4", "-3");
+}
+
+static void test_planes_have_one_spelling(void)
+{
+    static const char *const same[][2] = {
+        {"0,2,5-9", "0,2,5-9"}, {"2,3", "2-3"}, {"2:4", "2-3"}, {":3", "0-2"}, {"5:6", "5"},
+        {"0-2,3:5,7", "0-4,7"}, {"10-", "10-"}, {"10:", "10-"}, {":", "0-"},   {"1,2-", "1-"}};
+    char text[TGI_PLANES_TEXT], few[4];
+    tgi_planes_spec s = {0};
+    CHECK_STR(tgi_planes_text(&s, text, sizeof text), "all");
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        CHECK_OK(tgi_planes_parse(same[i][0], &s, &err), err);
+        CHECK_STR(tgi_planes_text(&s, text, sizeof text), same[i][1]);
+    }
+    CHECK_OK(tgi_planes_parse("10,20,30", &s, &err), err);
+    CHECK_STR(tgi_planes_text(&s, few, sizeof few), "10,");
+}
+
+static void test_a_step_is_told_in_full(void)
+{
+    char text[80];
+    CHECK_STR(tgi_steps_text("0:12:2", text, sizeof text),
+              "; steps are not taken, each is named: 0,2,4,6,8,10");
+    CHECK_STR(tgi_steps_text(":3:2", text, sizeof text),
+              "; steps are not taken, each is named: 0,2");
+    CHECK_STR(tgi_steps_text("1:100:3", text, sizeof text),
+              "; steps are not taken, each is named: 1,4,7,10,13,16,19,22,...");
+    static const char *const none[] = {"0:12",  "0:12:0", "5:5:1", "0:12:2:1",
+                                       "a:b:c", "::",     ""};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        CHECK_STR(tgi_steps_text(none[i], text, sizeof text), "");
 }
 
 static void test_too_many_plane_ranges_are_refused(void)
@@ -201,6 +232,8 @@ int main(void)
     RUN(test_a_region_may_leave_bounds_open);
     RUN(test_a_region_outside_the_image_names_the_axis);
     RUN(test_planes_are_counted_and_found);
+    RUN(test_planes_have_one_spelling);
+    RUN(test_a_step_is_told_in_full);
     RUN(test_too_many_plane_ranges_are_refused);
     RUN(test_normalisations_parse_with_their_numbers);
     RUN(test_types_and_codecs_parse);
