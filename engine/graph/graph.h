@@ -137,8 +137,9 @@ tg_status tgi_graph_import_onnx(const char *path, tgi_graph **out, tgi_err *err)
 /* Import and finish, with the flags of tgi_graph_finish; what goes wrong names the file. */
 tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tgi_graph **out, tgi_err *err);
 /* Before it is finished: input `in` holds what output `out` gave of the frame before, so that it has its shape,
- * whatever its ratio to the image. Inputs and outputs that are not tied come first from then on. TG_E_ARG: there
- * are no such, or not one input is left for the image. */
+ * whatever its ratio to the image. Inputs and outputs that are not tied come first from then on; an output that is written as
+ * well, or tied to several inputs, is listed again for each of them. TG_E_ARG: there are no such, or not one input is left
+ * for the image. */
 typedef struct tgi_tie {
     char out[128], in[128];
 } tgi_tie;

@@ -78,6 +78,32 @@ static int own_constant(const tgi_graph *g, const tgi_tie *tie, int n)
     return own;
 }
 
+/* Another port of what output o gives; its number. */
+static tg_status again(tgi_graph *g, int o, int *made, tgi_err *err)
+{
+    TGI_TRY(tgi_graph_add_output(g, g->out[o].value, err));
+    tgi_port *p = &g->out[g->n_out - 1];
+    char *const name = p->name;
+    *p = g->out[o];
+    p->name = name;
+    *made = g->n_out - 1;
+    return TG_OK;
+}
+
+/* What is written, and what each input gets, is an output of its own from here on: it goes to one place. */
+static tg_status part_ports(tgi_graph *g, tgi_err *err)
+{
+    int *const tied = tgi_priv(g)->tied_to;
+    for (int i = 0; i < g->n_in; i++) {
+        int taken = tied[i] == 0;
+        for (int k = 0; k < i; k++)
+            taken |= tied[k] == tied[i];
+        if (tied[i] >= 0 && taken)
+            TGI_TRY(again(g, tied[i], &tied[i], err));
+    }
+    return TG_OK;
+}
+
 tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
 {
     unsigned char in_last[TGI_MAX_PORTS] = {0}, out_last[TGI_MAX_PORTS] = {0};
@@ -113,7 +139,7 @@ tg_status tgi_graph_tie(tgi_graph *g, const tgi_tie *tie, int n, tgi_err *err)
     for (int k = 0; k < n; k++)
         if (k != own)
             p->tied_to[moved_in[in[k]]] = out[k] < 0 ? out[k] : moved_out[out[k]];
-    return TG_OK;
+    return part_ports(g, err);
 }
 
 int tgi_graph_tied_to(const tgi_graph *g, int in)

@@ -7,20 +7,8 @@
 
 /* ---- Plan -------------------------------------------------------------------------------- */
 
-/* Two inputs that get one output: it has one place. */
-static int shares(const tgi_graph *g)
-{
-    for (int i = 0; i < g->n_in; i++)
-        for (int k = 0; k < i; k++)
-            if (tgi_graph_tied_to(g, i) >= 0 &&
-                tgi_graph_tied_to(g, i) == tgi_graph_tied_to(g, k))
-                return 1;
-    return 0;
-}
-
 tg_status tgi_device_state_check(const tg_job *job, tgi_err *err)
 {
-    const tgi_graph *g = job->graph;
     const char *why = NULL;
     if (!tgi_job_hands_on(job))
         return TG_OK;
@@ -28,10 +16,6 @@ tg_status tgi_device_state_check(const tg_job *job, tgi_err *err)
         why = "--constant: a device appends no channels to a frame";
     else if (job->plan.net->rank != 4)
         why = "--state: a device hands images on, no volumes and lines";
-    else if (tgi_graph_is_carried(g, 0))
-        why = "--state: what a device writes into the output it does not hand on as well";
-    else if (shares(g))
-        why = "--state: a device hands an output to one input";
     return why ? tgi_fail(err, TG_E_UNSUPPORTED, "%s", why) : TG_OK;
 }
 

@@ -202,12 +202,6 @@ tg_status tgi_job_state_bind(tg_job *job, const tgi_shapes *shapes, tgi_err *err
     job->carried_bytes = tgi_carried_bytes(g, shapes, &job->map);
     if (!tgi_job_hands_on(job))
         return TG_OK;
-    if (job->set.labels && tgi_graph_is_carried(g, 0))
-        return tgi_fail(
-            err, TG_E_ARG,
-            "--state %s=...: with --labels that output is numbers of classes, which are not "
-            "what the network hands on",
-            g->out[0].name);
     for (int i = 0; i < g->n_in; i++)
         if (tgi_carried_is(g, i) && !tgi_is_image(g, &shapes->desc[g->in[i].value]))
             return tgi_fail(err, TG_E_UNSUPPORTED,

@@ -238,6 +238,20 @@ def the_same_for_each_frame():
         expect(got == code and says in err, f"{what}: {got}: {err}")
 
 
+def what_is_written_is_handed_on():
+    """A sum of all frames, written as it is and as the number of its largest channel: what is handed on is the sum."""
+    image = ["N", 3, "H", "W"]
+    write_net("one.onnx", [node("Add", ["x", "s"], ["y"])], [], [("x", image), ("s", image)], [("y", image)])
+    write("one.onnx", "film.mkv", "sum.tif", state="y=s")
+    write("one.onnx", "film.mkv", "most.tif", "--labels", state="y=s")
+    expect(run("copy", "most.tif", "-o", "most.npy", "-y")[0] == 0, "labels as an array")
+    n, frames = 144 * 176, 40
+    sums, most = struct.unpack(f"<{frames * n * 3}f", numbers("sum.tif")[-12 * frames * n:]), bytes_of("most.npy")[-frames * n:]
+    pixels = [sums[3 * k:3 * k + 3] for k in range(frames * n)]
+    wrong = sum(v.index(max(v)) != label for v, label in zip(pixels, most))
+    expect(wrong == 0, f"{wrong} labels that are not of the sum")
+
+
 def what_is_refused():
     delays()
     for words, code, says in ((("--state", "t"), 64, "OUT=IN"), (("--state", "q=s"), 64, "no output \"q\""), (("--state", "t=q"), 64, "no input \"q\""),
@@ -248,9 +262,6 @@ def what_is_refused():
         got, _, err = run("run", "-m", "delay.onnx", "film.mkv", *(() if "-o" in words else ("-o", "o.mov")), "-y", "--normalize", "none", *words)
         expect(got == code and says in err, f"{words}: {got}: {err}")
     expect(not os.path.exists("o.mov.journal"), "a file that does not fit is noticed with the run begun")
-    write_net("one.onnx", [node("Add", ["x", "s"], ["y"])], [], [("x", ["N", 3, "H", "W"]), ("s", ["N", 3, "H", "W"])], [("y", ["N", 3, "H", "W"])])
-    got, _, err = run("run", "-m", "one.onnx", "film.mkv", "-o", "o.tif", "-y", "--state", "y=s", "--labels")
-    expect(got == 64 and "--labels" in err, f"labels that are handed on: {got}: {err}")
     npy("other.npy", [1, 3, 72, 88], [0] * (3 * 72 * 88))
     got, _, err = run("run", "-m", "delay.onnx", "film.mkv", "-o", "o.mov", "-y", "--normalize", "none", "--state", "t=s", "--state-init", "s=other.npy")
     expect(got == 64 and "[1,3,72,88]" in err, f"a file of another shape: {got}: {err}")
@@ -269,6 +280,7 @@ def all_of_it(_):
     what_is_padded_is_handed_on()
     several_states_go_on()
     the_same_for_each_frame()
+    what_is_written_is_handed_on()
     what_is_refused()
     killed_runs_go_on({"file": os.path.abspath("film.mkv")}, "k.mov", 4, "--codec", "ffv1", "--state", "t=s", net=smaller())
 

@@ -70,6 +70,21 @@ def several_and_files():
         expect(numbers("here.tif") == numbers("there.tif"), f"two states and files {more}")
 
 
+def what_is_written_is_handed_on():
+    """The picture itself, at its full precision; one output for two inputs; numbers of classes of it."""
+    image = ["N", 3, "H", "W"]
+    write_net("own.onnx", [node("Mul", ["s", "h"], ["k"]), node("Add", ["x", "k"], ["y"])], [tensor("h", [1], [.3])], [("x", image), ("s", image)], [("y", image)])
+    write_net("both.onnx", [node("Mul", ["s", "h"], ["k"]), node("Add", ["x", "k"], ["a"]), node("Sub", ["a", "u"], ["y"]), node("Mul", ["x", "h"], ["t"])],
+              [tensor("h", [1], [.3])], [(n, image) for n in "xsu"], [(n, image) for n in "yt"])
+    for net, state, words in (("own.onnx", "y=s", ()), ("both.onnx", "t=s,t=u", ()), ("both.onnx", "y=s,y=u", ()), ("own.onnx", "y=s", ("--labels",)),
+                              ("own.onnx", "y=s", ("--dtype", "uint8"))):
+        made(net, "here.tif", "--device", "cpu", *words, state=state)
+        for more in ((), ("--tile", "48x64")):
+            done = made(net, "there.tif", *DEVICE, *words, *more, state=state)
+            expect(numbers("here.tif") == numbers("there.tif"), f"{net} {state} {words} {more}")
+            expect(0 < done.get("device_measured_bytes", 0) <= done.get("device_predicted_bytes", 0), f"its memory: {done}")
+
+
 def stopped_runs_go_on():
     """What was handed on is read back to the device, and the first frames are not computed again."""
     words = ("run", "-m", "half.onnx", "film.mkv", "--normalize", "scale:1/255,0", "--state", "t=s", *DEVICE)
@@ -92,13 +107,11 @@ def what_is_the_processors():
     write_net("mask.onnx", [node("Conv", ["x", "w"], ["y"], kernel_shape=[1, 1])],
               [tensor("w", [3, 4, 1, 1], [float(i in (c, 3)) for c in range(3) for i in range(4)])], [("x", ["N", 4, "H", "W"])], [("y", ["N", 3, "H", "W"])])
     npy("mask.npy", [1, 144, 176], [k % 7 for k in range(144 * 176)])
-    write_net("own.onnx", [node("Add", ["x", "s"], ["y"])], [], [("x", ["N", 3, "H", "W"]), ("s", ["N", 3, "H", "W"])], [("y", ["N", 3, "H", "W"])])
-    for words, says in ((("-m", "mask.onnx", "--constant", "x=mask.npy"), "appends no channels"), (("-m", "own.onnx", "--state", "y=s"), "writes into the output")):
-        all_words = ("run", *words, "film.mkv", "-o", "o.tif", "-y", "--normalize", "none")
-        code, _, err = run(*all_words, *DEVICE, **PLAYED)
-        expect(code in (65, 69, 71) and says in err, f"{words}: {code}: {err}")
-        code, _, err = run(*all_words, **PLAYED)
-        expect(code == 0, f"{words} by the processor: {code}: {err}")
+    all_words = ("run", "-m", "mask.onnx", "--constant", "x=mask.npy", "film.mkv", "-o", "o.tif", "-y", "--normalize", "none")
+    code, _, err = run(*all_words, *DEVICE, **PLAYED)
+    expect(code in (65, 69, 71) and "appends no channels" in err, f"{code}: {err}")
+    code, _, err = run(*all_words, **PLAYED)
+    expect(code == 0, f"by the processor: {code}: {err}")
 
 
 def memory_that_is_short_is_told():
@@ -135,7 +148,7 @@ def a_pipe_that_breaks():
 
 def all_of_it(_):
     ffmpeg("-i", sample("carphone_pristine.mp4"), "-frames:v", str(FRAMES), "-c:v", "ffv1", "film.mkv")
-    for each in (in_any_memory, its_line_adds_up, several_and_files, stopped_runs_go_on, what_is_the_processors, memory_that_is_short_is_told, a_pipe_that_breaks):
+    for each in (in_any_memory, its_line_adds_up, several_and_files, what_is_written_is_handed_on, stopped_runs_go_on, what_is_the_processors, memory_that_is_short_is_told, a_pipe_that_breaks):
         each()
 
 
