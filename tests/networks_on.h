@@ -41,7 +41,7 @@ static inline int networks_in(tg_dtype element)
     networks_on = (tgi_on_device){
         .ops = ops,
         .device = &networks_device,
-        .flags = TGI_NET_KINDS(device_kinds() & ~(unsigned)TGI_KIND_LIBRARY),
+        .flags = TGI_NET_KINDS(device_kinds() & TGI_KIND_WGMMA), /* float32 stays that */
         .how = tgi_schedule_device_of(&networks_pace, element, NETWORKS_ROOM,
                                       element == TG_DTYPE_F32 ? NETWORKS_ROOM : 0),
         .motion =
