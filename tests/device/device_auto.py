@@ -100,7 +100,7 @@ def begun(out, *words):
 
 
 def an_output_is_gone_on_with_by_what_began_it():
-    begun("cuda.y4m")
+    begun("cuda.y4m", "--device", "cuda")
     for words in ((*SMALL, *AUTO), SMALL):
         events, said = inpaint(*words, out="cuda.y4m", env=environment(NONE), code=65)
         remedy = events["error"].get("remedies", [{}])[0].get("options", {})
