@@ -103,7 +103,8 @@ typedef struct tgi_image_info {
     int samples;  /* S; 1 if there is no S axis */
     int n_levels; /* resolution levels; 1: only full size */
     int64_t level_h[TGI_IMAGE_MAX_LEVELS], level_w[TGI_IMAGE_MAX_LEVELS];
-    int n_series; /* images in the file; the first TGI_IMAGE_MAX_SERIES are described */
+    int n_series;  /* images in the file; the first TGI_IMAGE_MAX_SERIES are described */
+    int at_series; /* which of them this is */
     tgi_series_info series[TGI_IMAGE_MAX_SERIES];
     int64_t n_files;     /* 1, or the files of a set */
     uint64_t file_bytes; /* of all of them */
@@ -148,8 +149,9 @@ typedef struct tgi_axis_pick {
 } tgi_axis_pick;
 
 typedef struct tgi_open_opts {
-    int series;         /* which image of the file, 0 = the first */
-    int level;          /* resolution level, 0 = full */
+    int series;     /* which image of the file, 0 = the first */
+    int any_series; /* 1: nobody said which: of an image of several files the one that is in this */
+    int level;      /* resolution level, 0 = full */
     int threads;        /* readers at the same time: handles are opened for each (>= 1) */
     const char *axes;   /* override of the axes of the planes ("TZCYX"), or NULL */
     const char *key[3]; /* of a set of files: regular expressions for z, c, t, or NULL */

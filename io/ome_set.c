@@ -177,6 +177,7 @@ static tg_status lay_out(set *s, const tgi_image_info *page, const tgi_open_opts
     i->samples = page->samples;
     i->dtype = page->dtype;
     i->n_series = s->o.n_images;
+    i->at_series = o->series;
     snprintf(i->flavor, sizeof i->flavor, "ome");
     for (int k = 0; k < s->o.n_images && k < TGI_OME_MAX_IMAGES; k++) {
         i->series[k] =

@@ -372,6 +372,20 @@ static void take_schema(parse *p)
     tgi_ome_carry_old(p->carry);
 }
 
+/* `wanted`: of a TiffData that is taken. */
+static void start_uuid(parse *p, bool wanted)
+{
+    tgi_ome *o = p->o;
+    attribute(p, "FileName", p->uuid_file, sizeof p->uuid_file);
+    if (o->own < 0 && p->uuid_file[0] && strcmp(p->uuid_file, p->file_name) == 0)
+        o->own = o->n_images - 1;
+    if (!wanted)
+        return;
+    p->in_uuid = !xmlTextReaderIsEmptyElement(p->r);
+    if (!p->in_uuid)
+        take_uuid(p, "");
+}
+
 static void start_element(parse *p, const char *name)
 {
     tgi_ome *o = p->o;
@@ -405,11 +419,8 @@ static void start_element(parse *p, const char *name)
         take_channel(p);
     } else if (wanted && p->in_pixels && strcmp(name, "TiffData") == 0) {
         take_block(p);
-    } else if (wanted && o->n_blocks && strcmp(name, "UUID") == 0) {
-        p->in_uuid = !xmlTextReaderIsEmptyElement(p->r);
-        attribute(p, "FileName", p->uuid_file, sizeof p->uuid_file);
-        if (!p->in_uuid)
-            take_uuid(p, "");
+    } else if (strcmp(name, "UUID") == 0) {
+        start_uuid(p, wanted && o->n_blocks);
     }
 }
 
@@ -570,7 +581,7 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
                         tgi_ome *out, tgi_err *err)
 {
     parse p = {.o = out, .file_name = file_name, .image = image, .err = err, .st = TG_OK};
-    *out = (tgi_ome){0};
+    *out = (tgi_ome){.own = -1};
     if (!(p.carry = tgi_ome_carry_new(out->notes.malformed)))
         return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
     const tg_status st = parse_text(&p, text, n, image);

@@ -38,7 +38,8 @@ typedef struct tgi_ome_image {
 typedef struct tgi_ome {
     int n_images;
     tgi_ome_image images[TGI_OME_MAX_IMAGES]; /* the first of them */
-    bool binary_only;                         /* the metadata is in another file */
+    int own;          /* the first that has planes in the file of that name; -1: none */
+    bool binary_only; /* the metadata is in another file */
     char metadata_file[128];
     char order[8]; /* DimensionOrder, "XYZCT" */
     int64_t size_x, size_y, size_z, size_c, size_t_;

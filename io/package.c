@@ -21,6 +21,7 @@ struct tgi_package {
     char *path;   /* as it was named */
     char *folder; /* that holds the description, "dir/" or ""; NULL: an archive */
     char *text;   /* the description's name for people */
+    char *below;  /* "dir/" or "": the folder of the archive that holds the description */
     char sum[TGI_SHA256_TEXT];
     const uint8_t *bytes; /* of the archive, mapped */
     size_t n_bytes;
@@ -295,25 +296,79 @@ static tg_status read_record(tgi_package *p, int64_t i, tgi_err *err)
     return st;
 }
 
+/* What a program for archives adds to them, not their maker. */
+static int is_extra(const char *name)
+{
+    return strncmp(name, "__MACOSX/", 9) == 0;
+}
+
+/* The one folder that all of the archive lies in, "dir/"; "": there is none. */
+static void only_folder(const tgi_zip *z, char out[MAX_NAME])
+{
+    const char *name;
+    size_t n = 0;
+    out[0] = 0;
+    for (int64_t i = 0; (name = tgi_zip_name(z, i)); i++) {
+        if (is_extra(name))
+            continue;
+        if (!n) {
+            n = strcspn(name, "/") + 1;
+            snprintf(out, MAX_NAME, "%.*s", name[n - 1] ? (int)n : 0, name);
+        }
+        if (!*out || strncmp(name, out, n) != 0) {
+            out[0] = 0;
+            return;
+        }
+    }
+}
+
+static int64_t find_below(const tgi_package *p, const char *name)
+{
+    char full[2 * MAX_NAME];
+    snprintf(full, sizeof full, "%s%s", p->below, name);
+    return tgi_zip_find(p->zip, full);
+}
+
+static tg_status find_description(const tgi_package *p, int *found, tgi_err *err)
+{
+    *found = -1;
+    for (int i = 0; i < 2; i++) {
+        if (find_below(p, descriptions[i]) < 0)
+            continue;
+        if (*found >= 0)
+            return two_of_them("it", err);
+        *found = i;
+    }
+    return TG_OK;
+}
+
+static tg_status set_below(tgi_package *p, const char *folder, tgi_err *err)
+{
+    tgi_free(p->below);
+    p->below = tgi_strdup(TGI_TAG_MISC, folder);
+    return p->below ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+}
+
+/* At the top, or in the one folder that was packed. */
 static tg_status open_archive(tgi_package *p, tgi_err *err)
 {
-    char inside[MAX_NAME];
-    int found = -1;
+    char inside[2 * MAX_NAME], folder[MAX_NAME];
+    int found;
     TGI_TRY(map_archive(p, err));
     TGI_TRY(tgi_zip_open(p->bytes, p->n_bytes, &p->zip, err));
     TGI_TRY(check_names(p->zip, err));
-    for (int i = 0; i < 2; i++) {
-        if (tgi_zip_find(p->zip, descriptions[i]) < 0)
-            continue;
-        if (found >= 0)
-            return two_of_them("it", err);
-        found = i;
+    TGI_TRY(set_below(p, "", err));
+    TGI_TRY(find_description(p, &found, err));
+    if (found < 0) {
+        only_folder(p->zip, folder);
+        TGI_TRY(set_below(p, folder, err));
+        TGI_TRY(find_description(p, &found, err));
     }
     if (found < 0)
         return none_there("it", err);
-    snprintf(inside, sizeof inside, ": %s", descriptions[found]);
+    snprintf(inside, sizeof inside, ": %s%s", p->below, descriptions[found]);
     TGI_TRY(name_it(p, p->path, inside, err));
-    return read_record(p, tgi_zip_find(p->zip, descriptions[found]), err);
+    return read_record(p, find_below(p, descriptions[found]), err);
 }
 
 tg_status tgi_package_open(const char *path, tgi_package **out, tgi_err *err)
@@ -349,6 +404,7 @@ void tgi_package_close(tgi_package **pp)
         munmap((void *)(uintptr_t)p->bytes, p->n_bytes);
     tgi_free(p->path);
     tgi_free(p->folder);
+    tgi_free(p->below);
     tgi_free(p->text);
     tgi_free(p);
     *pp = NULL;
@@ -430,9 +486,11 @@ static tg_status from_archive(const tgi_package *p, const char *name, const char
                         "the weights of \"%s\" lie in another record, \"%.100s\": unpack the "
                         "archive and name the folder",
                         name, beside);
-    if (tgi_zip_find(p->zip, name) < 0)
+    char full[2 * MAX_NAME];
+    if (find_below(p, name) < 0)
         return tgi_fail(err, TG_E_FORMAT, "it names \"%s\", which is not in the archive", name);
-    return tgi_onnx_open_record(p->path, name, sha256, out, err);
+    snprintf(full, sizeof full, "%s%s", p->below, name);
+    return tgi_onnx_open_record(p->path, full, sha256, out, err);
 }
 
 tg_status tgi_package_onnx(const tgi_package *p, const char *source, const char *sha256,

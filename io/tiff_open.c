@@ -283,6 +283,12 @@ static tg_status open_set(const tgi_tiff_source *s, const char *path, const tgi_
 {
     const char *about = s->series.metadata_file;
     *err = (tgi_err){0}; /* what sent us here */
+    if (o->any_series && s->series.own > 0) {
+        tgi_open_opts own = *o;
+        own.series = s->series.own;
+        own.any_series = 0;
+        return tgi_tiff_source_ops.open(path, &own, out, err);
+    }
     if (!about[0])
         return tgi_ome_set_open(path, s->info.meta.description, o, out, err);
     const tg_status st = tgi_ome_set_open_companion(path, about, o, out, err);

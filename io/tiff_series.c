@@ -359,6 +359,7 @@ static tg_status in_other_files(const job *j, const tgi_ome *o)
     if (!elsewhere)
         return TG_OK;
     j->out->in_files = true;
+    j->out->own = o->own;
     snprintf(j->out->metadata_file, sizeof j->out->metadata_file, "%s", o->metadata_file);
     return tgi_fail(j->err, TG_E_UNSUPPORTED,
                     "part of a multi-file OME-TIFF: give this file alone");
@@ -368,6 +369,7 @@ static tg_status in_other_files(const job *j, const tgi_ome *o)
 static void list_images(const job *j, const tgi_ome *o)
 {
     tgi_image_info *info = j->info;
+    info->at_series = j->o->series;
     for (int i = 0; i < o->n_images && i < TGI_OME_MAX_IMAGES; i++) {
         tgi_series_info *s = &info->series[i];
         if (o->n_images > 1)

@@ -18,6 +18,7 @@ typedef struct tgi_tiff_series {
                       */
     uint64_t base;
     bool in_files;           /* after a failure: the image lies in several files, */
+    int own;                 /* tgi_ome.own; */
     char metadata_file[128]; /* described in this one, unless "": in this very file */
 } tgi_tiff_series;
 

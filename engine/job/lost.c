@@ -220,6 +220,11 @@ const char *tgi_lost_channels(const tgi_image_meta *in, const tgi_image_meta *ou
     return buf;
 }
 
+const char *tgi_image_title(const tgi_image_info *i)
+{
+    return i->at_series < TGI_IMAGE_MAX_SERIES ? i->series[i->at_series].name : "";
+}
+
 int tgi_more_images(const tgi_image_info *i, const tg_opts *o)
 {
     return strcmp(i->flavor, "ome") == 0 && i->n_series > 1 &&

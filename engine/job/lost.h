@@ -19,6 +19,8 @@ const char *tgi_lost_channels(const tgi_image_meta *in, const tgi_image_meta *ou
                               char *buf, size_t cap);
 /* Has `in` names of planes, and `out` none, since it has other planes? */
 int tgi_lost_labels(const tgi_image_meta *in, const tgi_image_meta *out);
+/* The name of the image among those of its file; "": it has none, or is one of too many. */
+const char *tgi_image_title(const tgi_image_info *i);
 /* Does the file hold images beside this one, and nobody said which is meant? */
 int tgi_more_images(const tgi_image_info *i, const tg_opts *o);
 /* Is it one of many images (--each), and has its pixels in other files that may be among them? */
@@ -34,11 +36,12 @@ const char *tgi_lost_why(tgi_lost_to to, const tgi_picture_writer *w);
 #define TGI_LOST_LABELS                                                                        \
     "%s: its planes are others than those of the image, whose names it does not say"
 #define TGI_MORE_IMAGES                                                                        \
-    "%s: it holds %d images, of which this is the first%s%s%s: --series N takes another "      \
+    "%s: it holds %d images, of which this is %s%s%s%s: --series N takes another "             \
     "(tegula info lists them)"
 #define TGI_MORE_IMAGES_OF(info)                                                               \
-    (info)->n_series, (info)->series[0].name[0] ? ", \"" : "", (info)->series[0].name,         \
-        (info)->series[0].name[0] ? "\"" : ""
+    (info)->n_series, (info)->at_series ? "the one in this file" : "the first",                   \
+        tgi_image_title(info)[0] ? ", \"" : "", tgi_image_title(info),                         \
+        tgi_image_title(info)[0] ? "\"" : ""
 #define TGI_IN_MORE_FILES                                                                      \
     "%s: one of %lld files of an image, all of which this takes: of such files give one alone"
 #define TGI_LOST_SHAPES                                                                        \

@@ -258,7 +258,8 @@ TGI_OPT(
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
 TGI_OPT(
     SERIES, "series", NULL, "N", NULL, TGI_JOB_ " preset copy info", RULE_INT, 0, 4095, NULL, 2,
-    "which image of a file that holds several, from 0; info lists them (default: the first)")
+    "which image of a file that holds several, from 0; info lists them (default: the first; of "
+    "files that describe each other the first that lies in this one)")
 TGI_OPT(LEVEL, "level", NULL, "N", "0", TGI_SET_ " copy", RULE_INT, 0, 15, NULL, 1,
         "resolution level of a pyramid; 0 is full size")
 TGI_OPT(

@@ -33,6 +33,7 @@ tg_status tgi_opts_source_check(const tg_opts *o, tgi_err *err)
 void tgi_opts_source(const tg_opts *o, tgi_open_opts *out)
 {
     out->series = (int)tgi_opts_int(o, TGI_OPT_SERIES, 0);
+    out->any_series = tgi_opts_int(o, TGI_OPT_SERIES, -1) < 0;
     out->level = (int)tgi_opts_int(o, TGI_OPT_LEVEL, 0);
     out->axes = tgi_opts_str(o, TGI_OPT_AXES);
     for (int i = 0; i < 3; i++)

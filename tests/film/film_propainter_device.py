@@ -109,14 +109,16 @@ def nothing_that_stays_gives_the_same():
 
 
 def a_pipe_gives_the_same():
-    """Frames that come once, and go as soon as they are made, beside those of a file into one."""
-    def film(source, out, **more):
-        return subprocess.run([TEGULA, *WORDS[:1], source, *WORDS[2:], *DEVICE, "-o", out], capture_output=True, check=False, env=played(), **more)
-    r = film("in.y4m", "file.y4m")
-    expect(r.returncode == 0, f"from a file: {r.returncode}: {r.stderr}")
-    with open("in.y4m", "rb") as frames:
-        r = film("-", "-", stdin=frames)
-    expect(r.returncode == 0 and r.stdout == bytes_of("file.y4m"), f"through a pipe: {r.returncode}: {len(r.stdout)} bytes: {r.stderr}")
+    """Frames that come once, and go as soon as they are made, beside the processor's of the same pipe."""
+    films = []
+    for where in (("--device", "cpu"), DEVICE):
+        with open("in.y4m", "rb") as frames:
+            r = subprocess.run([TEGULA, *WORDS[:1], "-", *WORDS[2:], *where, "-o", "-"], stdin=frames, capture_output=True, check=False, env=played())
+        expect(r.returncode == 0, f"through a pipe, {where}: {r.returncode}: {r.stderr}")
+        films.append(r.stdout)
+    off = [abs(a - b) for a, b in zip(*films)]
+    print(f"  through a pipe {sum(d > 0 for d in off)} of {len(off)} samples are off, by {max(off, default=0)} at most", flush=True)
+    expect(len(films[0]) == len(films[1]) > FRAMES * 128 * 128 * 3 and sum(d > 0 for d in off) <= 20 and max(off, default=2) <= 1, "frames of a pipe")
 
 
 def memory_that_is_gone_is_planned_again():

@@ -165,7 +165,10 @@ def archives(folder):
         archive(path, [rdf, net, rdf])
         sys.stderr = stderr
     yield "twice.zip", "a record twice"
+    yield make("two_folders.zip", [("a/" + rdf[0], rdf[1]), ("a/" + net[0], net[1]), ("b/" + rdf[0], rdf[1])], "packages in two folders")
+    yield make("deeper.zip", [("a/b/" + rdf[0], rdf[1]), ("a/b/" + net[0], net[1])], "a package two folders down")
     archive(os.path.join(folder, "whole.zip"), [rdf, net])
+    archive(os.path.join(folder, "below.zip"), [("a/", b""), ("a/" + rdf[0], rdf[1]), ("__MACOSX/a/._" + net[0], b"x"), ("a/" + net[0], net[1])])
     with open(os.path.join(folder, "whole.zip"), "rb") as f:
         data = f.read()
     for name, part, tries in (("cut.zip", data[:-40], "cut off"), ("head.zip", data[:60], "its head alone"), ("zeros.zip", b"\0" * 5000, "zeros"),
@@ -267,7 +270,7 @@ def main():
         with open(os.path.join(folder, "made.json"), encoding="ascii") as f:
             made = json.load(f)
         run = Run(folder)
-        for name in ("good", "whole.zip"):
+        for name in ("good", "whole.zip", "below.zip"):
             code, lines = run.command("run", "-m", name, "in.tif", "-o", "good.tif", "-y")
             h.expect(code == 0, f"{name}: {code}: {lines}")
         for name, tries in made:

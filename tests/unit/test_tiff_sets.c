@@ -389,6 +389,42 @@ static void test_images_of_one_ome_file_are_its_series(void)
     refused(in_folder("images.ome.tif"), &third, TG_E_ARG, "no series 2: the file has 2");
 }
 
+/* As microscopes' software writes positions: each file describes all of them. */
+static void test_a_file_of_a_set_is_the_image_in_it(void)
+{
+    char xml[1600];
+    static const char image[] =
+        "<Image Name=\"%s\"><Pixels DimensionOrder=\"XYZCT\" Type=\"uint8\" SizeX=\"32\" "
+        "SizeY=\"16\" SizeZ=\"1\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"0\" "
+        "PlaneCount=\"1\"><UUID FileName=\"%s.ome.tif\">urn:uuid:%s</UUID>"
+        "</TiffData></Pixels></Image>";
+    static const char *const name[] = {"here", "there"};
+    char both[2][480], path[64];
+    sub_folder("positions");
+    for (int k = 0; k < 2; k++)
+        snprintf(both[k], sizeof both[k], image, name[k], name[k], name[k]);
+    for (int k = 0; k < 2; k++) {
+        snprintf(xml, sizeof xml, "<?xml version=\"1.0\"?><OME UUID=\"urn:uuid:%s\">%s%s</OME>",
+                 name[k], both[0], both[1]);
+        const hand_page p = {
+            .w = 32, .h = 16, .bits = 8, .samples = 1, .text = xml, .fill = (uint8_t)(5 + k)};
+        snprintf(path, sizeof path, "positions/%s.ome.tif", name[k]);
+        hand_tiff(in_folder(path), &p, 1);
+    }
+    /* image of the file, or the first where it was asked for */
+    for (int k = 0; k < 4; k++) {
+        const tgi_open_opts o = {.threads = 1, .any_series = k < 2};
+        snprintf(path, sizeof path, "positions/%s.ome.tif", name[k % 2]);
+        tgi_source *s = opened(in_folder(path), &o);
+        if (!s)
+            continue;
+        CHECK_EQ(corner(s, 0, 0), k == 1 ? 6 : 5);
+        CHECK_EQ(s->ops->info(s)->at_series, k == 1);
+        CHECK_EQ(s->ops->info(s)->n_series, 2);
+        tgi_source_close(&s);
+    }
+}
+
 /* ---- ImageJ's metadata ---- */
 
 static void put32(uint8_t *p, uint32_t v)
@@ -609,6 +645,7 @@ int main(void)
     RUN(test_every_file_of_an_ome_set_opens_the_set);
     RUN(test_a_companion_file_describes_the_set);
     RUN(test_images_of_one_ome_file_are_its_series);
+    RUN(test_a_file_of_a_set_is_the_image_in_it);
     RUN(test_tables_ranges_and_names_of_imagej_are_read);
     RUN(test_a_metamorph_stack_has_all_its_planes_or_is_refused);
     RUN(test_an_lsm_file_has_slices_frames_and_sizes);
