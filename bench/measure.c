@@ -52,6 +52,25 @@ void measure_clock(clockid_t id)
     }
 PEAK(peak_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, 8, 12)
 PEAK(peak_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, 16, 20)
+
+/* The same of pairs of bfloat16 numbers: two products for each of the sixteen sums. */
+__attribute__((target("avx512f,avx512bf16"), noinline)) static double peak_avx512_bf16(void)
+{
+    enum { CHAINS = 20 };
+    __m512 a[CHAINS];
+    const __m512bh x = (__m512bh)_mm512_set1_epi16(0x3f7f), y = (__m512bh)_mm512_set1_epi16(0);
+    for (int i = 0; i < CHAINS; i++)
+        a[i] = _mm512_set1_ps((float)i);
+    const double t0 = measure_now();
+    for (int k = 0; k < PEAK_STEPS; k++) {
+        _Pragma("GCC unroll 20") for (int i = 0; i < CHAINS; i++) a[i] =
+            _mm512_dpbf16_ps(a[i], x, y);
+        __asm__ volatile("" ::"v"(a[0]));
+    }
+    for (int i = 0; i < CHAINS; i++)
+        __asm__ volatile("" ::"v"(a[i]));
+    return 2.0 * CHAINS * 32 * PEAK_STEPS / (measure_now() - t0);
+}
 #endif
 
 double measure_peak(tgi_isa isa)
@@ -61,6 +80,16 @@ double measure_peak(tgi_isa isa)
         return peak_avx512();
     if (isa == TGI_ISA_AVX2)
         return peak_avx2();
+#endif
+    (void)isa;
+    return 0;
+}
+
+double measure_peak_bf16(tgi_isa isa)
+{
+#if defined(__x86_64__)
+    if (isa == TGI_ISA_AVX512 && tgi_isa_has_bf16(isa))
+        return peak_avx512_bf16();
 #endif
     (void)isa;
     return 0;

@@ -18,6 +18,8 @@ void measure_clock(clockid_t id);
 /* Operations a second of one thread that does nothing but vector multiply-adds (two each), for
  * about a millisecond on the clock above; 0: not known for this instruction set. */
 double measure_peak(tgi_isa isa);
+/* Of multiply-adds of bfloat16 numbers; processors differ in how many those are for one of float32: two (Zen 5), or half of one. */
+double measure_peak_bf16(tgi_isa isa);
 
 /* Sorts t[0..n) and returns the median; t[0] is then the best. */
 double measure_median(double *t, int n);

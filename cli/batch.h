@@ -6,8 +6,9 @@
  *     batch_child.c    one job: this program once more, in a process of its own, that says what it does as JSON
  *     batch_run.c      all of them, so many at once
  *     batch_log.c      what became of each: a line of the log, a line on stderr, an event
+ *     batch_plan.c     what each takes, and all
  *     cmd_batch.c      in that order; or --plan
- *     run_each.c       tegula run of many images: the same list and log, all in one process
+ *     run_each.c       tegula run, and plan, of many images: the same list and log, all in one process
  *
  * A job is what the command line says with the cells of its row in place of its options. A process of its own, since
  * one that crashes, or that the kernel kills, must cost the others nothing. Which outputs are complete, and which are
@@ -125,6 +126,10 @@ bool cli_batch_child_ended(batch *b, batch_child *k);
 
 tg_status cli_batch_run(batch *b);
 
+/* A plan of each, and their sum. `open`: a job of the list as it would run. TG_E_FORMAT: some were refused, each in its line. */
+typedef tg_status cli_batch_open(batch *b, const batch_job *j, tg_job **out);
+tg_status cli_batch_plan(batch *b, cli_batch_open *open);
+
 /* run_each.c: many images are asked for, and tegula run of them. */
 bool cli_each_asked(const cli *c);
 /* One image for -o DIR/, and a network with one image as its output, which is one of many that happens to be alone: the
@@ -134,6 +139,7 @@ bool cli_each_of_one(cli *c, char name[BATCH_PATH]);
 /* -o is that name then, in a folder that is there, and what is finished is not made again. */
 tg_status cli_each_take_name(cli *c, const char *name);
 tg_status cli_run_each(cli *c);
+tg_status cli_plan_each(cli *c);
 
 /* An option is given that only a batch has. */
 bool cli_batch_asked(const cli *c);

@@ -90,6 +90,8 @@ tg_status cli_cmd_plan(cli *c)
     char name[BATCH_PATH];
     tg_job *job = NULL;
     tg_status st = TG_OK;
+    if (cli_each_asked(c))
+        return cli_plan_each(c);
     if (cli_each_of_one(c, name))
         st = cli_each_take_name(c, name);
     if (st == TG_OK)

@@ -177,7 +177,7 @@ static tg_status check_needs(cli *c)
     const tg_status order = check_order(c);
     if (order != TG_OK)
         return order;
-    if (v->run == cli_cmd_run && c->n_files && cli_each_asked(c))
+    if ((v->run == cli_cmd_run || v->run == cli_cmd_plan) && c->n_files && cli_each_asked(c))
         return tg_opts_get(c->opts, "input")
                    ? cli_fail(c, TG_E_ARG, "\"%s\": the input was given by --input already",
                               first_file)

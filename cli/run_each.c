@@ -1,4 +1,4 @@
-/* run_each.c - tegula run of many images, each with an output of its own: several files, or --each and a folder.
+/* run_each.c - tegula run, and plan, of many images, each with an output of its own: several files, or --each and a folder.
  *
  * One process, one network after the other image: the model stays loaded (tg_ctx_keep_model). What became of each is
  * said and logged as a batch of films does (batch_log.c): one log, failures at the end, exit code 65. What an
@@ -25,8 +25,9 @@ static bool names_folder(const char *path)
 
 bool cli_each_asked(const cli *c)
 {
+    const char *out = tg_opts_get(c->opts, "output");
     return cli_flag(c, "each") ||
-           (c->n_files > 1 && names_folder(tg_opts_get(c->opts, "output")));
+           (c->n_files > 1 && (names_folder(out) || (!out && c->verb->run == cli_cmd_plan)));
 }
 
 /* ---- The list ---------------------------------------------------------------------------- */
@@ -64,18 +65,19 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The output of an image in the folder that -o names. false: too long. */
+/* The output of an image in the folder that -o names; "": that names none. false: too long. */
 static bool name_output(const cli *c, const char *path, char out[BATCH_PATH])
 {
     const char *to = tg_opts_get(c->opts, "output"), *name = name_of(path);
-    const size_t stem = stem_of(name), n = strlen(to);
+    const size_t stem = stem_of(name), n = to ? strlen(to) : 0;
     const char *format = tg_opts_get(c->opts, "format");
     const bool imagej =
         format && strcmp(format, "imagej") == 0; /* has no OME-XML, whatever the input has */
     const bool ome = stem && !imagej && strncasecmp(name + stem, ".ome.", 5) == 0;
-    return snprintf(out, BATCH_PATH, "%s%s%.*s%s", to, n && to[n - 1] == '/' ? "" : "/",
-                    (int)(stem ? stem : strlen(name)), name,
-                    ome ? ".ome.tif" : ".tif") < BATCH_PATH;
+    out[0] = 0;
+    return !to || snprintf(out, BATCH_PATH, "%s%s%.*s%s", to, n && to[n - 1] == '/' ? "" : "/",
+                           (int)(stem ? stem : strlen(name)), name,
+                           ome ? ".ome.tif" : ".tif") < BATCH_PATH;
 }
 
 static tg_status add_image(batch *b, const char *path)
@@ -89,7 +91,7 @@ static tg_status add_image(batch *b, const char *path)
     if (!name_output(b->c, path, out))
         return cli_fail(b->c, TG_E_ARG, "%s: the name of the output is too long", path);
     j->input = cli_batch_text(b, path);
-    j->output = cli_batch_text(b, out);
+    j->output = cli_batch_text(b, out); /* "": none is named */
     if (!j->input || !j->output)
         return cli_batch_no_memory(b);
     return b->tables ? name_table(b, j, name, stem ? stem : strlen(name)) : TG_OK;
@@ -170,7 +172,8 @@ static tg_status check_names(batch *b)
     if (!all)
         return cli_batch_no_memory(b);
     for (int i = 0; i < b->n; i++) {
-        all[n++] = (written){b->job[i].output, b->job[i].input};
+        if (b->job[i].output[0])
+            all[n++] = (written){b->job[i].output, b->job[i].input};
         if (b->job[i].table)
             all[n++] = (written){b->job[i].table, b->job[i].input};
     }
@@ -209,18 +212,23 @@ static tg_status set(cli *c, const char *name, const char *value)
     return tg_opts_set(c->opts, name, value);
 }
 
-static tg_status run_job(cli *c, batch_job *j)
+static tg_status open_job(batch *b, const batch_job *j, tg_job **out)
+{
+    cli *c = b->c;
+    tg_status st = set(c, "input", j->input);
+    if (st == TG_OK && j->output[0])
+        st = set(c, "output", j->output);
+    if (st == TG_OK && j->table) /* its table of objects */
+        st = set(c, "objects", j->table);
+    return st == TG_OK ? tg_job_open(c->ctx, c->opts, out) : st;
+}
+
+static tg_status run_job(batch *b, batch_job *j)
 {
     tg_job *job = NULL;
     tg_run_result r = {.size = sizeof r};
     tg_plan_info plan = {.size = sizeof plan};
-    tg_status st = set(c, "input", j->input);
-    if (st == TG_OK)
-        st = set(c, "output", j->output);
-    if (st == TG_OK && j->table) /* its table of objects */
-        st = set(c, "objects", j->table);
-    if (st == TG_OK)
-        st = tg_job_open(c->ctx, c->opts, &job);
+    tg_status st = open_job(b, j, &job);
     if (st == TG_OK)
         st = tg_job_plan(job, &plan);
     if (st == TG_OK)
@@ -246,7 +254,7 @@ static tg_status run_one(batch *b, batch_job *j)
     cli *c = b->c;
     cli_batch_says_begin(b, j);
     j->state = BATCH_RUNS;
-    const tg_status st = run_job(c, j);
+    const tg_status st = run_job(b, j);
     j->code = cli_exit_code(st);
     if (st != TG_OK) {
         const char *detail = tg_ctx_detail(c->ctx);
@@ -304,28 +312,42 @@ static tg_status check_options(cli *c)
                         "--objects %s: of many images it names a folder for a table of each, "
                         "--objects DIR/",
                         table);
-    if (out[strlen(out) - 1] != '/' && stat(out, &st) != 0 && stem_of(out))
+    if (out && out[strlen(out) - 1] != '/' && stat(out, &st) != 0 && stem_of(out))
         return cli_fail(c, TG_E_ARG, "-o %s: of many images -o names a folder, DIR/", out);
     if (tg_opts_get(c->opts, "input-tensor"))
         return cli_fail(c, TG_E_ARG, "--input-tensor is of one run, and these are many images");
-    if (stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
+    if (out && stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
         return cli_fail(c, TG_E_ARG, "-o %s: of many images -o names a folder, DIR/", out);
     return TG_OK;
 }
 
-static tg_status work(batch *b)
+/* Which images, and what becomes of each. */
+static tg_status list(batch *b)
+{
+    const char *table = tg_opts_get(b->c->opts, "objects");
+    tg_status st = check_options(b->c);
+    if (st == TG_OK && names_folder(table) && !(b->tables = cli_batch_text(b, table)))
+        st = cli_batch_no_memory(b);
+    return st == TG_OK ? list_images(b) : st;
+}
+
+static tg_status plan_all(batch *b)
+{
+    tg_status st = list(b);
+    if (st == TG_OK && are_many(b->c))
+        st = set(b->c, "each", "true");
+    b->c->opened = st == TG_OK;
+    return st == TG_OK ? cli_batch_plan(b, open_job) : st;
+}
+
+static tg_status run_all(batch *b)
 {
     cli *c = b->c;
-    tg_status st = check_options(c);
-    const char *table = tg_opts_get(c->opts, "objects"), *tables = NULL;
-    if (names_folder(table) && st == TG_OK && !(tables = b->tables = cli_batch_text(b, table)))
-        st = cli_batch_no_memory(b);
-    if (st == TG_OK)
-        st = list_images(b);
+    tg_status st = list(b);
     if (st == TG_OK)
         st = make_folder(c, tg_opts_get(c->opts, "output"));
-    if (st == TG_OK && tables)
-        st = make_folder(c, tables);
+    if (st == TG_OK && b->tables)
+        st = make_folder(c, b->tables);
     if (st == TG_OK)
         st = name_log(b);
     if (st == TG_OK)
@@ -370,7 +392,7 @@ tg_status cli_each_take_name(cli *c, const char *name)
     return st == TG_OK && c->verb->run == cli_cmd_run ? set(c, "skip-done", "true") : st;
 }
 
-tg_status cli_run_each(cli *c)
+static tg_status do_each(cli *c, tg_status (*work)(batch *b))
 {
     batch b = {.c = c, .list = "the images", .log = -1, .at_once = 1, .t0 = cli_now()};
     const tg_pool_opts how = {
@@ -386,4 +408,14 @@ tg_status cli_run_each(cli *c)
         close(b.log);
     tg_pool_close(&b.pool, NULL);
     return st;
+}
+
+tg_status cli_run_each(cli *c)
+{
+    return do_each(c, run_all);
+}
+
+tg_status cli_plan_each(cli *c)
+{
+    return do_each(c, plan_all);
 }

@@ -239,7 +239,7 @@ TGI_OPT(MASK_DIR, "mask-dir", "mask_dir", "DIR", NULL, "inpaint", RULE_TEXT, 0, 
 TGI_OPT(JOBS, "jobs", NULL, "N", "1", "inpaint", RULE_INT, 1, 64, NULL, 0,
         "with --batch or --video-dir: so many films at once, which share the budget and the "
         "threads")
-TGI_OPT(EACH, "each", NULL, NULL, NULL, "run", RULE_SWITCH, 0, 0, NULL, 0,
+TGI_OPT(EACH, "each", NULL, NULL, NULL, "run plan", RULE_SWITCH, 0, 0, NULL, 0,
         "each file, or each image in a folder, is an image of its own, of any size, with an "
         "output of its name in -o DIR/; "
         "several files are so without it, and one with -o DIR/ where the network has one "

@@ -116,7 +116,7 @@ def halves_are_close():
     """--precision bf16, where the processor has it: near float32 (twice what was measured), and not the same. Elsewhere it is refused."""
     lay_out("bmx12")
     os.makedirs("half12", exist_ok=True)
-    has = "with bf16" in run(TEGULA, "doctor")[1]  # of the processor, or of the set that TEGULA_ISA leaves of it
+    has = "with bf16" in run("doctor")[1]  # of the processor, or of the set that TEGULA_ISA leaves of it
     code, _, err = run(*words_of("bmx12", "--precision", "bf16"), "-o", "half12/%05d.png")
     if not has:
         expect(code == 69, f"bf16: {code}: {err}")

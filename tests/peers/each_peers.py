@@ -4,6 +4,7 @@ others nothing, and the same command does only what is missing.
     each_peers.py TEGULA MODEL
 """
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -50,6 +51,29 @@ def all_but_the_broken(tegula, model, files, out):
         a = ask([tegula, "run", "-m", model, os.path.join(files, name), "-o", alone, "-q", "-y"])
         expect(a.returncode == 0, a.stderr)
         expect(data(alone) == data(os.path.join(out, name)), name + ": other bytes than alone")
+
+
+def planned_before(tegula, model, files, out):
+    """Each as alone, the largest peak and the sum of outputs; nothing is made."""
+    def events(*words):
+        r = ask([tegula, "plan", "-m", model, *words, "--json"])
+        return r, [json.loads(line) for line in r.stdout.splitlines()]
+    r, said = events(files, "--each", "-o", out + "/")
+    plans, whole = [e for e in said if e["event"] == "plan"], said[-1]
+    expect(r.returncode == 65 and whole["event"] == "batch" and whole["refused"] == 1 and whole["jobs"] == len(plans) == len(SIZES) + 1, f"exit {r.returncode}: {said}")
+    expect([os.path.basename(e["file"]) for e in plans if "detail" in e] == ["broken.tif"], f"the broken one: {plans}")
+    expect(not os.path.exists(out), "a plan makes no folder")
+    names = [os.path.join(files, n) for n in SIZES]
+    r, said = events(*names)
+    peaks = [e["peak_bytes"] for e in said[:-1]]
+    alone = [events(n)[1][0] for n in names]
+    disk = sum(line["bytes"] for e in alone for line in e["lines"] if line["name"] == "output")
+    expect(r.returncode == 0 and peaks == [e["peak_bytes"] for e in alone], f"peaks: {r.returncode}: {peaks} {r.stderr}")
+    expect(said[-1]["peak_bytes"] == max(peaks) and said[-1]["output_bytes"] == disk > 0, f"the sum: {said[-1]}, {disk}")
+    r = ask([tegula, "plan", "-m", model, *names])
+    expect(r.returncode == 0 and all(n in r.stdout for n in names) and "1 at once" in r.stdout, f"as text: {r.stdout} {r.stderr}")
+    r = ask([tegula, "plan", "-m", model, *names, "--save", os.path.join(files, "x.json")])
+    expect(r.returncode == 64 and "--save names one file" in r.stderr, f"--save: {r.returncode}: {r.stderr}")
 
 
 def only_what_is_missing(tegula, model, files, out):
@@ -132,6 +156,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         files, out = os.path.join(folder, "in"), os.path.join(folder, "out")
         made(files)
+        planned_before(tegula, model, files, out)
         all_but_the_broken(tegula, model, files, out)
         only_what_is_missing(tegula, model, files, out)
         objects_of_each(tegula, model, files, os.path.join(folder, "objects"))
