@@ -6,7 +6,7 @@
  *     batch_child.c    one job: this program once more, in a process of its own, that says what it does as JSON
  *     batch_run.c      all of them, so many at once
  *     batch_log.c      what became of each: a line of the log, a line on stderr, an event
- *     batch_plan.c     what each takes, and all
+ *     batch_plans.c     what each takes, and all
  *     cmd_batch.c      in that order; or --plan
  *     run_each.c       tegula run, and plan, of many images: the same list and log, all in one process
  *

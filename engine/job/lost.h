@@ -39,7 +39,7 @@ const char *tgi_lost_why(tgi_lost_to to, const tgi_picture_writer *w);
     "%s: it holds %d images, of which this is %s%s%s%s: --series N takes another "             \
     "(tegula info lists them)"
 #define TGI_MORE_IMAGES_OF(info)                                                               \
-    (info)->n_series, (info)->at_series ? "the one in this file" : "the first",                   \
+    (info)->n_series, (info)->at_series ? "the one in this file" : "the first",                \
         tgi_image_title(info)[0] ? ", \"" : "", tgi_image_title(info),                         \
         tgi_image_title(info)[0] ? "\"" : ""
 #define TGI_IN_MORE_FILES                                                                      \

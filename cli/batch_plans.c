@@ -1,4 +1,4 @@
-/* batch_plan.c - what all jobs of a list take: a line for each, and a sum. Touches no pixel. */
+/* batch_plans.c - what all jobs of a list take: a line for each, and a sum. Touches no pixel. */
 #include "batch.h"
 #include "text.h"
 
