@@ -530,6 +530,22 @@ static void say_unused(tg_job *job)
                              : "");
 }
 
+/* What --fp16 asks for and does not get. */
+static void say_halves(tg_job *job)
+{
+    const int precision = tgi_opts_choice(job->opts, TGI_OPT_PRECISION);
+    if (!tgi_opts_flag(job->opts, TGI_OPT_FP16) || !tgi_job_draws(job->opts))
+        return;
+    if (!tgi_job_wants_device(job->opts))
+        tgi_job_warn(
+            job,
+            "--fp16: this processor has no arithmetic of half precision, so it is float32; "
+            "sizes and schedule are what they would be");
+    else if (precision != TGI_PRECISION_AUTO && precision != TGI_PRECISION_FP16)
+        tgi_job_warn(job, "--fp16 is not used: --precision %s says otherwise",
+                     tgi_opts_str(job->opts, TGI_OPT_PRECISION));
+}
+
 tg_status tgi_job_inpaint_open(tg_job *job,
                                tg_status (*again)(tg_job *job, tgi_source **out, tgi_err *err),
                                tgi_err *err)
@@ -539,12 +555,7 @@ tg_status tgi_job_inpaint_open(tg_job *job,
     TGI_TRY(check_save(job, err));
     say_unused(job);
     TGI_TRY(tgi_job_outpaint_check(job, err));
-    if (tgi_opts_flag(job->opts, TGI_OPT_FP16) && tgi_job_draws(job->opts) &&
-        !tgi_job_wants_device(job->opts))
-        tgi_job_warn(
-            job,
-            "--fp16: this processor has no arithmetic of half precision, so it is float32; "
-            "sizes and schedule are what they would be");
+    say_halves(job);
     if (tgi_film_source_is_stream(job->source) && !tgi_job_draws(job->opts))
         return tgi_fail(err, TG_E_ARG,
                         "%s: its frames come once, through a pipe, and later ones show what is "

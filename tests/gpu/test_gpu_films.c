@@ -3,7 +3,7 @@
  * which all networks but that of the motions are computed in, it is what was measured (docs/gpu.md).
  *
  * Arguments: a folder with the three files of weights (tools/draw_weights.c), then, in any order, films and precisions: those
- * alone. Runs on a real device (label gpu), on the fake one and, in hours, on the emulated one. */
+ * alone. Runs on a real device (label gpu), on the fake one and, in an hour or two, on the emulated one. */
 #include "engine/base/json.h"
 #include "engine/inpaint/pp_weights.h"
 #include "engine/inpaint/propainter.h"
