@@ -386,10 +386,11 @@ bool cli_each_of_one(cli *c, char name[BATCH_PATH])
 
 tg_status cli_each_take_name(cli *c, const char *name)
 {
-    tg_status st = make_folder(c, tg_opts_get(c->opts, "output"));
+    const bool runs = c->verb->run == cli_cmd_run; /* a plan makes no folder */
+    tg_status st = runs ? make_folder(c, tg_opts_get(c->opts, "output")) : TG_OK;
     if (st == TG_OK)
         st = set(c, "output", name);
-    return st == TG_OK && c->verb->run == cli_cmd_run ? set(c, "skip-done", "true") : st;
+    return st == TG_OK && runs ? set(c, "skip-done", "true") : st;
 }
 
 static tg_status do_each(cli *c, tg_status (*work)(batch *b))

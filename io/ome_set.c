@@ -241,11 +241,65 @@ tg_status tgi_ome_set_open(const char *path, const char *xml, const tgi_open_opt
     return st;
 }
 
-static tg_status open_companion(const char *path, const tgi_open_opts *o, tgi_source **out,
-                                tgi_err *err)
+/* Nobody said which image: the one in the file `of`. */
+static tg_status find_own(const char *xml, const char *of, tgi_open_opts *o, tgi_err *err)
+{
+    tgi_ome ome;
+    TGI_TRY(tgi_ome_parse(xml, strlen(xml), of, 0, &ome, err));
+    const int own = ome.own, n = ome.n_images;
+    tgi_ome_free(&ome);
+    if (own < 0 && n > 1)
+        return tgi_fail(err, TG_E_FORMAT, TGI_OME_IN_NONE, n);
+    o->series = own > 0 ? own : 0;
+    return TG_OK;
+}
+
+/* `of`: the file that points here; NULL: none does. */
+static tg_status open_described(const char *path, const char *xml, const char *of,
+                                const tgi_open_opts *o, tgi_source **out, tgi_err *err)
+{
+    tgi_open_opts own = *o;
+    if (of && o->any_series)
+        TGI_TRY(find_own(xml, of, &own, err));
+    return tgi_ome_set_open(path, xml, &own, out, err);
+}
+
+/* The first file of a set may describe the others (as Micro-Manager's does). */
+static tg_status open_by_tiff(const char *path, const char *of, const tgi_open_opts *o,
+                              tgi_source **out, tgi_err *err)
+{
+    tgi_open_opts one = *o;
+    tgi_source *first = NULL;
+    one.pages = one.member = one.threads = 1;
+    one.series = one.level = 0;
+    one.axes = NULL;
+    TGI_TRY(tgi_source_open(path, &one, &first, err));
+    const char *xml = first->ops->info(first)->meta.description;
+    const tg_status st =
+        xml ? open_described(path, xml, of, o, out, err)
+            : tgi_fail(err, TG_E_FORMAT, "%s, which is to describe it, has no OME-XML", path);
+    tgi_source_close(&first);
+    return st;
+}
+
+static bool is_tiff(const tgi_rfile *f)
+{
+    char head[4];
+    tgi_err ignored = {0};
+    return f->size >= sizeof head &&
+           tgi_rfile_read(f, 0, head, sizeof head, &ignored) == TG_OK &&
+           (memcmp(head, "II", 2) == 0 || memcmp(head, "MM", 2) == 0);
+}
+
+static tg_status open_companion(const char *path, const char *of, const tgi_open_opts *o,
+                                tgi_source **out, tgi_err *err)
 {
     tgi_rfile f;
     TGI_TRY(tgi_rfile_open(path, &f, err));
+    if (of && is_tiff(&f)) {
+        tgi_rfile_close(&f);
+        return open_by_tiff(path, of, o, out, err);
+    }
     if (f.size > TGI_OME_MAX_BYTES) {
         tgi_rfile_close(&f);
         return tgi_fail(err, TG_E_UNSUPPORTED, "OME-XML of %llu bytes (limit %u)",
@@ -256,7 +310,7 @@ static tg_status open_companion(const char *path, const tgi_open_opts *o, tgi_so
                        : tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
     if (st == TG_OK) {
         xml[f.size] = 0;
-        st = tgi_ome_set_open(path, xml, o, out, err);
+        st = open_described(path, xml, of, o, out, err);
     }
     tgi_rfile_close(&f);
     tgi_free(xml);
@@ -275,7 +329,7 @@ tg_status tgi_ome_set_open_companion(const char *path, const char *metadata_file
                         metadata_file);
     if (snprintf(beside, sizeof beside, "%.*s%s", n, path, metadata_file) >= (int)sizeof beside)
         return tgi_fail(err, TG_E_ARG, "the name of the metadata file is too long");
-    return open_companion(beside, o, out, err);
+    return open_companion(beside, slash ? slash + 1 : path, o, out, err);
 }
 
 /* A metadata file given by itself. As a file of a set it may name itself, or one that names it,
@@ -284,7 +338,7 @@ static tg_status ome_open(const char *path, const tgi_open_opts *o, tgi_source *
                           tgi_err *err)
 {
     return o->member ? tgi_fail(err, TG_E_FORMAT, "OME-XML, where a file with pixels should be")
-                     : open_companion(path, o, out, err);
+                     : open_companion(path, NULL, o, out, err);
 }
 
 static int ome_probe(const uint8_t *head, size_t n, const char *path)

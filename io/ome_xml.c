@@ -32,8 +32,10 @@ typedef struct parse {
     const char *file_name;
     int image; /* the one to read */
     char root_uuid[96];
-    char first_uuid[96]; /* of the first TiffData: a renamed file has only that one */
+    char first_uuid[96];  /* of the first TiffData: a renamed file has only that one, */
+    char first_file[256]; /* and one name */
     bool in_pixels, in_uuid;
+    bool uuid_wanted; /* of a TiffData that is taken */
     bool pixels_ended;
     tgi_ome_carry *carry;
     char uuid_file[256]; /* FileName of the UUID element being read */
@@ -242,17 +244,31 @@ static void keep_name(parse *p, tgi_ome_block *b)
     o->names_len += n;
 }
 
+/* Of any Image: are there several, and which Image is the first in this file? */
+static void see_uuid(parse *p, const char *id, bool same_id, bool same_name)
+{
+    tgi_ome *o = p->o;
+    if (!p->first_uuid[0])
+        strncat(p->first_uuid, id, sizeof p->first_uuid - 1);
+    if (!p->first_file[0])
+        memcpy(p->first_file, p->uuid_file, sizeof p->first_file);
+    p->many_uuids |= strcmp(id, p->first_uuid) != 0 || strcmp(p->uuid_file, p->first_file) != 0;
+    if (o->own < 0 && same_name)
+        o->own = o->n_images - 1;
+    if (o->own_id < 0 && same_id)
+        o->own_id = o->n_images - 1;
+}
+
 /* The UUID of a TiffData: this file when the id is the root's, when the name is ours, or, for a
  * renamed file without a root id, when it is the only id in the text. */
 static void take_uuid(parse *p, const char *id)
 {
-    tgi_ome_block *b = &p->o->blocks[p->o->n_blocks - 1];
-    if (!p->first_uuid[0])
-        strncat(p->first_uuid, id, sizeof p->first_uuid - 1);
     const bool same_id = p->root_uuid[0] && strcasecmp(id, p->root_uuid) == 0;
     const bool same_name = p->uuid_file[0] && strcmp(p->uuid_file, p->file_name) == 0;
-    if (strcmp(id, p->first_uuid) != 0)
-        p->many_uuids = true;
+    see_uuid(p, id, same_id, same_name);
+    if (!p->uuid_wanted)
+        return;
+    tgi_ome_block *b = &p->o->blocks[p->o->n_blocks - 1];
     b->elsewhere = !same_id && !same_name;
     if (b->elsewhere)
         keep_name(p, b);
@@ -375,12 +391,8 @@ static void take_schema(parse *p)
 /* `wanted`: of a TiffData that is taken. */
 static void start_uuid(parse *p, bool wanted)
 {
-    tgi_ome *o = p->o;
     attribute(p, "FileName", p->uuid_file, sizeof p->uuid_file);
-    if (o->own < 0 && p->uuid_file[0] && strcmp(p->uuid_file, p->file_name) == 0)
-        o->own = o->n_images - 1;
-    if (!wanted)
-        return;
+    p->uuid_wanted = wanted;
     p->in_uuid = !xmlTextReaderIsEmptyElement(p->r);
     if (!p->in_uuid)
         take_uuid(p, "");
@@ -435,6 +447,8 @@ static void step(parse *p)
     case XML_READER_TYPE_END_ELEMENT:
         if (tgi_ome_carry_end(p->carry, name ? name : ""))
             break;
+        if (p->in_uuid) /* it holds no id */
+            take_uuid(p, "");
         p->in_uuid = false;
         end_text(p);
         p->pixels_ended |= p->in_pixels && name && strcmp(name, "Pixels") == 0;
@@ -453,6 +467,7 @@ static void step(parse *p)
         if (p->in_uuid) {
             const char *v = (const char *)xmlTextReaderConstValue(p->r);
             take_uuid(p, v ? v : "");
+            p->in_uuid = false;
         }
         break;
     default:
@@ -476,7 +491,7 @@ static void swallow(void *arg, xmlErrorPtr e)
     (void)e;
 }
 
-/* A renamed single file: one id throughout, no id at the root. */
+/* A renamed single file: one id and name throughout, no id at the root. */
 static void settle_uuids(parse *p)
 {
     if (p->root_uuid[0] || p->many_uuids)
@@ -564,7 +579,7 @@ static tg_status parse_text(parse *p, const char *text, size_t n, int image)
     if (p->st == TG_OK && rc != 0)
         p->st =
             tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");
-    if (p->st == TG_OK && !p->in_pixels && image > 0)
+    if (p->st == TG_OK && !p->in_pixels && !out->binary_only && image > 0)
         p->st =
             tgi_fail(err, TG_E_ARG, "there is no series %d: the file has %d, counted from 0",
                      image, out->n_images);
@@ -581,7 +596,7 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
                         tgi_ome *out, tgi_err *err)
 {
     parse p = {.o = out, .file_name = file_name, .image = image, .err = err, .st = TG_OK};
-    *out = (tgi_ome){.own = -1};
+    *out = (tgi_ome){.own = -1, .own_id = -1};
     if (!(p.carry = tgi_ome_carry_new(out->notes.malformed)))
         return tgi_fail(err, TG_E_NOMEM, "no memory for OME-XML");
     const tg_status st = parse_text(&p, text, n, image);

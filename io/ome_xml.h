@@ -39,8 +39,9 @@ typedef struct tgi_ome {
     int n_images;
     tgi_ome_image images[TGI_OME_MAX_IMAGES]; /* the first of them */
     int own;          /* the first that has planes in the file of that name; -1: none */
+    int own_id;       /* the same of the file of the text's own id: of a renamed one */
     bool binary_only; /* the metadata is in another file */
-    char metadata_file[128];
+    char metadata_file[256];
     char order[8]; /* DimensionOrder, "XYZCT" */
     int64_t size_x, size_y, size_z, size_c, size_t_;
     double physical[3]; /* z,y,x; 0 unknown */
@@ -65,7 +66,7 @@ const char *tgi_xml_as(char c, tgi_xml_place place);
 bool tgi_ome_probe(const char *text);
 /* Parse Image `image` (0: the first). `file_name` (without folder) decides which TiffData lie
  * in this file. Returned in *out; release with tgi_ome_free. TG_E_FORMAT: not well formed, no
- * Pixels, DOCTYPE present; TG_E_ARG: no such Image. */
+ * Pixels, DOCTYPE present; TG_E_ARG: no such Image. What is described elsewhere has no images. */
 tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
                         tgi_ome *out, tgi_err *err);
 void tgi_ome_free(tgi_ome *o);

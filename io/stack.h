@@ -43,8 +43,11 @@ tg_status tgi_file_set_open(const char *path, const tgi_open_opts *o, tgi_source
  * folder. TG_E_FORMAT a file is missing, or the XML names one outside the folder. */
 tg_status tgi_ome_set_open(const char *path, const char *xml, const tgi_open_opts *o,
                            tgi_source **out, tgi_err *err);
-/* Of a file whose metadata are in `metadata_file` beside it. TG_E_NOT_FOUND when that is not
- * there. */
+#define TGI_OME_IN_NONE                                                                        \
+    "of the %d images that its OME-XML describes in several files none is in a file of its "   \
+    "name: give it its own name again, or say which is meant by --series N"
+/* Of a file whose metadata are in `metadata_file` beside it: XML, or another TIFF. TG_E_NOT_FOUND
+ * when that is not there. */
 tg_status tgi_ome_set_open_companion(const char *path, const char *metadata_file,
                                      const tgi_open_opts *o, tgi_source **out, tgi_err *err);
 

@@ -186,7 +186,7 @@ static tg_status open_index(tgi_tiff_source *s, const char *path, const tgi_open
 {
     tgi_tiff_page *first = &s->index.first;
     tgi_image_meta *m = &s->info.meta;
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'), *self = slash ? slash + 1 : path;
     TGI_TRY(tgi_window_init(&s->file.win, META_WINDOW, err));
     TGI_TRY(tgi_tiff_header(&s->file, err));
     TGI_TRY(tgi_tiff_page_parse(&s->file, s->file.first_ifd, first, err));
@@ -202,13 +202,16 @@ static tg_status open_index(tgi_tiff_source *s, const char *path, const tgi_open
         .subifd_planes = flavor == TGI_TIFF_PLAIN && !o->pages,
         .max_bytes = budget,
     };
-    if (flavor == TGI_TIFF_OME && o->series > 0)
-        TGI_TRY(tgi_tiff_series_size(m->description, o->series, &io.width, &io.height, err));
+    if (flavor == TGI_TIFF_OME && o->series > 0) {
+        TGI_TRY(
+            tgi_tiff_series_size(m->description, self, o->series, &io.width, &io.height, err));
+        io.series = io.width ? o->series : 0; /* 0: none of the pages here is of it */
+    }
     TGI_TRY(tgi_tiff_index_build(&s->file, &io, &s->index, err));
     if (flavor != TGI_TIFF_OME && o->series > 0)
         TGI_TRY(tgi_tiff_info_texts(&s->file, first, m, err));
-    TGI_TRY(tgi_tiff_series_resolve(&s->file, &s->index, m->description,
-                                    slash ? slash + 1 : path, o, &s->info, &s->series, err));
+    TGI_TRY(tgi_tiff_series_resolve(&s->file, &s->index, m->description, self, o, &s->info,
+                                    &s->series, err));
     TGI_TRY(tgi_tiff_info_form(&s->file, first, m, err));
     TGI_TRY(tgi_tiff_maker_sizes(&s->file, first, o->series, &s->info, err));
     tgi_tiff_info_fill(&s->file, &s->index, &s->info);
@@ -289,6 +292,8 @@ static tg_status open_set(const tgi_tiff_source *s, const char *path, const tgi_
         own.any_series = 0;
         return tgi_tiff_source_ops.open(path, &own, out, err);
     }
+    if (o->any_series && s->series.own < 0)
+        return tgi_fail(err, TG_E_FORMAT, TGI_OME_IN_NONE, s->info.n_series);
     if (!about[0])
         return tgi_ome_set_open(path, s->info.meta.description, o, out, err);
     const tg_status st = tgi_ome_set_open_companion(path, about, o, out, err);

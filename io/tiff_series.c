@@ -350,16 +350,21 @@ static tg_status ome_map(const job *j, const tgi_ome *o, const tgi_ome_grid *g)
     return TG_OK;
 }
 
-/* The image is more than this file: the caller opens the set instead. */
-static tg_status in_other_files(const job *j, const tgi_ome *o)
+static bool is_elsewhere(const tgi_ome *o)
 {
     bool elsewhere = o->binary_only;
     for (size_t i = 0; i < o->n_blocks; i++)
         elsewhere |= o->blocks[i].elsewhere;
-    if (!elsewhere)
+    return elsewhere;
+}
+
+/* The image is more than this file: the caller opens the set instead. */
+static tg_status in_other_files(const job *j, const tgi_ome *o)
+{
+    if (!is_elsewhere(o))
         return TG_OK;
     j->out->in_files = true;
-    j->out->own = o->own;
+    j->out->own = o->own >= 0 ? o->own : o->own_id >= 0 ? o->own_id : o->n_images <= 1 ? 0 : -1;
     snprintf(j->out->metadata_file, sizeof j->out->metadata_file, "%s", o->metadata_file);
     return tgi_fail(j->err, TG_E_UNSUPPORTED,
                     "part of a multi-file OME-TIFF: give this file alone");
@@ -380,13 +385,14 @@ static void list_images(const job *j, const tgi_ome *o)
         info->n_series = o->n_images;
 }
 
-tg_status tgi_tiff_series_size(const char *description, int image, int64_t *width,
-                               int64_t *height, tgi_err *err)
+tg_status tgi_tiff_series_size(const char *description, const char *file_name, int image,
+                               int64_t *width, int64_t *height, tgi_err *err)
 {
     tgi_ome o;
-    TGI_TRY(tgi_ome_parse(description, strlen(description), "", image, &o, err));
-    *width = o.size_x;
-    *height = o.size_y;
+    TGI_TRY(tgi_ome_parse(description, strlen(description), file_name, image, &o, err));
+    const bool elsewhere = is_elsewhere(&o);
+    *width = elsewhere ? 0 : o.size_x;
+    *height = elsewhere ? 0 : o.size_y;
     tgi_ome_free(&o);
     return TG_OK;
 }

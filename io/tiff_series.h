@@ -17,9 +17,9 @@ typedef struct tgi_tiff_series {
     bool contiguous; /* fewer directories than planes: plane p begins at base + p * plane bytes
                       */
     uint64_t base;
-    bool in_files;           /* after a failure: the image lies in several files, */
-    int own;                 /* tgi_ome.own; */
-    char metadata_file[128]; /* described in this one, unless "": in this very file */
+    bool in_files; /* after a failure: the image lies in several files, */
+    int own;       /* the first image with planes in this file, < 0: none of several; */
+    char metadata_file[256]; /* described in this one, unless "": in this very file */
 } tgi_tiff_series;
 
 tgi_tiff_flavor tgi_tiff_flavor_of(const char *description);
@@ -31,8 +31,8 @@ tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
                                   const char *description, const char *file_name,
                                   const tgi_open_opts *o, tgi_image_info *info,
                                   tgi_tiff_series *out, tgi_err *err);
-/* Find the size of the OME Image `image`, to recognise its pages by. */
-tg_status tgi_tiff_series_size(const char *description, int image, int64_t *width,
-                               int64_t *height, tgi_err *err);
+/* Find the size of the OME Image `image`, to recognise its pages by; 0: it lies in other files. */
+tg_status tgi_tiff_series_size(const char *description, const char *file_name, int image,
+                               int64_t *width, int64_t *height, tgi_err *err);
 
 #endif

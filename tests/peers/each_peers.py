@@ -64,6 +64,8 @@ def planned_before(tegula, model, files, out):
     expect([os.path.basename(e["file"]) for e in plans if "detail" in e] == ["broken.tif"], f"the broken one: {plans}")
     expect(not os.path.exists(out), "a plan makes no folder")
     names = [os.path.join(files, n) for n in SIZES]
+    r, said = events(names[0], "-o", out + "/")
+    expect(r.returncode == 0 and not os.path.exists(out), f"nor of one image: {r.returncode}: {r.stderr}")
     r, said = events(*names)
     peaks = [e["peak_bytes"] for e in said[:-1]]
     alone = [events(n)[1][0] for n in names]

@@ -327,6 +327,35 @@ static void test_every_file_of_an_ome_set_opens_the_set(void)
     refused(in_folder("ome/one.ome.tif"), NULL, TG_E_FORMAT, "outside the file's folder");
 }
 
+/* Without ids their names tell files apart. */
+static void test_an_ome_set_without_ids_is_one(void)
+{
+    static const char *const id[] = {"/>", "></UUID>", ">urn:uuid:one</UUID>"};
+    static const char *const name[] = {"without/one.tif", "without/two.tif"};
+    char xml[1024];
+    sub_folder("without");
+    for (int k = 0; k < 3; k++) {
+        snprintf(
+            xml, sizeof xml,
+            "<OME><Image><Pixels DimensionOrder=\"XYZCT\" Type=\"uint8\" SizeX=\"32\" "
+            "SizeY=\"16\" SizeZ=\"2\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"0\" FirstZ=\"0\" "
+            "PlaneCount=\"1\"><UUID FileName=\"one.tif\"%s</TiffData><TiffData IFD=\"0\" "
+            "FirstZ=\"1\" PlaneCount=\"1\"><UUID FileName=\"two.tif\"%s</TiffData></Pixels>"
+            "</Image></OME>",
+            id[k], id[k]);
+        two_pages(name[0], xml, 10);
+        two_pages(name[1], xml, 20);
+        for (int f = 0; f < 2; f++) {
+            tgi_source *s = opened(in_folder(name[f]), NULL);
+            if (!s)
+                continue;
+            CHECK_EQ(corner(s, 0, 0), 10);
+            CHECK_EQ(corner(s, 0, 1), 20);
+            tgi_source_close(&s);
+        }
+    }
+}
+
 static void test_a_companion_file_describes_the_set(void)
 {
     static const char only[] =
@@ -389,40 +418,117 @@ static void test_images_of_one_ome_file_are_its_series(void)
     refused(in_folder("images.ome.tif"), &third, TG_E_ARG, "no series 2: the file has 2");
 }
 
+/* Two positions, of which each is in a file of its own. */
+static const char *const position[] = {"here", "there"};
+static const int position_w[] = {32, 24};
+
+static void positions_text(char *xml, size_t cap, const char *root)
+{
+    size_t at = (size_t)snprintf(xml, cap, "<?xml version=\"1.0\"?><OME%s%s%s>",
+                                 root[0] ? " UUID=\"urn:uuid:" : "", root, root[0] ? "\"" : "");
+    for (int k = 0; k < 2; k++)
+        at += (size_t)snprintf(
+            xml + at, cap - at,
+            "<Image Name=\"%s\"><Pixels DimensionOrder=\"XYZCT\" Type=\"uint8\" SizeX=\"%d\" "
+            "SizeY=\"16\" SizeZ=\"1\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"0\" "
+            "PlaneCount=\"1\"><UUID FileName=\"%s.ome.tif\">urn:uuid:%s</UUID>"
+            "</TiffData></Pixels></Image>",
+            position[k], position_w[k], position[k], position[k]);
+    snprintf(xml + at, cap - at, "</OME>");
+}
+
+static void write_position(const char *folder_name, int k, const char *text)
+{
+    char path[64];
+    const hand_page p = {.w = position_w[k],
+                         .h = 16,
+                         .bits = 8,
+                         .samples = 1,
+                         .text = text,
+                         .fill = (uint8_t)(5 + k)};
+    snprintf(path, sizeof path, "%s/%s.ome.tif", folder_name, position[k]);
+    hand_tiff(in_folder(path), &p, 1);
+}
+
+/* series < 0: nobody said which. */
+static void check_position(const char *path, int series, int want)
+{
+    const tgi_open_opts o = {
+        .threads = 1, .any_series = series < 0, .series = series < 0 ? 0 : series};
+    tgi_source *s = opened(in_folder(path), &o);
+    if (!s)
+        return;
+    CHECK_EQ(corner(s, 0, 0), 5 + want);
+    CHECK_EQ(s->ops->info(s)->at_series, want);
+    CHECK_EQ(s->ops->info(s)->width, position_w[want]);
+    CHECK_EQ(s->ops->info(s)->n_series, 2);
+    tgi_source_close(&s);
+}
+
+static void check_positions(const char *folder_name)
+{
+    char path[64];
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, sizeof path, "%s/%s.ome.tif", folder_name, position[k]);
+        for (int series = -1; series < 2; series++)
+            check_position(path, series, series < 0 ? k : series);
+    }
+}
+
 /* As microscopes' software writes positions: each file describes all of them. */
 static void test_a_file_of_a_set_is_the_image_in_it(void)
 {
+    static const tgi_open_opts any = {.threads = 1, .any_series = 1};
     char xml[1600];
-    static const char image[] =
-        "<Image Name=\"%s\"><Pixels DimensionOrder=\"XYZCT\" Type=\"uint8\" SizeX=\"32\" "
-        "SizeY=\"16\" SizeZ=\"1\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"0\" "
-        "PlaneCount=\"1\"><UUID FileName=\"%s.ome.tif\">urn:uuid:%s</UUID>"
-        "</TiffData></Pixels></Image>";
-    static const char *const name[] = {"here", "there"};
-    char both[2][480], path[64];
     sub_folder("positions");
-    for (int k = 0; k < 2; k++)
-        snprintf(both[k], sizeof both[k], image, name[k], name[k], name[k]);
+    sub_folder("nameless");
     for (int k = 0; k < 2; k++) {
-        snprintf(xml, sizeof xml, "<?xml version=\"1.0\"?><OME UUID=\"urn:uuid:%s\">%s%s</OME>",
-                 name[k], both[0], both[1]);
-        const hand_page p = {
-            .w = 32, .h = 16, .bits = 8, .samples = 1, .text = xml, .fill = (uint8_t)(5 + k)};
-        snprintf(path, sizeof path, "positions/%s.ome.tif", name[k]);
-        hand_tiff(in_folder(path), &p, 1);
+        positions_text(xml, sizeof xml, position[k]);
+        write_position("positions", k, xml);
+        positions_text(xml, sizeof xml, "");
+        write_position("nameless", k, xml);
     }
-    /* image of the file, or the first where it was asked for */
-    for (int k = 0; k < 4; k++) {
-        const tgi_open_opts o = {.threads = 1, .any_series = k < 2};
-        snprintf(path, sizeof path, "positions/%s.ome.tif", name[k % 2]);
-        tgi_source *s = opened(in_folder(path), &o);
-        if (!s)
-            continue;
-        CHECK_EQ(corner(s, 0, 0), k == 1 ? 6 : 5);
-        CHECK_EQ(s->ops->info(s)->at_series, k == 1);
-        CHECK_EQ(s->ops->info(s)->n_series, 2);
-        tgi_source_close(&s);
+    check_positions("positions");
+    check_positions("nameless");
+    /* A renamed one is known by its id, where it has one. */
+    CHECK(rename(in_folder("positions/there.ome.tif"), in_folder("positions/new.tif")) == 0);
+    check_position("positions/new.tif", -1, 1);
+    check_position("positions/here.ome.tif", -1, 0);
+    CHECK(rename(in_folder("nameless/there.ome.tif"), in_folder("nameless/new.tif")) == 0);
+    refused(in_folder("nameless/new.tif"), &any, TG_E_FORMAT, "by --series N");
+}
+
+/* Or one file describes all, to which the others point: XML, or the first of them. */
+static void test_a_file_of_a_set_described_elsewhere_is_the_image_in_it(void)
+{
+    static const char only[] = "<OME UUID=\"urn:uuid:there\"><BinaryOnly MetadataFile=\"%s\" "
+                               "UUID=\"urn:uuid:about\"/></OME>";
+    static const tgi_open_opts any = {.threads = 1, .any_series = 1};
+    char xml[1600], text[2][160];
+    sub_folder("pointing");
+    sub_folder("first");
+    snprintf(text[0], sizeof text[0], only, "all.companion.ome");
+    snprintf(text[1], sizeof text[1], only, "here.ome.tif");
+    positions_text(xml, sizeof xml, "about");
+    FILE *f = fopen(in_folder("pointing/all.companion.ome"), "w");
+    if (f) {
+        fputs(xml, f);
+        fclose(f);
     }
+    write_position("pointing", 0, text[0]);
+    write_position("pointing", 1, text[0]);
+    check_positions("pointing");
+    check_position("pointing/all.companion.ome", -1, 0);
+    positions_text(xml, sizeof xml, "here");
+    write_position("first", 0, xml);
+    write_position("first", 1, text[1]);
+    check_positions("first");
+    CHECK(rename(in_folder("first/there.ome.tif"), in_folder("first/new.tif")) == 0);
+    refused(in_folder("first/new.tif"), &any, TG_E_FORMAT, "by --series N");
+    write_position("first", 0, text[1]); /* points to itself */
+    refused(in_folder("first/new.tif"), &any, TG_E_FORMAT, "names no file");
+    write_position("first", 0, NULL);
+    refused(in_folder("first/new.tif"), &any, TG_E_FORMAT, "has no OME-XML");
 }
 
 /* ---- ImageJ's metadata ---- */
@@ -643,9 +749,11 @@ int main(void)
     RUN(test_few_files_are_open_at_a_time);
     RUN(test_first_c_counts_channels_or_samples);
     RUN(test_every_file_of_an_ome_set_opens_the_set);
+    RUN(test_an_ome_set_without_ids_is_one);
     RUN(test_a_companion_file_describes_the_set);
     RUN(test_images_of_one_ome_file_are_its_series);
     RUN(test_a_file_of_a_set_is_the_image_in_it);
+    RUN(test_a_file_of_a_set_described_elsewhere_is_the_image_in_it);
     RUN(test_tables_ranges_and_names_of_imagej_are_read);
     RUN(test_a_metamorph_stack_has_all_its_planes_or_is_refused);
     RUN(test_an_lsm_file_has_slices_frames_and_sizes);
