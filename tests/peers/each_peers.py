@@ -69,8 +69,12 @@ def planned_before(tegula, model, files, out):
     r, said = events(*names)
     peaks = [e["peak_bytes"] for e in said[:-1]]
     alone = [events(n)[1][0] for n in names]
+
+    def of_job(e):
+        """Without what the program itself holds, which is more where it has planned others, in steps."""
+        return {line["name"]: line["bytes"] for line in e["lines"] if line["kind"] == "memory" and line["name"] not in ("process", "page tables")}
     disk = sum(line["bytes"] for e in alone for line in e["lines"] if line["name"] == "output")
-    expect(r.returncode == 0 and peaks == [e["peak_bytes"] for e in alone], f"peaks: {r.returncode}: {peaks} {r.stderr}")
+    expect(r.returncode == 0 and [of_job(e) for e in said[:-1]] == [of_job(e) for e in alone], f"lines: {r.returncode}: {[of_job(e) for e in said[:-1]]} {[of_job(e) for e in alone]} {r.stderr}")
     expect(said[-1]["peak_bytes"] == max(peaks) and said[-1]["output_bytes"] == disk > 0, f"the sum: {said[-1]}, {disk}")
     r = ask([tegula, "plan", "-m", model, *names])
     expect(r.returncode == 0 and all(n in r.stdout for n in names) and "1 at once" in r.stdout, f"as text: {r.stdout} {r.stderr}")
