@@ -411,7 +411,24 @@ static void test_a_file_of_a_set_is_the_image_in_it(void)
         snprintf(path, sizeof path, "positions/%s.ome.tif", name[k]);
         hand_tiff(in_folder(path), &p, 1);
     }
-    /* image of the file, or the first where it was asked for */
+    /* image of the file, or the first where it was asked for; first where the XML has no id of its own */
+    snprintf(xml, sizeof xml, "<?xml version=\"1.0\"?><OME>%s%s</OME>", both[0], both[1]);
+    sub_folder("positions/bare");
+    for (int k = 0; k < 2; k++) {
+        const hand_page p = {
+            .w = 32, .h = 16, .bits = 8, .samples = 1, .text = xml, .fill = (uint8_t)(5 + k)};
+        snprintf(path, sizeof path, "positions/bare/%s.ome.tif", name[k]);
+        hand_tiff(in_folder(path), &p, 1);
+    }
+    for (int k = 0; k < 2; k++) {
+        const tgi_open_opts o = {.threads = 1, .any_series = !k};
+        tgi_source *s = opened(in_folder("positions/bare/there.ome.tif"), &o);
+        if (!s)
+            continue;
+        CHECK_EQ(corner(s, 0, 0), k ? 5 : 6);
+        CHECK_EQ(s->ops->info(s)->at_series, !k);
+        tgi_source_close(&s);
+    }
     for (int k = 0; k < 4; k++) {
         const tgi_open_opts o = {.threads = 1, .any_series = k < 2};
         snprintf(path, sizeof path, "positions/%s.ome.tif", name[k % 2]);
