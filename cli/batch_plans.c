@@ -42,7 +42,7 @@ static void put_row(const char *number, const char *peak, const char *time)
 static void show_plan(batch *b, const batch_job *j, tg_job *job, const tg_plan_info *i)
 {
     char number[16], a[CLI_TEXT], t[3 * CLI_TEXT], *json = NULL;
-    if (b->c->json && tg_job_plan_json(job, 0, &json) == TG_OK)
+    if (b->c->json && tg_job_plan_json(job, cli_flag(b->c, "why"), &json) == TG_OK)
         cli_print_event("plan", j->input, json);
     tg_text_free(json);
     if (b->c->json)
@@ -114,6 +114,11 @@ static void show_sum(const batch *b, const planned *p)
         cli_json_uint(stdout, "budget_bytes", budget);
         cli_json_uint(stdout, "share_bytes", share);
         fputs("}\n", stdout);
+        return;
+    }
+    if (p->refused == b->n) { /* there is no sum, and no plan said its budget */
+        put_row("all", "-", "-");
+        puts("none of them can run");
         return;
     }
     put_row("all", cli_size(peak, a), cli_span(least, most, t));

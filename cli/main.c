@@ -169,29 +169,46 @@ static bool are_pictures(const cli *c)
     return end != NULL;
 }
 
-/* What parsing cannot know: are the files and options there that the verb needs? */
-static tg_status check_needs(cli *c)
+static bool takes_each(const cli *c)
+{
+    return (c->verb->run == cli_cmd_run || c->verb->run == cli_cmd_plan) && c->n_files &&
+           cli_each_asked(c);
+}
+
+/* As many as the verb takes? Asked again once a job file has said what is the output. */
+static tg_status check_count(cli *c)
 {
     const cli_verb *v = c->verb;
-    const char *first_file = c->n_files ? c->files[0] : NULL;
-    const tg_status order = check_order(c);
-    if (order != TG_OK)
-        return order;
-    if ((v->run == cli_cmd_run || v->run == cli_cmd_plan) && c->n_files && cli_each_asked(c))
-        return tg_opts_get(c->opts, "input")
-                   ? cli_fail(c, TG_E_ARG, "\"%s\": the input was given by --input already",
-                              first_file)
-                   : tg_opts_set(c->opts, "input", first_file);
-    if (c->n_files > v->max_files && v->max_files == 1 && are_pictures(c))
+    if (c->n_files <= v->max_files || takes_each(c))
+        return TG_OK;
+    if (v->max_files == 1 && are_pictures(c))
         return cli_fail(
             c, TG_E_ARG,
             "%s takes one file, and these are %d: the output is named by -o, and of "
             "many pictures a pattern in quotes, as '*%s', that the shell leaves it as it is%s",
             v->name, c->n_files, strrchr(c->files[0], '.'),
-            v->run == cli_cmd_run ? "; or -o DIR/ for an output of each" : "");
-    if (c->n_files > v->max_files)
-        return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,
-                        v->max_files, v->max_files == 1 ? "" : "s", c->files[v->max_files]);
+            v->run == cli_cmd_run || v->run == cli_cmd_plan
+                ? "; or -o DIR/ for an output of each"
+                : "");
+    return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,
+                    v->max_files, v->max_files == 1 ? "" : "s", c->files[v->max_files]);
+}
+
+/* What parsing cannot know: are the files and options there that the verb needs? */
+static tg_status check_needs(cli *c)
+{
+    const cli_verb *v = c->verb;
+    const char *first_file = c->n_files ? c->files[0] : NULL;
+    tg_status order = check_order(c);
+    if (order == TG_OK)
+        order = check_count(c);
+    if (order != TG_OK)
+        return order;
+    if (takes_each(c))
+        return tg_opts_get(c->opts, "input")
+                   ? cli_fail(c, TG_E_ARG, "\"%s\": the input was given by --input already",
+                              first_file)
+                   : tg_opts_set(c->opts, "input", first_file);
     if (v->max_files == 1 && first_file && v->run != cli_cmd_doctor) {
         const char *set = tg_opts_get(c->opts, "input");
         const tg_status st = tg_opts_set(c->opts, "input", first_file);
@@ -252,6 +269,8 @@ static tg_status run_verb(cli *c, int argc, char **argv)
     const char *config = st == TG_OK ? tg_opts_get(c->opts, "config") : NULL;
     if (config)
         st = tg_opts_load(c->opts, config);
+    if (st == TG_OK)
+        st = check_count(c);
     if (st == TG_OK)
         st = check_complete(c);
     if (st != TG_OK)

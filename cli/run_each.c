@@ -333,6 +333,11 @@ static tg_status list(batch *b)
 
 static tg_status plan_all(batch *b)
 {
+    if (cli_flag(b->c, "why") && !b->c->json)
+        return cli_fail(
+            b->c, TG_E_ARG,
+            "--why is of one plan, and these are many images: with --json each says "
+            "it, or name one alone");
     tg_status st = list(b);
     if (st == TG_OK && are_many(b->c))
         st = set(b->c, "each", "true");

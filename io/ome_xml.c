@@ -491,10 +491,10 @@ static void swallow(void *arg, xmlErrorPtr e)
     (void)e;
 }
 
-/* A renamed single file: one id and name throughout, no id at the root. */
+/* A renamed single file: one id and name throughout, no id at the root, and no image in a file of this name. */
 static void settle_uuids(parse *p)
 {
-    if (p->root_uuid[0] || p->many_uuids)
+    if (p->root_uuid[0] || p->many_uuids || p->o->own >= 0)
         return;
     for (size_t i = 0; i < p->o->n_blocks; i++)
         p->o->blocks[i].elsewhere = false;

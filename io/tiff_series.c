@@ -374,7 +374,6 @@ static tg_status in_other_files(const job *j, const tgi_ome *o)
 static void list_images(const job *j, const tgi_ome *o)
 {
     tgi_image_info *info = j->info;
-    info->at_series = j->o->series;
     for (int i = 0; i < o->n_images && i < TGI_OME_MAX_IMAGES; i++) {
         tgi_series_info *s = &info->series[i];
         if (o->n_images > 1)
@@ -428,6 +427,7 @@ tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
     tg_status st;
     *out = (tgi_tiff_series){0};
     info->n_series = x->n_series;
+    info->at_series = o->series;
     memcpy(info->series, x->series, sizeof info->series);
     switch (o->pages ? TGI_TIFF_PLAIN : tgi_tiff_flavor_of(description)) {
     case TGI_TIFF_OME:

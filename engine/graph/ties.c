@@ -3,6 +3,7 @@
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/mem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,12 +79,18 @@ static int own_constant(const tgi_graph *g, const tgi_tie *tie, int n)
     return own;
 }
 
-/* Another port of what output o gives; its number. */
+/* Another port of what output o gives, of its name; its number. */
 static tg_status again(tgi_graph *g, int o, int *made, tgi_err *err)
 {
-    TGI_TRY(tgi_graph_add_output(g, g->out[o].value, err));
+    char *const name = tgi_strdup(TGI_TAG_GRAPH, g->out[o].name);
+    const tg_status st = name ? tgi_graph_add_output(g, g->out[o].value, err)
+                              : tgi_fail(err, TG_E_NOMEM, "no memory for a port");
+    if (st != TG_OK) {
+        tgi_free(name);
+        return st;
+    }
     tgi_port *p = &g->out[g->n_out - 1];
-    char *const name = p->name;
+    tgi_free(p->name); /* of the value, which a description's steps name */
     *p = g->out[o];
     p->name = name;
     *made = g->n_out - 1;

@@ -220,8 +220,10 @@ tg_status tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o, const tgi_sourc
     if (raw)
         tgi_lines_add(t, "raw", "%s", raw);
     add_cut(t, o);
-    tgi_lines_add(t, "series", "%lld level=%lld", (long long)tgi_opts_int(o, TGI_OPT_SERIES, 0),
-                  (long long)tgi_opts_int(o, TGI_OPT_LEVEL, 0));
+    tgi_lines_add(
+        t, "series", "%lld level=%lld",
+        (long long)tgi_opts_int(o, TGI_OPT_SERIES, s ? s->ops->info(s)->at_series : 0),
+        (long long)tgi_opts_int(o, TGI_OPT_LEVEL, 0));
     return TG_OK;
 }
 

@@ -314,6 +314,19 @@ static int others_of(const tgi_graph *g)
     return n;
 }
 
+/* As the file has them: one that is handed on as well is listed again (tgi_graph_tie). */
+static int outputs_of(const tgi_graph *g)
+{
+    int n = 0;
+    for (int o = 0; o < g->n_out; o++) {
+        int k = 0;
+        while (k < o && strcmp(g->out[k].name, g->out[o].name) != 0)
+            k++;
+        n += k == o;
+    }
+    return n;
+}
+
 int tgi_job_is_one_image(const tg_job *job)
 {
     const tgi_graph *g = job->graph;
@@ -367,7 +380,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
         tgi_job_warn(job,
                      "the network has %d outputs; \"%.60s\" is written: -o DIR/ writes a file "
                      "for each",
-                     g->n_out, g->out[0].name);
+                     outputs_of(g), g->out[0].name);
     return tgi_mapping_output(&job->map, job->info, &job->in_desc, &job->out_desc, err);
 }
 

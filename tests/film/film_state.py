@@ -250,6 +250,10 @@ def what_is_written_is_handed_on():
     pixels = [sums[3 * k:3 * k + 3] for k in range(frames * n)]
     wrong = sum(v.index(max(v)) != label for v, label in zip(pixels, most))
     expect(wrong == 0, f"{wrong} labels that are not of the sum")
+    write_net("three.onnx", [node("Add", ["x", "s"], ["a"]), node("Add", ["a", "u"], ["y"]), node("Neg", ["x"], ["z"]), node("Relu", ["x"], ["w"])], [],
+              [("x", image), ("s", image), ("u", image)], [("y", image), ("z", image), ("w", image)])
+    err = write("three.onnx", "film.mkv", "z.tif", state="y=s,y=u")
+    expect("3 outputs" in err and '"z" is written' in err, f"an output for two inputs is one: {err}")
 
 
 def what_is_refused():

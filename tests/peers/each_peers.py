@@ -80,6 +80,18 @@ def planned_before(tegula, model, files, out):
     expect(r.returncode == 0 and all(n in r.stdout for n in names) and "1 at once" in r.stdout, f"as text: {r.stdout} {r.stderr}")
     r = ask([tegula, "plan", "-m", model, *names, "--save", os.path.join(files, "x.json")])
     expect(r.returncode == 64 and "--save names one file" in r.stderr, f"--save: {r.returncode}: {r.stderr}")
+    r = ask([tegula, "plan", "-m", model, *names, "--why"])
+    expect(r.returncode == 64 and "--why is of one plan" in r.stderr, f"--why: {r.returncode}: {r.stderr}")
+    r, said = events(*names, "--why")
+    expect(r.returncode == 0 and all("rejected" in e for e in said[:-1]), f"--why as JSON: {r.returncode}: {said}")
+    broken = os.path.join(files, "broken.tif")
+    r = ask([tegula, "plan", "-m", model, broken, broken])
+    expect(r.returncode == 65 and "none of them can run" in r.stdout and "0 B" not in r.stdout, f"none can run: {r.returncode}: {r.stdout}")
+    job = os.path.join(os.path.dirname(files), "job.json")
+    with open(job, "w", encoding="ascii") as f:
+        json.dump({"output": "one.tif"}, f)
+    r = ask([tegula, "plan", "-m", model, *names, "--config", job])
+    expect(r.returncode == 64 and "takes one file" in r.stderr, f"one output of a job file: {r.returncode}: {r.stdout} {r.stderr}")
 
 
 def only_what_is_missing(tegula, model, files, out):
