@@ -78,7 +78,7 @@ class Stopped(Job):
         by which another thread has read all of the input; what was good once is tried first."""
         if not self.good:
             end = self.operations()
-            self.good = [int(end * share) for share in (0.9, 0.95, 0.8, 0.97, 0.7, 0.6)]
+            self.good = [int(end * share) for share in (0.9, 0.95, 0.8, 0.97, 0.985, 0.7, 0.6)]
         for k in self.good * 6:
             self.clean()
             r = self.run({"TEGULA_FAIL_IO": "%d:kill" % k})
