@@ -530,9 +530,9 @@ int main(void)
     RUN(test_a_network_with_norms_is_shown_in_stages);
     RUN(test_the_right_image_comes_out_of_a_whole_pass);
     RUN(test_a_job_that_was_previewed_runs);
+    RUN(test_objects_are_outlined);
     if (tg_has(SUPER))
-        RUN(test_objects_are_outlined);
-    RUN(test_super_resolution_enlarges_the_raw_panel);
+        RUN(test_super_resolution_enlarges_the_raw_panel);
     help_close();
     return TEST_END();
 }
