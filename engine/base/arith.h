@@ -40,6 +40,10 @@ static inline int64_t tgi_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
+static inline uint64_t tgi_larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 static inline int64_t tgi_max(int64_t a, int64_t b)
 {
     return a > b ? a : b;

@@ -31,11 +31,6 @@ static tg_dtype type_of(const tgi_tiling *t, int value)
     return tgi_sched_type(t->net, value);
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static tgi_device_form form_of(const tgi_tiling *t)
 {
     tgi_device_form f = {.alone = t->cells == 1 && t->bands == 1};
@@ -71,7 +66,7 @@ static size_t part_of(const tgi_tiling *t, const tgi_device_form *f)
     for (int i = 0; i < t->stage->n_loaded; i++) {
         const size_t plane = plane_of(t, i), most = plane > PART ? plane : PART / plane * plane;
         if (f->in[i].once)
-            part = larger(part, most < f->in[i].bytes ? most : f->in[i].bytes);
+            part = tgi_larger(part, most < f->in[i].bytes ? most : f->in[i].bytes);
     }
     return tgi_align_size(part, 64);
 }
@@ -183,15 +178,15 @@ tg_status tgi_schedule_device_need(const tgi_device_ops *ops, const tgi_schedule
         TGI_TRY(tgi_device_need_of(ops, t, &f, &need, err));
         add->weights = tgi_sat_add(add->weights, need.block - need.room);
         add->program = tgi_sat_add(add->program, need.program);
-        add->room = larger(add->room, need.room);
-        add->up = larger(add->up, up_of(t, &f, at, &band));
-        add->back = larger(add->back, need.pinned);
-        add->packing = larger(add->packing, need.packing);
+        add->room = tgi_larger(add->room, need.room);
+        add->up = tgi_larger(add->up, up_of(t, &f, at, &band));
+        add->back = tgi_larger(add->back, need.pinned);
+        add->packing = tgi_larger(add->packing, need.packing);
     }
-    add->far = larger(add->far, s->far_bytes);
+    add->far = tgi_larger(add->far, s->far_bytes);
     for (int i = 0; i < s->n_buffers; i++)
         if (s->buffer[i].type != TG_DTYPE_NONE)
-            add->up = larger(add->up, put_of(&s->buffer[i]));
+            add->up = tgi_larger(add->up, put_of(&s->buffer[i]));
     return TG_OK;
 }
 
@@ -211,8 +206,8 @@ size_t tgi_sched_on_card_bytes(const tgi_tiling *t)
 tg_status tgi_sched_card_open(const tgi_device_ops *ops, tgi_device *device,
                               const tgi_sched_need *need, tgi_sched_card *out, tgi_err *err)
 {
-    *out = (tgi_sched_card){.ops = ops, .device = device, .up_bytes = larger(need->up, 1)};
-    tg_status st = ops->alloc(device, larger(need->room, 1), &out->room, err);
+    *out = (tgi_sched_card){.ops = ops, .device = device, .up_bytes = tgi_larger(need->up, 1)};
+    tg_status st = ops->alloc(device, tgi_larger(need->room, 1), &out->room, err);
     if (st == TG_OK && need->far)
         st = ops->alloc(device, need->far, &out->far, err);
     if (st == TG_OK)
@@ -220,9 +215,9 @@ tg_status tgi_sched_card_open(const tgi_device_ops *ops, tgi_device *device,
     if (st == TG_OK)
         st = ops->event_new(device, &out->sent, err);
     if (st == TG_OK)
-        st = tgi_pinned_get(ops, device, larger(need->up, 1), &out->up, err);
+        st = tgi_pinned_get(ops, device, tgi_larger(need->up, 1), &out->up, err);
     if (st == TG_OK)
-        st = tgi_pinned_get(ops, device, larger(need->back, 1), &out->back, err);
+        st = tgi_pinned_get(ops, device, tgi_larger(need->back, 1), &out->back, err);
     if (st != TG_OK)
         tgi_sched_card_close(out);
     return st;
@@ -360,6 +355,17 @@ static tg_status send_first(tgi_sched_on_card *n, tgi_err *err)
     return begin_sending(n->card, err);
 }
 
+/* 1: input i lies on the device, as *out says. 0: its pixels are still to go there. */
+static int is_there(tgi_sched_on_card *n, int i, const tgi_box *box, tgi_device_pixels *out)
+{
+    const tgi_sched_at *is = n->ends.in(n->ends.user, i);
+    *out = pixels_of(n, i, box);
+    if (is->type == TG_DTYPE_NONE)
+        return 0;
+    lies_there(n, n->t->stage->in[i].value, is, out);
+    return 1;
+}
+
 static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
                        tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *err)
 {
@@ -367,10 +373,7 @@ static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi
     const tgi_net_value *value = &n->t->net->values[n->t->stage->in[i].value];
     const tg_dtype type = type_of(n->t, n->t->stage->in[i].value);
     char *to = (char *)n->card->up.at + n->up_at[i] + (size_t)n->turn[i] * n->up_bytes;
-    const tgi_sched_at *is = n->ends.in(n->ends.user, i);
-    *out = pixels_of(n, i, box);
-    if (is->type != TG_DTYPE_NONE) {
-        lies_there(n, n->t->stage->in[i].value, is, out);
+    if (is_there(n, i, box, out)) {
         *bytes = 0;
         return TG_OK;
     }
@@ -401,12 +404,8 @@ static tg_status send(void *user, const tgi_device_cell *cell, int i, const tgi_
     const size_t plane = plane_of(n->t, i);
     const int64_t c = n->t->net->values[n->t->stage->in[i].value].c;
     const int64_t most = (int64_t)(n->part / plane);
-    const tgi_sched_at *is = n->ends.in(n->ends.user, i);
-    *out = pixels_of(n, i, box);
-    if (is->type != TG_DTYPE_NONE) {
-        lies_there(n, n->t->stage->in[i].value, is, out);
+    if (is_there(n, i, box, out))
         return TG_OK;
-    }
     const tgi_view from = n->ends.from(n->ends.user, i);
     (void)cell;
     TGI_TRY(send_first(n, err));

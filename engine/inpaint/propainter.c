@@ -79,16 +79,12 @@ static void plan_store(propainter *p)
                             p->how.no_cache ? p->generate->most_local + 1 : features_of_use(p));
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* One block for all networks: none of them keeps anything there while others run. */
 static size_t block_bytes(const propainter *p)
 {
-    return larger(p->flow->schedule->block_bytes, larger(tgi_pp_complete_bytes(p->complete),
-                                                         tgi_pp_generate_bytes(p->generate)));
+    return tgi_larger(
+        p->flow->schedule->block_bytes,
+        tgi_larger(tgi_pp_complete_bytes(p->complete), tgi_pp_generate_bytes(p->generate)));
 }
 
 void tgi_propainter_networks(const tgi_method *m, size_t *block, size_t *weights)

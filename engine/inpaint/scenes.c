@@ -126,24 +126,19 @@ static void note_least(scenes *s)
     s->least_disk = disk > s->least_disk ? disk : s->least_disk;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Of a device: scenes have other networks, by their length. */
 static void note_need(scenes *s)
 {
     tgi_sched_need now = {0}, *most = &s->need;
     if (s->now->ops->need)
         s->now->ops->need(s->now, &now);
-    *most = (tgi_sched_need){.weights = larger(most->weights, now.weights),
-                             .program = larger(most->program, now.program),
-                             .room = larger(most->room, now.room),
-                             .far = larger(most->far, now.far),
-                             .up = larger(most->up, now.up),
-                             .back = larger(most->back, now.back),
-                             .packing = larger(most->packing, now.packing)};
+    *most = (tgi_sched_need){.weights = tgi_larger(most->weights, now.weights),
+                             .program = tgi_larger(most->program, now.program),
+                             .room = tgi_larger(most->room, now.room),
+                             .far = tgi_larger(most->far, now.far),
+                             .up = tgi_larger(most->up, now.up),
+                             .back = tgi_larger(most->back, now.back),
+                             .packing = tgi_larger(most->packing, now.packing)};
 }
 
 static int by_length(const void *a, const void *b)

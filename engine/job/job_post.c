@@ -473,11 +473,6 @@ static void put_methods(tgi_jw *w, const char *key, const char *methods, const c
     tgi_free(text);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The receipt of the values, of OUT: memory and time of both. */
 static tg_status write_receipt(const tg_job *job, tgi_journal *j, const char *text,
                                tgi_err *err)
@@ -507,7 +502,7 @@ static tg_status write_receipt(const tg_job *job, tgi_journal *j, const char *te
         else if (strcmp(key, "fingerprint") == 0)
             put_fingerprint(&w, text);
         else if (strcmp(key, "measured_peak_bytes") == 0 && tgi_json_int(m, &whole))
-            tgi_jw_uint(&w, key, larger((uint64_t)whole, tgi_job_tracker_peak(p->tracker)));
+            tgi_jw_uint(&w, key, tgi_larger((uint64_t)whole, tgi_job_tracker_peak(p->tracker)));
         else if (strcmp(key, "seconds") == 0 && tgi_json_num(m, &seconds))
             tgi_jw_num(&w, key, seconds + tgi_seconds() - p->began);
         else if (strcmp(key, "methods") == 0 && tgi_json_str(m, &methods))
@@ -589,7 +584,7 @@ static tg_status watched_objects(tg_job *job, tgi_journal *j, int made, tg_run_r
     p->began = tgi_seconds();
     const tg_status st = make_objects(job, j, made, err);
     const uint64_t peak = tgi_job_tracker_close(job, &p->tracker);
-    res->measured_peak_bytes = larger(res->measured_peak_bytes, peak);
+    res->measured_peak_bytes = tgi_larger(res->measured_peak_bytes, peak);
     if (!made &&
         !res->predicted_peak_bytes) { /* the values were there: it is this call's work all the same */
         res->predicted_peak_bytes = job->plan.bytes.total;

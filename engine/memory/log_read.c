@@ -2,6 +2,7 @@
  * columns. */
 #include "engine/memory/log_read.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/input.h"
 #include "engine/base/mem.h"
 #include "engine/base/number.h"
@@ -194,11 +195,6 @@ static int phase_of_row(reader *r)
     return l->n_phases - 1;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What follows `a` becomes part of it. */
 static void join(tgi_memlog_group *a, const tgi_memlog_group *b)
 {
@@ -213,16 +209,16 @@ static void join(tgi_memlog_group *a, const tgi_memlog_group *b)
         a->phase = b->phase;
         a->tile = b->tile;
     }
-    a->file = larger(a->file, b->file);
-    a->pool = larger(a->pool, b->pool);
+    a->file = tgi_larger(a->file, b->file);
+    a->pool = tgi_larger(a->pool, b->pool);
     a->available = b->available < a->available ? b->available : a->available;
     a->predicted = b->predicted;
     a->budget = b->budget;
     for (int k = 0; k < TGI_BUSY_KINDS; k++)
         a->busy_ms[k] += b->busy_ms[k];
     for (int i = 0; i < TG_TRACKER_GPUS; i++) {
-        a->gpu_used[i] = larger(a->gpu_used[i], b->gpu_used[i]);
-        a->gpu_total[i] = larger(a->gpu_total[i], b->gpu_total[i]);
+        a->gpu_used[i] = tgi_larger(a->gpu_used[i], b->gpu_used[i]);
+        a->gpu_total[i] = tgi_larger(a->gpu_total[i], b->gpu_total[i]);
     }
 }
 
@@ -272,7 +268,7 @@ static void end_row(reader *r)
 {
     tgi_memlog *l = r->log;
     const uint64_t *v = r->value;
-    const uint64_t high = r->has[PEAK] ? larger(v[PEAK], v[MEASURED]) : v[MEASURED];
+    const uint64_t high = r->has[PEAK] ? tgi_larger(v[PEAK], v[MEASURED]) : v[MEASURED];
     tgi_memlog_group g = {.from = r->seconds,
                           .to = r->seconds,
                           .low = high,
