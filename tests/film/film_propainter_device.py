@@ -109,7 +109,8 @@ def nothing_that_stays_gives_the_same():
 
 
 def a_pipe_gives_the_same():
-    """Frames that come once, and go as soon as they are made, beside the processor's of the same pipe."""
+    """Frames that come once, and go as soon as they are made, beside the processor's of the same pipe: four times as many samples may be off as
+    were when it was measured."""
     films = []
     for where in (("--device", "cpu"), DEVICE):
         with open("in.y4m", "rb") as frames:
@@ -118,7 +119,7 @@ def a_pipe_gives_the_same():
         films.append(r.stdout)
     off = [abs(a - b) for a, b in zip(*films)]
     print(f"  through a pipe {sum(d > 0 for d in off)} of {len(off)} samples are off, by {max(off, default=0)} at most", flush=True)
-    expect(len(films[0]) == len(films[1]) > FRAMES * 128 * 128 * 3 and sum(d > 0 for d in off) <= 20 and max(off, default=2) <= 1, "frames of a pipe")
+    expect(len(films[0]) == len(films[1]) > FRAMES * 128 * 128 * 3 and sum(d > 0 for d in off) <= 8 and max(off, default=2) <= 1, "frames of a pipe")
 
 
 def memory_that_is_gone_is_planned_again():
