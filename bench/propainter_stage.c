@@ -161,9 +161,10 @@ static tg_status updated(void *user, int64_t k, tgi_pp_updated *out, tgi_err *er
     return TG_OK;
 }
 
-static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err)
+static tg_status seen(void *user, int64_t k, int make, void **out, int *made, tgi_err *err)
 {
     (void)user;
+    (void)make;
     (void)err;
     *out = s.features[k];
     *made = 0; /* each turn makes them, as the peer does */

@@ -1,49 +1,10 @@
 /* pixels.c - the definition of pixels.h: one element after the other, all types. */
 #include "kernels/pixels.h"
 
+#include "kernels/half.h"
+
 #include <math.h>
 #include <string.h>
-
-/* ---- float16, by bits: no compiler support is assumed ------------------------------------ */
-
-static float half_to_float(uint16_t h)
-{
-    const uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 1023;
-    uint32_t u;
-    if (e == 31)
-        u = sign | 0x7f800000u | m << 13;
-    else if (e)
-        u = sign | (e + 112) << 23 | m << 13;
-    else {
-        const float v = (float)m * 5.9604644775390625e-08f; /* 2^-24, exact */
-        memcpy(&u, &v, sizeof u);
-        u |= sign;
-    }
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
-
-static uint16_t float_to_half(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    const uint16_t sign = (uint16_t)(u >> 16 & 0x8000);
-    u &= 0x7fffffffu;
-    if (u > 0x7f800000u)
-        return sign | 0x7e00;
-    if (u >= 0x477ff000u) /* rounds to 65536 or above */
-        return sign | 0x7c00;
-    if (u < 0x38800000u) { /* subnormal result: the FPU rounds at the right bit */
-        float a, magic = 0.5f;
-        memcpy(&a, &u, sizeof a);
-        a += magic;
-        memcpy(&u, &a, sizeof u);
-        return (uint16_t)(sign | (u - 0x3f000000u));
-    }
-    u += 0xfff + (u >> 13 & 1);
-    return (uint16_t)(sign | ((u - 0x38000000u) >> 13));
-}
 
 /* ---- In ---------------------------------------------------------------------------------- */
 
@@ -97,7 +58,7 @@ static void load_sample(tg_dtype type, const void *src, int64_t src_stride, int6
     case TG_DTYPE_F16:
         for (int64_t i = 0; i < n; i++)
             dst[i * stride] =
-                half_to_float(((const uint16_t *)src)[i * src_stride]) * mul + add;
+                tgi_half_to_float(((const uint16_t *)src)[i * src_stride]) * mul + add;
         break;
     case TG_DTYPE_NONE:
         break;
@@ -217,7 +178,8 @@ void tgi_pixels_store(tg_dtype type, const float *src, int64_t src_stride, int64
         break;
     case TG_DTYPE_F16:
         for (int64_t i = 0; i < n; i++)
-            ((uint16_t *)dst)[i * dst_stride] = float_to_half(src[i * src_stride] * mul + add);
+            ((uint16_t *)dst)[i * dst_stride] =
+                tgi_float_to_half(src[i * src_stride] * mul + add);
         break;
     case TG_DTYPE_NONE:
         break;

@@ -97,6 +97,7 @@ typedef struct far {
     const tgi_video_film *f;
     tgi_sched_pace pace;
     tg_dtype element;
+    size_t stay; /* bytes for buffers between networks */
     tgi_sched_need need;
 } far;
 
@@ -106,12 +107,12 @@ static tg_status plan_far(void *user, size_t room, tgi_err *err)
     tgi_device *none = NULL;
     tgi_method *m = NULL;
     tgi_propainter_how how = how_of(a->q, a->f);
-    const tgi_on_device on = {.ops = a->pace.ops,
-                              .device = &none,
-                              .flags = TGI_NET_KINDS(0),
-                              .how = tgi_schedule_device_of(&a->pace, a->element, room, 0),
-                              .motion =
-                                  tgi_schedule_device_of(&a->pace, TG_DTYPE_F32, room, 0)};
+    const tgi_on_device on = {
+        .ops = a->pace.ops,
+        .device = &none,
+        .flags = TGI_NET_KINDS(0),
+        .how = tgi_schedule_device_of(&a->pace, a->element, room, a->stay),
+        .motion = tgi_schedule_device_of(&a->pace, TG_DTYPE_F32, room, a->stay)};
     how.on = &on;
     TGI_TRY(kernels_of(&a->q->machine, &how.be, err));
     TGI_TRY(tgi_propainter_new(&how, &m, err));
@@ -133,6 +134,8 @@ static tg_status begin_far(const tgi_question *q, const tgi_video_film *f, tgi_v
     return TG_OK;
 }
 
+#define MUCH (SIZE_MAX / 4)
+
 static tg_status liked_device(const tgi_question *q, const tgi_video_film *f,
                               tgi_video_need *out, tgi_err *err)
 {
@@ -140,8 +143,9 @@ static tg_status liked_device(const tgi_question *q, const tgi_video_film *f,
         far a;
         int can;
         TGI_TRY(begin_far(q, f, (tgi_video_kind)k, &a, &can, err));
+        a.stay = MUCH;
         if (can)
-            TGI_TRY(plan_far(&a, SIZE_MAX / 4, err));
+            TGI_TRY(plan_far(&a, MUCH, err));
         out->device[k] = can ? tgi_sched_need_device(&a.need) : 0;
     }
     return TG_OK;

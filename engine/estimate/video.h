@@ -21,7 +21,7 @@ typedef struct tgi_video_need {
     uint64_t peak,
         least;        /* bytes on the processor: all in memory, as little as scratch allows */
     uint64_t scratch; /* bytes of it then */
-    /* Of a GPU, its context not counted. Planned for one (--device cuda), that has as much as it likes: 0 where it does not
+    /* Of a GPU, its context not counted. Planned for one (--device cuda) with room for all that may stay there: 0 where it does not
      * compute so. Else the networks of the processor, and half of that. */
     uint64_t device[TGI_VIDEO_KINDS];
     double flops;      /* of the whole film */

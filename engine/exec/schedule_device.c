@@ -107,23 +107,42 @@ size_t tgi_schedule_device_extra(const tgi_device_ops *ops, const tgi_tiling *t)
     return need.room > t->arena_bytes ? need.room - t->arena_bytes : 0;
 }
 
-/* Bytes of its inputs and outputs that a band brings and takes at most. */
-static double pixel_bytes(const tgi_tiling *t)
+/* Bytes of all of a value on its way. */
+static double value_bytes(const tgi_tiling *t, int value)
 {
-    const tgi_device_form f = form_of(t);
-    double bytes = 0;
-    for (int i = 0; i < t->stage->n_loaded; i++)
-        bytes += (double)f.in[i].bytes;
-    for (int o = 0; o < t->stage->n_out; o++) {
-        int64_t rows;
-        bytes += (double)tgi_device_store_most(t, o, &f.out[o], &rows);
-    }
+    const tgi_net_value *v = &t->net->values[value];
+    double bytes = (double)tgi_dtype_size(type_of(t, value));
+    for (int a = 1; a < v->ext.rank; a++)
+        bytes *= (double)v->ext.dim[a];
     return bytes;
 }
 
-double tgi_schedule_device_seconds(void *user, const tgi_tiling *t)
+/* Bytes that a pass brings from the host and takes there: those that all bands wait for, and those of the bands. */
+static void moved(const tgi_tiling *t, const tgi_sched_stay *stays, double *once, double *bands)
 {
-    return tgi_device_seconds(&((const tgi_sched_pace *)user)->rates, t, pixel_bytes(t));
+    const tgi_device_form f = form_of(t);
+    *once = *bands = 0;
+    for (int i = 0; i < t->stage->n_loaded; i++) {
+        const int v = t->stage->in[i].value;
+        if (!(stays->in >> tgi_net_port(t->net, v) & 1))
+            *(f.in[i].once ? once : bands) += value_bytes(t, v);
+    }
+    for (int o = 0; o < t->stage->n_out; o++)
+        if (!(stays->out >> t->stage->out[o].port & 1))
+            *bands += value_bytes(t, t->stage->out[o].value);
+}
+
+double tgi_schedule_device_seconds(void *user, const tgi_tiling *t, const tgi_sched_stay *stays)
+{
+    const tgi_rates *r = &((const tgi_sched_pace *)user)->rates;
+    double once, bands;
+    moved(t, stays, &once, &bands);
+    return tgi_device_pixel_seconds(once) + tgi_device_all_seconds(r, t, 1, 1, bands);
+}
+
+double tgi_schedule_device_pass(void *user, const tgi_sched_net *n)
+{
+    return tgi_schedule_device_seconds(user, &n->choice.tiling, &n->stays);
 }
 
 static size_t extra(void *user, const tgi_tiling *t)
@@ -184,6 +203,7 @@ tg_status tgi_schedule_device_need(const tgi_device_ops *ops, const tgi_schedule
         add->packing = tgi_larger(add->packing, need.packing);
     }
     add->far = tgi_larger(add->far, s->far_bytes);
+    add->missed = tgi_sat_add(add->missed, s->far_missed);
     for (int i = 0; i < s->n_buffers; i++)
         if (s->buffer[i].type != TG_DTYPE_NONE)
             add->up = tgi_larger(add->up, put_of(&s->buffer[i]));
@@ -287,24 +307,72 @@ tg_status tgi_sched_card_put(const tgi_sched_card *c, const tgi_view *from, int6
 
 /* ---- A network --------------------------------------------------------------------------- */
 
-/* Rows of a box between floats in a view and a dense buffer of planes: `up`, from the view. */
-static void convert(const tgi_view *view, void *dense, tg_dtype type, tgi_range channels,
-                    const tgi_box *box, int up)
+typedef struct planes {
+    const tgi_kernel_set *be; /* NULL: the definition (pixels.h) */
+    const tgi_view *view;
+    char *dense;
+    tg_dtype type;
+    tgi_range channels, z, y, x;
+    int together, up; /* channels that lie beside each other; 1: from the view */
+} planes;
+
+static void convert_run(const planes *p, int64_t c, int64_t z, int64_t y)
 {
-    const tgi_range y = box->ax[box->rank - 2], x = box->ax[box->rank - 1];
-    const tgi_range z = box->rank == 5 ? box->ax[2] : (tgi_range){0, 1};
-    const int64_t n = tgi_range_len(x);
-    char *at = dense;
-    for (int64_t slab = z.lo; slab < z.hi; slab++)
-        for (int64_t c = channels.lo; c < channels.hi; c++)
-            for (int64_t row = y.lo; row < y.hi;
-                 row++, at += n * (int64_t)tgi_dtype_size(type)) {
-                float *v = tgi_view_at(view, c, slab, row, x.lo);
-                if (up)
-                    tgi_pixels_store(type, v, view->cb, n, 1, 0, at, 1);
-                else
-                    tgi_pixels_load(type, at, n, 1, 0, v, view->cb);
-            }
+    const int64_t n = tgi_range_len(p->x), slab = z - p->z.lo,
+                  plane = slab * tgi_range_len(p->channels) + c - p->channels.lo,
+                  row = plane * tgi_range_len(p->y) + y - p->y.lo;
+    void *at = p->dense + (size_t)(row * n) * tgi_dtype_size(p->type);
+    const tgi_pixels run = {.type = p->type,
+                            .samples = 1,
+                            .stride = 1,
+                            .n = n,
+                            .mul = 1,
+                            .value = {tgi_view_at(p->view, c, z, y, p->x.lo)},
+                            .step = p->view->cb};
+    if (p->up)
+        (p->be ? p->be->pixels_store : tgi_pixels_store_run)(&run, at);
+    else
+        (p->be ? p->be->pixels_load : tgi_pixels_load_run)(&run, at);
+}
+
+/* A row of the channels that lie beside each other: of the i-th. */
+static void convert_row(void *arg, int64_t i, int thread)
+{
+    const planes *p = arg;
+    const int64_t rows = tgi_range_len(p->y), first = p->channels.lo / p->together,
+                  blocks = tgi_ceil_div(p->channels.hi, p->together) - first,
+                  block = first + i / rows % blocks;
+    const tgi_range own = {tgi_max(p->channels.lo, block * p->together),
+                           tgi_min(p->channels.hi, (block + 1) * p->together)};
+    (void)thread;
+    for (int64_t c = own.lo; c < own.hi; c++)
+        convert_run(p, c, p->z.lo + i / rows / blocks, p->y.lo + i % rows);
+}
+
+#define PARALLEL ((int64_t)1 << 14) /* values: fewer are not worth waking threads for */
+
+/* Rows of a box between floats in a view and a dense buffer of planes: `up`, from the view. */
+static void convert(const tgi_sched_card *card, const tgi_view *view, void *dense,
+                    tg_dtype type, tgi_range channels, const tgi_box *box, int up)
+{
+    planes p = {.be = card->be,
+                .view = view,
+                .dense = dense,
+                .type = type,
+                .channels = channels,
+                .z = box->rank == 5 ? box->ax[2] : (tgi_range){0, 1},
+                .y = box->ax[box->rank - 2],
+                .x = box->ax[box->rank - 1],
+                .together = view->cb,
+                .up = up};
+    const int64_t blocks = tgi_ceil_div(channels.hi, p.together) - channels.lo / p.together,
+                  n = tgi_range_len(p.z) * blocks * tgi_range_len(p.y);
+    if (card->pool && n * p.together * tgi_range_len(p.x) >= PARALLEL) {
+        tgi_parallel(card->pool, n, convert_row, &p);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        convert_row(&p, i, 0);
 }
 
 /* How a box of input i lies in such a buffer. */
@@ -381,7 +449,7 @@ static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi
     (void)cell;
     TGI_TRY(send_first(n, err));
     n->turn[i] = !n->turn[i] && !n->alone;
-    convert(&from, to, type, (tgi_range){0, value->c}, box, 1);
+    convert(n->card, &from, to, type, (tgi_range){0, value->c}, box, 1);
     *at = to;
     *bytes = tgi_dtype_size(type) * (size_t)value->c;
     for (int a = TGI_STREAM_AXIS; a < box->rank; a++)
@@ -413,7 +481,7 @@ static tg_status send(void *user, const tgi_device_cell *cell, int i, const tgi_
         char *part = (char *)n->card->up.at + (size_t)n->part_turn * n->part;
         const tgi_range these = {at, tgi_min(at + most, c)};
         TGI_TRY(ops->sync(n->card->device, n->sent[n->part_turn], err));
-        convert(&from, part, out->type, these, box, 1);
+        convert(n->card, &from, part, out->type, these, box, 1);
         TGI_TRY(ops->upload(n->card->device, TGI_QUEUE_UPLOAD, (char *)to + (size_t)at * plane,
                             part, (size_t)tgi_range_len(these) * plane, err));
         TGI_TRY(ops->record(n->card->device, TGI_QUEUE_UPLOAD, n->sent[n->part_turn], err));
@@ -440,7 +508,7 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
     (void)counts;
     (void)err;
     if (to.base)
-        convert(&to, (void *)(uintptr_t)pixels, type_of(n->t, v),
+        convert(n->card, &to, (void *)(uintptr_t)pixels, type_of(n->t, v),
                 (tgi_range){0, n->t->net->values[v].c}, box, 0);
     return TG_OK;
 }

@@ -19,6 +19,7 @@ typedef struct tgi_sched_need {
     size_t weights, program; /* of the device, for all of them */
     size_t room;             /* of the device, once */
     size_t far;              /* of the device, once: buffers that stay there */
+    size_t missed;           /* that would, and lie in the host's memory for want of room */
     size_t up, back;         /* pinned memory of the host, once */
     size_t packing;          /* of the host, while weights are sent */
 } tgi_sched_need;
@@ -30,7 +31,9 @@ typedef struct tgi_sched_pace {
     const tgi_device_ops *ops;
     tgi_rates rates;
 } tgi_sched_pace;
-double tgi_schedule_device_seconds(void *user, const tgi_tiling *t);
+double tgi_schedule_device_seconds(void *user, const tgi_tiling *t,
+                                   const tgi_sched_stay *stays);
+double tgi_schedule_device_pass(void *user, const tgi_sched_net *n);
 /* Networks of `element`, in so much room, and buffers that stay there in `far`. `pace` borrowed. */
 tgi_sched_device tgi_schedule_device_of(const tgi_sched_pace *pace, tg_dtype element,
                                         size_t room, size_t far);
@@ -52,6 +55,9 @@ typedef struct tgi_sched_card {
     void *room, *far;   /* on the device */
     tgi_pinned up, back;
     size_t up_bytes;
+    /* What converts on the way: NULL: this thread alone, and the definition of pixels.h. Borrowed, set by who opens it. */
+    tgi_threads *pool;
+    const tgi_kernel_set *be;
     tgi_device_event *computed; /* what the networks before compute is done: the room is free */
     tgi_device_event *sent;     /* what lies in `up` is on the device */
 } tgi_sched_card;

@@ -11,6 +11,7 @@
 
 #include "engine/base/cancel.h"
 #include "engine/graph/card.h"
+#include "kernels/half.h"
 
 #include <limits.h>
 #include <math.h>
@@ -91,15 +92,6 @@ static tg_status look_up(const lower *l, const char *name, int *value, tgi_err *
 
 /* ---- Constants --------------------------------------------------------------------------- */
 
-static float half_to_float(uint16_t h)
-{
-    const int sign = h >> 15, exp = h >> 10 & 31, frac = h & 1023;
-    const float mag = exp == 0    ? ldexpf((float)frac, -24)
-                      : exp == 31 ? (frac ? NAN : INFINITY)
-                                  : ldexpf((float)(frac + 1024), exp - 25);
-    return sign ? -mag : mag;
-}
-
 /* Half or double elements as float32. */
 static tg_status to_float(lower *l, const tgi_onnx_tensor *t, const tgi_desc *d,
                           const char *name, int *id, tgi_err *err)
@@ -114,7 +106,7 @@ static tg_status to_float(lower *l, const tgi_onnx_tensor *t, const tgi_desc *d,
         double x;
         if (size == 2) {
             memcpy(&h, p, sizeof h);
-            f[i] = half_to_float(h);
+            f[i] = tgi_half_to_float(h);
         } else {
             memcpy(&x, p, sizeof x);
             f[i] = (float)x;

@@ -595,8 +595,7 @@ double tgi_inpaint_flops(const tgi_source *s)
     return p && p->method ? p->method->ops->flops(p->method) : 0;
 }
 
-double tgi_inpaint_seconds(const tgi_source *s, int least,
-                           double (*of)(void *user, const tgi_tiling *t), void *user)
+double tgi_inpaint_seconds(const tgi_source *s, int least, tgi_sched_pass *of, void *user)
 {
     const inpaint *p = inpaint_of(s);
     if (!p || !p->method)

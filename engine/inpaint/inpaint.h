@@ -62,8 +62,7 @@ void tgi_inpaint_frames(const tgi_source *s, int64_t *height, int64_t *width, tg
 double tgi_inpaint_flops(const tgi_source *s);
 /* Seconds of all frames (through a pipe, of one), those around a part too, where `of` says those of a network's pass; the most, or the least, that
  * masks may make of it. */
-double tgi_inpaint_seconds(const tgi_source *s, int least,
-                           double (*of)(void *user, const tgi_tiling *t), void *user);
+double tgi_inpaint_seconds(const tgi_source *s, int least, tgi_sched_pass *of, void *user);
 /* "81 frames, 20 of them in memory, ..." */
 void tgi_inpaint_text(const tgi_source *s, char *buf, size_t cap);
 /* What somebody should know of the settings, a sentence, or "". */

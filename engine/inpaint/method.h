@@ -38,7 +38,7 @@ typedef struct tgi_method_ops {
     /* Seconds of frames [from, until), where `of` says those of a network's pass. What the masks decide, and nobody has
      * read, takes the most; `least`: the least. */
     double (*seconds)(const tgi_method *m, int64_t from, int64_t until, int least,
-                      double (*of)(void *user, const tgi_tiling *t), void *user);
+                      tgi_sched_pass *of, void *user);
     /* Take the memory, before the first frame. NULL: `make` does. */
     tg_status (*begin)(tgi_method *m, tgi_err *err);
     /* Frame k. */

@@ -2,7 +2,8 @@
  *
  * Over time a window is walked three times for each direction: once to see (convolutions over time, a few steps of each kept),
  * once back, once forward, where each step's motion is decoded as soon as it is there. What is kept of all steps (what
- * was seen, its edges, the way back) lies in a store of its own (ends/frame_store.h). */
+ * was seen, its edges, the way back) lies in a store of its own (ends/frame_store.h). Where a device computes, that of the
+ * first steps stays there, of as many as have room, and the store has the rest. */
 #ifndef TGI_PP_COMPLETE_H
 #define TGI_PP_COMPLETE_H
 
@@ -15,13 +16,18 @@
 #define TGI_PP_BLENDS 4
 #define TGI_PP_RING 5 /* steps of a convolution over time, and of what it waits for */
 
+#define TGI_PP_COMPLETE_KINDS 3
+
 typedef struct tgi_pp_complete {
     int64_t height, width;
     tgi_schedule *schedule;
     tgi_graph *graph[10];
     int lead, blend[TGI_PP_BLENDS], recur[2][2], decode; /* nets; recur: forward, first */
     tgi_frame_store_how kept;
+    int *there[TGI_PP_COMPLETE_KINDS]; /* buffers of steps, on a device; tgi_free */
+    int stay[TGI_PP_COMPLETE_KINDS];   /* of so many steps */
     tgi_schedule_run *run;
+    tgi_threads *pool;
     tgi_frame_store *store;
     int ring[TGI_PP_BLENDS][TGI_PP_RING], result[3], zero; /* buffers */
     float *input, *motion;                                 /* behind the buffers */

@@ -1,31 +1,29 @@
 /* pp_cost.c - see pp_cost.h. */
 #include "engine/inpaint/pp_cost.h"
 
-static double of_nets(const tgi_schedule *s, const int *net, int n,
-                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+static double of_nets(const tgi_schedule *s, const int *net, int n, tgi_sched_pass *of_pass,
+                      void *user)
 {
     double sum = 0;
     for (int i = 0; i < n; i++)
         if (net[i] >= 0)
-            sum += of_pass(user, &s->net[net[i]].choice.tiling);
+            sum += of_pass(user, &s->net[net[i]]);
     return sum;
 }
 
 /* All motions of a pair; of a motion in a completion window, both directions; of a step. */
-static double of_pair(const tgi_pp_networks *p,
-                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+static double of_pair(const tgi_pp_networks *p, tgi_sched_pass *of_pass, void *user)
 {
     const tgi_schedule *s = p->flow->schedule;
     double sum = 0;
     for (int k = p->flow->look; k < p->flow->end; k++)
         if (s->step[k].net >= 0)
-            sum += of_pass(user, &s->net[s->step[k].net].choice.tiling) *
+            sum += of_pass(user, &s->net[s->step[k].net]) *
                    (s->step[k].repeat > 1 ? s->step[k].repeat : 1);
     return sum;
 }
 
-static double of_completion(const tgi_pp_networks *p,
-                            double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+static double of_completion(const tgi_pp_networks *p, tgi_sched_pass *of_pass, void *user)
 {
     const tgi_pp_complete *c = p->complete;
     const int net[] = {c->lead,     c->blend[0],    c->blend[1],    c->blend[2],
@@ -46,7 +44,7 @@ static double of_attention(const tgi_pp_generate *g, double masked)
 }
 
 static double of_step(const tgi_pp_networks *p, const tgi_pp_extent *x, double masked,
-                      double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+                      tgi_sched_pass *of_pass, void *user)
 {
     const tgi_pp_generate *g = p->generate;
     const double steps = x->steps > 0 ? (double)x->steps : 1, frames = x->step_frames / steps,
@@ -70,7 +68,7 @@ static double of_step(const tgi_pp_networks *p, const tgi_pp_extent *x, double m
 }
 
 double tgi_pp_cost(const tgi_pp_networks *p, const tgi_pp_extent *x, double masked,
-                   double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+                   tgi_sched_pass *of_pass, void *user)
 {
     return (double)x->motions * of_pair(p, of_pass, user) +
            x->windowed * of_completion(p, of_pass, user) +

@@ -17,6 +17,6 @@ typedef struct tgi_pp_networks {
  * and the tokens of references count once for each frame, as where memory has room for them. `masked`: the share of the attention's windows in which
  * something is hidden, 0 to 1; of the others each frame is attended to by itself. */
 double tgi_pp_cost(const tgi_pp_networks *p, const tgi_pp_extent *x, double masked,
-                   double (*of_pass)(void *user, const tgi_tiling *t), void *user);
+                   tgi_sched_pass *of_pass, void *user);
 
 #endif

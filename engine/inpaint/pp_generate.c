@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/inpaint/pp_between.h"
 
 #include <string.h>
 
@@ -118,63 +119,6 @@ static void add_nets(const plan *p)
     }
 }
 
-static int add_buffer(tgi_pp_generate *g, const char *name, int64_t c, int64_t h, int64_t w,
-                      int net, int out, int uses)
-{
-    const int b = tgi_schedule_buffer(g->schedule, name, c, h, w);
-    tgi_schedule_keep(g->schedule, b);
-    tgi_schedule_passed(g->schedule, b, net, out, uses);
-    return b;
-}
-
-/* Tokens of one frame, of all: made by `net`. */
-static int add_tokens(tgi_pp_generate *g, const char *name, int frames, int net, int out,
-                      int uses)
-{
-    return add_buffer(g, name, frames * TOKEN, g->tokens.high, g->tokens.wide, net, out, uses);
-}
-
-static int add_pooled(tgi_pp_generate *g, const char *name, int out, int uses)
-{
-    return add_buffer(g, name, g->most * TOKEN, g->tokens.pool_h, g->tokens.pool_w,
-                      g->block[0].net_keys, out, uses);
-}
-
-/* How often each is read and written in a step. */
-enum { SHOWN = 2, WAY = 4, OF_BLOCKS = 2 * TGI_PP_BLOCKS, X = 4 * TGI_PP_BLOCKS + 2 };
-
-static void add_features(tgi_pp_generate *g)
-{
-    const int64_t h = g->height / 4, w = g->width / 4;
-    const int net = g->net_propagate[0][0];
-    tgi_pp_between *b = &g->buffer;
-    for (int i = 0; i < g->most_local; i++) {
-        b->shown[i] = add_buffer(g, "features", C, h, w, g->net_encode, 0, SHOWN);
-        tgi_schedule_far_only(g->schedule, b->shown[i]);
-        for (int k = 0; k < 2; k++)
-            b->way[k][i] = add_buffer(g, "propagated", C, h, w, net, 0, WAY);
-    }
-    b->spare = add_buffer(g, "propagated", C, h, w, net, 0, WAY);
-}
-
-static void add_buffers(tgi_pp_generate *g)
-{
-    const tgi_pp_block *first = &g->block[0];
-    tgi_pp_between *b = &g->buffer;
-    if (g->schedule->st != TG_OK)
-        return;
-    add_features(g);
-    for (int i = 0; i < g->most; i++)
-        b->x[i] = add_tokens(g, "tokens", 1, first->net_mix, 0, X);
-    b->spare_x = add_tokens(g, "tokens", 1, first->net_mix, 0, X);
-    b->queries = add_tokens(g, "queries", g->most, first->net_queries, 0, OF_BLOCKS);
-    b->keys = add_tokens(g, "keys", g->most, first->net_keys, 0, OF_BLOCKS);
-    b->values = add_tokens(g, "values", g->most, first->net_keys, 1, OF_BLOCKS);
-    b->pooled_keys = add_pooled(g, "pooled keys", 2, OF_BLOCKS);
-    b->pooled_values = add_pooled(g, "pooled values", 3, OF_BLOCKS);
-    b->attended = add_tokens(g, "attended", g->most, first->attend[0].net, 0, OF_BLOCKS);
-}
-
 tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at, const tgi_pp_sorts has,
                               int most_local, tgi_pp_generate **out, tgi_err *err)
 {
@@ -194,7 +138,7 @@ tg_status tgi_pp_generate_new(const tgi_weights *w, const tgi_pp_at *at, const t
     if (st == TG_OK) {
         tgi_pp_settle(g->schedule, at);
         add_nets(&(plan){g, at->be, at->threads});
-        add_buffers(g);
+        tgi_pp_between_add(g);
         st = tgi_schedule_plan(g->schedule, err);
     }
     if (st != TG_OK)
@@ -264,6 +208,8 @@ static void place_buffers(tgi_pp_generate *g)
     }
     for (int i = 0; i < g->most; i++)
         g->x[i] = tgi_schedule_place(g->run, b->x[i]);
+    tgi_pp_slots_open(&g->shown_there, g->run, b->shown, g->most_local);
+    tgi_pp_slots_open(&g->split_there, g->run, b->split, g->most);
     g->spare = tgi_schedule_place(g->run, b->spare);
     g->spare_x = tgi_schedule_place(g->run, b->spare_x);
 }
@@ -318,6 +264,12 @@ tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m,
 void tgi_pp_generate_close(tgi_pp_generate *g)
 {
     tgi_schedule_close(&g->run);
+}
+
+void tgi_pp_generate_forget(tgi_pp_generate *g)
+{
+    tgi_pp_slots_forget(&g->shown_there);
+    tgi_pp_slots_forget(&g->split_there);
 }
 
 /* ---- What goes in ------------------------------------------------------------------------ */
@@ -394,6 +346,7 @@ typedef struct step {
     const tgi_pp_step *s;
     const tgi_pp_generate_io *io;
     int local, all;
+    int64_t frame[MOST]; /* neighbours, references */
 } step;
 
 static tg_status call(const step *k, int net, const tgi_sched_at *in, const tgi_sched_at *out,
@@ -419,35 +372,68 @@ static tgi_sched_at frame_in(const step *k, int buffer, int64_t width, int i, in
     return tgi_schedule_part(k->g->run, whole(k, buffer), TOKEN, width, i, n);
 }
 
-static int64_t frame_of(const step *k, int i)
+static tg_status encode_frame(const step *k, int64_t frame, tgi_sched_at to, tgi_err *err)
 {
-    return i < k->local ? k->s->lo + i : k->s->ref[i - k->local];
+    const tgi_pp_generate *g = k->g;
+    tgi_pp_updated from;
+    TGI_TRY(k->io->updated(k->io->user, frame, &from, err));
+    input_rows r = {&from, g->height, g->width, g->input};
+    tgi_parallel(g->pool, g->height, input_row, &r);
+    const tgi_sched_at in[] = {tgi_sched_here(g->input),
+                               tgi_sched_here(g->input + 3 * g->height * g->width)};
+    return call(k, g->net_encode, in, &to, err);
 }
 
 /* What frame i shows is there, and held. */
 static tg_status look(const step *k, int i, tgi_pp_seen *out, tgi_err *err)
 {
-    tgi_pp_generate *g = k->g;
-    tgi_pp_updated from;
     void *room;
     int made;
-    TGI_TRY(k->io->seen(k->io->user, frame_of(k, i), &room, &made, err));
-    *out = seen_at(g, room);
+    TGI_TRY(k->io->seen(k->io->user, k->frame[i], 1, &room, &made, err));
+    *out = seen_at(k->g, room);
     if (made)
         return TG_OK;
     *out->split = 0;
-    TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
-    input_rows r = {&from, g->height, g->width, g->input};
-    tgi_parallel(g->pool, g->height, input_row, &r);
-    const tgi_sched_at in[] = {tgi_sched_here(g->input),
-                               tgi_sched_here(g->input + 3 * g->height * g->width)},
-                       to = tgi_sched_here(out->features);
-    return call(k, g->net_encode, in, &to, err);
+    return encode_frame(k, k->frame[i], tgi_sched_here(out->features), err);
+}
+
+/* The same in a slot: where the caller has it, it is brought from there. */
+static tg_status fill_shown(const step *k, int64_t frame, tgi_sched_at to, tgi_err *err)
+{
+    const tgi_pp_generate *g = k->g;
+    const int64_t shape[3] = {C, g->height / 4, g->width / 4};
+    void *room;
+    int made;
+    TGI_TRY(k->io->seen(k->io->user, frame, 0, &room, &made, err));
+    if (!made)
+        return encode_frame(k, frame, to, err);
+    const tg_status st = tgi_schedule_put(g->run, shape, seen_at(g, room).features, to, err);
+    k->io->release(k->io->user, frame);
+    return st;
+}
+
+/* Features of neighbour i. */
+static tg_status show(const step *k, int i, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    tgi_pp_seen seen;
+    int there;
+    int64_t *is = tgi_pp_slots_take(&g->shown_there, k->frame[i], k->frame, k->local,
+                                    &g->shown[i], &there);
+    if (is && !there) {
+        TGI_TRY(fill_shown(k, k->frame[i], g->shown[i], err));
+        *is = k->frame[i];
+    }
+    if (is)
+        return TG_OK;
+    TGI_TRY(look(k, i, &seen, err));
+    g->shown[i] = tgi_sched_here(seen.features);
+    return TG_OK;
 }
 
 /* A frame is a reference of many steps: its tokens are made in the first of them, where they are kept. */
-static tg_status split_reference(const step *k, const tgi_pp_seen *seen, tgi_sched_at x,
-                                 tgi_err *err)
+static tg_status split_kept(const step *k, const tgi_pp_seen *seen, tgi_sched_at x,
+                            tgi_err *err)
 {
     const tgi_pp_generate *g = k->g;
     const int64_t shape[3] = {TOKEN, g->tokens.high, g->tokens.wide};
@@ -460,15 +446,52 @@ static tg_status split_reference(const step *k, const tgi_pp_seen *seen, tgi_sch
     return tgi_schedule_put(g->run, shape, seen->tokens, x, err);
 }
 
-/* Of a neighbour several networks read the features: once to the device, if they stay there. */
-static tg_status show(const step *k, int i, tgi_err *err)
+/* Tokens of reference i. */
+static tg_status split_reference(const step *k, int i, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
-    const int64_t shape[3] = {C, g->height / 4, g->width / 4};
-    g->shown[i] = whole(k, g->buffer.shown[i]);
-    if (g->shown[i].type != TG_DTYPE_NONE)
-        return tgi_schedule_put(g->run, shape, g->seen[i].features, g->shown[i], err);
-    g->shown[i] = tgi_sched_here(g->seen[i].features);
+    tgi_pp_seen seen;
+    tgi_sched_at to = g->x[i];
+    int there;
+    int64_t *is = tgi_pp_slots_take(&g->split_there, k->frame[i], k->frame + k->local,
+                                    k->all - k->local, &to, &there);
+    tg_status st = TG_OK;
+    if (!there) {
+        st = look(k, i, &seen, err);
+        if (st == TG_OK)
+            st = is ? call_one(k, g->net_split, tgi_sched_here(seen.features), to, err)
+                    : split_kept(k, &seen, to, err);
+        k->io->release(k->io->user, k->frame[i]);
+    }
+    if (!is || st != TG_OK)
+        return st;
+    *is = k->frame[i];
+    g->lent[i] = 1;
+    g->own_x[i] = g->x[i];
+    g->x[i] = to;
+    return TG_OK;
+}
+
+/* Slots hold what they hold for the next step, too. */
+static void give_back(tgi_pp_generate *g)
+{
+    for (int i = 0; i < g->most; i++) {
+        g->x[i] = g->lent[i] ? g->own_x[i] : g->x[i];
+        g->lent[i] = 0;
+    }
+}
+
+/* What becomes of the tokens of frame i goes to another buffer than theirs. */
+static tg_status mix(const step *k, int net, int i, tgi_sched_at attended, tgi_err *err)
+{
+    tgi_pp_generate *g = k->g;
+    const tgi_sched_at mixed[] = {attended, g->x[i]},
+                       made = g->lent[i] ? g->own_x[i] : g->spare_x;
+    TGI_TRY(call(k, net, mixed, &made, err));
+    if (!g->lent[i])
+        g->spare_x = g->x[i];
+    g->lent[i] = 0;
+    g->x[i] = made;
     return TG_OK;
 }
 
@@ -477,19 +500,12 @@ static tg_status encode(const step *k, tgi_err *err)
 {
     tgi_pp_generate *g = k->g;
     memset(g->windows, 0, (size_t)(g->tokens.win_h * g->tokens.win_w) * sizeof(float));
-    for (int i = k->local; i < k->all; i++) {
-        tgi_pp_seen seen;
-        tg_status st = look(k, i, &seen, err);
-        if (st == TG_OK)
-            st = split_reference(k, &seen, g->x[i], err);
-        k->io->release(k->io->user, frame_of(k, i));
-        TGI_TRY(st);
-    }
+    for (int i = k->local; i < k->all; i++)
+        TGI_TRY(split_reference(k, i, err));
     for (int i = 0; i < k->local; i++) {
         tgi_pp_updated from;
-        TGI_TRY(look(k, i, &g->seen[i], err));
         TGI_TRY(show(k, i, err));
-        TGI_TRY(k->io->updated(k->io->user, frame_of(k, i), &from, err));
+        TGI_TRY(k->io->updated(k->io->user, k->frame[i], &from, err));
         quarter_masks(g, &from, g->masks[i]);
         mark_windows(g, g->masks[i]);
     }
@@ -560,13 +576,8 @@ static tg_status attend(const step *k, int b, tgi_err *err)
                                whole(k, to->pooled_values), tgi_sched_here(g->windows)},
                        attended = whole(k, to->attended);
     TGI_TRY(call(k, a->net, in, &attended, err));
-    for (int i = 0; i < wanted; i++) {
-        const tgi_sched_at mixed[] = {frame_in(k, to->attended, w, i, wanted), g->x[i]},
-                           made = g->spare_x;
-        TGI_TRY(call(k, is->net_mix, mixed, &made, err));
-        g->spare_x = g->x[i];
-        g->x[i] = made;
-    }
+    for (int i = 0; i < wanted; i++)
+        TGI_TRY(mix(k, is->net_mix, i, frame_in(k, to->attended, w, i, wanted), err));
     return TG_OK;
 }
 
@@ -582,7 +593,7 @@ static tg_status run(const step *k, tgi_err *err)
     for (int i = 0; i < k->local; i++) {
         const tgi_sched_at in[] = {g->x[i], g->joined[i]}, to = tgi_sched_here(g->picture);
         TGI_TRY(call(k, g->net_compose, in, &to, err));
-        TGI_TRY(k->io->put(k->io->user, frame_of(k, i), g->picture, err));
+        TGI_TRY(k->io->put(k->io->user, k->frame[i], g->picture, err));
     }
     return TG_OK;
 }
@@ -590,15 +601,18 @@ static tg_status run(const step *k, tgi_err *err)
 tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
                               const tgi_pp_generate_io *io, tgi_err *err)
 {
-    const step k = {.g = g,
-                    .s = s,
-                    .io = io,
-                    .local = (int)(s->hi - s->lo),
-                    .all = (int)(s->hi - s->lo) + s->n_refs};
+    step k = {.g = g,
+              .s = s,
+              .io = io,
+              .local = (int)(s->hi - s->lo),
+              .all = (int)(s->hi - s->lo) + s->n_refs};
     if (k.all > g->most || k.local > g->most_local)
         return tgi_fail(err, TG_E_INTERNAL, "a step of %d frames was not planned", k.all);
+    for (int i = 0; i < k.all; i++)
+        k.frame[i] = i < k.local ? s->lo + i : s->ref[i - k.local];
     const tg_status st = run(&k, err);
+    give_back(g);
     for (int i = 0; i < k.local; i++)
-        io->release(io->user, frame_of(&k, i));
+        io->release(io->user, k.frame[i]);
     return st;
 }

@@ -7,6 +7,7 @@
 #include "engine/inpaint/pp_at.h"
 #include "engine/inpaint/pp_extent.h"
 #include "engine/inpaint/pp_fill.h"
+#include "engine/inpaint/pp_slots.h"
 #include "engine/models/propainter/networks.h"
 
 /* Attention of steps of `all` frames, of which the first `asked` have queries. */
@@ -30,7 +31,7 @@ typedef struct tgi_pp_seen {
 
 /* Buffers between networks: of frames, of a whole step. They may stay on a device. */
 typedef struct tgi_pp_between {
-    int shown[TGI_PP_MOST_FRAMES]; /* features of neighbours, on a device */
+    int shown[TGI_PP_MOST_FRAMES], split[TGI_PP_MOST_FRAMES]; /* there alone: tgi_pp_slots */
     int way[2][TGI_PP_MOST_FRAMES], spare, x[TGI_PP_MOST_FRAMES], spare_x;
     int queries, keys, values, pooled_keys, pooled_values, attended;
 } tgi_pp_between;
@@ -46,14 +47,19 @@ typedef struct tgi_pp_generate {
     tgi_schedule_run *run;
     tgi_threads *pool;
     int keeps_tokens;
-    tgi_pp_seen seen[TGI_PP_MOST_FRAMES]; /* of neighbours; the caller's */
     tgi_pp_between buffer;
+    /* On a device, from step to step: features of neighbours, tokens of references. What lies there the caller need not
+     * keep. */
+    tgi_pp_slots shown_there, split_there;
     /* Behind the buffers, each of the frames of a step: */
     float *input, *picture, *windows;
     float *masks[TGI_PP_MOST_FRAMES], *flow[2][TGI_PP_MOST_FRAMES];
     /* Buffers that change places: */
     tgi_sched_at shown[TGI_PP_MOST_FRAMES], joined[TGI_PP_MOST_FRAMES], spare;
     tgi_sched_at way[2][TGI_PP_MOST_FRAMES], x[TGI_PP_MOST_FRAMES], spare_x;
+    /* A reference whose tokens lie in a slot has its own buffer for what becomes of them. */
+    tgi_sched_at own_x[TGI_PP_MOST_FRAMES];
+    int lent[TGI_PP_MOST_FRAMES];
 } tgi_pp_generate;
 
 typedef struct tgi_pp_generate_io {
@@ -61,9 +67,9 @@ typedef struct tgi_pp_generate_io {
     /* Frame k, updated; motion k completed, there (0) or back (1). Until the next call. */
     tg_status (*updated)(void *user, int64_t k, tgi_pp_updated *out, tgi_err *err);
     tg_status (*motion)(void *user, int back, int64_t k, const float **out, tgi_err *err);
-    /* Room for what frame k shows (tgi_pp_seen_bytes), the caller's until `release`; *made: it is there already, of this frame.
-     * References are held one at a time, then all neighbours. */
-    tg_status (*seen)(void *user, int64_t k, void **out, int *made, tgi_err *err);
+    /* Room for what frame k shows (tgi_pp_seen_bytes), the caller's until `release`; *made: it is there already, of this frame;
+     * NULL: it is not, and `make` is 0. References are held one at a time, then all neighbours. */
+    tg_status (*seen)(void *user, int64_t k, int make, void **out, int *made, tgi_err *err);
     void (*release)(void *user, int64_t k);
     /* What neighbour k became: [3][height][width] of -1..1. */
     tg_status (*put)(void *user, int64_t k, const float *picture, tgi_err *err);
@@ -84,6 +90,8 @@ const tgi_pp_attention *tgi_pp_attention_of(const tgi_pp_generate *g, int b, int
                                             int local);
 tg_status tgi_pp_generate_open(tgi_pp_generate *g, const tgi_schedule_memory *m, tgi_err *err);
 void tgi_pp_generate_close(tgi_pp_generate *g);
+/* Other networks ran since the last step, or another film begins: what lies on a device is of no use. */
+void tgi_pp_generate_forget(tgi_pp_generate *g);
 tg_status tgi_pp_generate_run(tgi_pp_generate *g, const tgi_pp_step *s,
                               const tgi_pp_generate_io *io, tgi_err *err);
 

@@ -138,13 +138,13 @@ double tgi_propagate_flops(const tgi_propagate *p)
 }
 
 double tgi_propagate_seconds(const tgi_propagate *p, int64_t from, int64_t until,
-                             double (*of)(void *user, const tgi_tiling *t), void *user)
+                             tgi_sched_pass *of, void *user)
 {
     double seconds = 0;
     const tgi_schedule *s = follows(p) ? p->motions->schedule : NULL;
     for (int k = 0; s && k < s->n_steps; k++)
         if (s->step[k].net >= 0)
-            seconds += of(user, &s->net[s->step[k].net].choice.tiling);
+            seconds += of(user, &s->net[s->step[k].net]);
     const int64_t lo = tgi_max(p->how.lo, from - p->how.reach),
                   hi = tgi_min(p->how.hi, until + p->how.reach);
     const double read = s ? (double)(hi - lo) : (double)(until - from);
@@ -240,6 +240,8 @@ static tg_status take_memory(tgi_propagate *p, tgi_err *err)
     if (p->how.on)
         TGI_TRY(
             tgi_sched_card_open(p->how.on->ops, *p->how.on->device, &p->need, &p->card, err));
+    p->card.pool = p->pool;
+    p->card.be = p->how.be;
     const tgi_schedule_memory m = {.weights = p->weights,
                                    .block = p->block,
                                    .pool = p->pool,
@@ -698,7 +700,7 @@ static double method_flops(const tgi_method *m)
 }
 
 static double method_seconds(const tgi_method *m, int64_t from, int64_t until, int least,
-                             double (*of)(void *user, const tgi_tiling *t), void *user)
+                             tgi_sched_pass *of, void *user)
 {
     (void)least;
     return tgi_propagate_seconds((const tgi_propagate *)m, from, until, of, user);

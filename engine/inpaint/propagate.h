@@ -59,7 +59,7 @@ int tgi_propagate_shrink(tgi_propagate *p);
 double tgi_propagate_flops(const tgi_propagate *p);
 /* Seconds of frames [from, until), where `of` says those of a network's pass. */
 double tgi_propagate_seconds(const tgi_propagate *p, int64_t from, int64_t until,
-                             double (*of)(void *user, const tgi_tiling *t), void *user);
+                             tgi_sched_pass *of, void *user);
 
 /* Frame k. */
 tg_status tgi_propagate_make(tgi_propagate *p, int64_t k, tgi_propagated *out, tgi_err *err);

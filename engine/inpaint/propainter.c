@@ -278,6 +278,8 @@ static tg_status open_networks(propainter *p, tgi_err *err)
     if (p->how.on)
         TGI_TRY(
             tgi_sched_card_open(p->how.on->ops, *p->how.on->device, &p->need, &p->card, err));
+    p->card.pool = p->pool;
+    p->card.be = p->how.be;
     m.packed_user = (void *)(uintptr_t)p->how.raft;
     TGI_TRY(tgi_pp_flow_open(p->flow, &m, err));
     m.weights = p->weights[1];
@@ -371,7 +373,7 @@ static double propainter_flops(const tgi_method *m)
 }
 
 static double propainter_seconds(const tgi_method *m, int64_t from, int64_t until, int least,
-                                 double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+                                 tgi_sched_pass *of_pass, void *user)
 {
     const propainter *p = of_const(m);
     const double masked = least ? 0 : 1;

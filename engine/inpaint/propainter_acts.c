@@ -99,6 +99,7 @@ static tg_status find_motion(void *user, int64_t k, tgi_err *err)
     const void *first, *second;
     void *there, *back;
     walk(p, k, k + 2, k, 0);
+    tgi_pp_generate_forget(p->generate);
     TGI_TRY(hold(p, 0, FRAMES, k, &first, err));
     TGI_TRY(hold(p, 1, FRAMES, k + 1, &second, err));
     TGI_TRY(tgi_frame_store_add(p->store, FOUND, k, &there, err));
@@ -151,6 +152,7 @@ static tg_status complete(void *user, const tgi_pp_window *w, tgi_err *err)
     propainter *p = user;
     const tgi_pp_complete_io io = {p, found_motion, frame_mask, keep_motion};
     tgi_pp_flow_forget(p->flow);
+    tgi_pp_generate_forget(p->generate);
     walk(p, w->s, w->e + 1, w->s, 0);
     const tg_status st = tgi_pp_complete_run(p->complete, w, &io, err);
     tgi_propainter_let_all_go(p);
@@ -286,12 +288,15 @@ static tg_status put(void *user, int64_t k, const float *picture, tgi_err *err)
 }
 
 /* Held until it is released. */
-static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err)
+static tg_status seen(void *user, int64_t k, int make, void **out, int *made, tgi_err *err)
 {
     propainter *p = user;
     const void *there;
     void *room;
+    *out = NULL;
     *made = tgi_frame_store_has(p->store, FEATURES, k);
+    if (!*made && !make)
+        return TG_OK;
     if (*made) {
         TGI_TRY(tgi_frame_store_get(p->store, FEATURES, k, &there, err));
         *out = (void *)(uintptr_t)there;
@@ -345,6 +350,7 @@ void tgi_propainter_start_at(propainter *p, int64_t k)
                               .forget = forget};
     tgi_frame_store_forget(p->store, INT64_MAX);
     tgi_pp_flow_forget(p->flow);
+    tgi_pp_generate_forget(p->generate);
     for (int64_t i = 0; i < p->pending; i++)
         p->mixed_of[i] = TGI_PP_NO_FRAME;
     p->held_kind[0] = p->held_kind[1] = -1;

@@ -95,14 +95,14 @@ static inline uint8_t *mixed_at(const propainter *p, int64_t k)
     return (uint8_t *)p->mixed_room + (size_t)(k % p->pending) * mixed_bytes(p);
 }
 
-static inline double operations(void *user, const tgi_tiling *t)
+static inline double operations(void *user, const tgi_sched_net *n)
 {
     (void)user;
-    return t->flops;
+    return n->choice.tiling.flops;
 }
 
 static inline double of_film(const propainter *p, const tgi_pp_extent *x, double masked,
-                             double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+                             tgi_sched_pass *of_pass, void *user)
 {
     return tgi_pp_cost(&(tgi_pp_networks){p->flow, p->complete, p->generate}, x, masked,
                        of_pass, user);

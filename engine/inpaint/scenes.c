@@ -232,7 +232,7 @@ static double scenes_flops(const tgi_method *m)
 
 /* By the mean frame of the scene that is open, which plans are made with. */
 static double scenes_seconds(const tgi_method *m, int64_t from, int64_t until, int least,
-                             double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+                             tgi_sched_pass *of_pass, void *user)
 {
     const scenes *s = of_const(m);
     if (!s->now)

@@ -65,7 +65,7 @@ static double show_flops(const tgi_method *m)
 #define BYTES_A_SECOND 1e9 /* a rough figure: reading and writing a film take more */
 
 static double show_seconds(const tgi_method *m, int64_t from, int64_t until, int least,
-                           double (*of_pass)(void *user, const tgi_tiling *t), void *user)
+                           tgi_sched_pass *of_pass, void *user)
 {
     (void)least, (void)of_pass, (void)user;
     return (double)(until - from) * (double)frame_bytes((const show *)m) / BYTES_A_SECOND;

@@ -137,7 +137,8 @@ typedef struct tgi_job_device {
     int chosen;             /* which device computes is decided */
     int for_source;         /* it computes what the source makes; the pass is the processor's */
     tgi_sched_pace pace;    /* ... by these rates */
-    size_t far;             /* ... with buffers of so many bytes that stay there */
+    size_t far;             /* ... with room for buffers that stay there */
+    size_t missed;          /* ... which so many more bytes of them would take */
     int by_name;            /* the user named a device: the processor does not take over */
     tgi_device *device;     /* its context; open from the plan to the end of the job */
     uint64_t context_bytes; /* what the context took, kernels included */

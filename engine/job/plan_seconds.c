@@ -289,9 +289,10 @@ void tgi_pace_end(tgi_pace *p)
     *p = (tgi_pace){0};
 }
 
-double tgi_pace_of_pass(void *pace, const tgi_tiling *t)
+double tgi_pace_of_pass(void *pace, const tgi_sched_net *n)
 {
     const tgi_pace *p = pace;
+    const tgi_tiling *t = &n->choice.tiling;
     const double seconds = p->lessons
                                ? tgi_lessons_kernels(p->lessons, &p->speeds, t, p->threads)
                                : tgi_speed_kernels(&p->speeds, t, p->threads);
@@ -302,7 +303,7 @@ double tgi_pace_of_pass(void *pace, const tgi_tiling *t)
 static double inpaint_seconds(const tg_job *job, tgi_pace *pace, int least)
 {
     return job->dev.for_source
-               ? tgi_inpaint_seconds(job->source, least, tgi_schedule_device_seconds,
+               ? tgi_inpaint_seconds(job->source, least, tgi_schedule_device_pass,
                                      (void *)(uintptr_t)&job->dev.pace)
                : tgi_inpaint_seconds(job->source, least, tgi_pace_of_pass, pace);
 }

@@ -32,6 +32,6 @@ typedef struct tgi_pace { /* some kilobytes */
 void tgi_pace_of(const tgi_machine *m, int threads, tgi_pace *out);
 void tgi_pace_end(tgi_pace *p);
 /* Seconds of a network's pass; 0: nothing is known of a kernel. For tgi_inpaint_seconds, and methods. */
-double tgi_pace_of_pass(void *pace, const tgi_tiling *t);
+double tgi_pace_of_pass(void *pace, const tgi_sched_net *n);
 
 #endif

@@ -3,8 +3,8 @@
  *   --vram >= context + weights of all networks + their programs + one room + buffers that stay
  *
  * The room is what any network computes in and what is on its way to and from it; it is as large as the largest needs
- * after each was cut for what is left beside weights and programs. What is left beside a room that all networks like is
- * for buffers between them: each that stays there is not copied. */
+ * after each was cut for what is left beside weights and programs. What is left beside it is
+ * for buffers between them: each that stays there is not copied. Where not all of them can, several rooms are tried. */
 #include "engine/job/source_device.h"
 
 #include "engine/base/arith.h"
@@ -77,6 +77,7 @@ static tg_status plan_in(void *user, size_t room, tgi_err *err)
                           .program = need.program,
                           .pinned = tgi_sat_add(need.up, need.back),
                           .packing = need.packing};
+    d->missed = need.missed;
     return TG_OK;
 }
 
@@ -85,38 +86,79 @@ static size_t taken(const tgi_device_need *n)
     return tgi_sat_add(n->block, n->program);
 }
 
-/* With the networks cut as they are, as many buffers stay as fit beside them. */
-static tg_status stay(tg_job *job, size_t room, size_t left, tgi_err *err)
+/* What fits beside a room: programs grow with the number of cells. 0: weights alone are more. */
+static size_t less_room(const tgi_device_need *n, size_t limit, size_t room)
 {
-    job->dev.far = left;
-    TGI_TRY(plan_in(job, room, err));
-    if (taken(&job->dev.need) <= job->dev.limit_bytes)
-        return TG_OK;
-    job->dev.far = 0;
-    return plan_in(job, room, err);
+    const size_t others = taken(n) - n->room;
+    return others >= limit ? 0 : (size_t)tgi_min((int64_t)(limit - others), (int64_t)room - 1);
 }
 
+/* The largest room up to *room in which all fits the limit. TG_E_BUDGET: there is none. */
+static tg_status plan_within(tg_job *job, size_t *room, tgi_err *err)
+{
+    const size_t limit = (size_t)job->dev.limit_bytes;
+    for (int i = 0; i < TGI_ROOMS_TRIED && *room; i++) {
+        TGI_TRY(plan_in(job, *room, err));
+        if (taken(&job->dev.need) <= limit)
+            return TG_OK;
+        *room = less_room(&job->dev.need, limit, *room);
+    }
+    return tgi_fail(err, TG_E_BUDGET, "no room is small enough");
+}
+
+/* Networks cut for so much room at most; then as many buffers stay as fit beside them, and networks are cut anew, as those
+ * need not travel, in what is left. */
+static tg_status plan_so(tg_job *job, size_t *room, tgi_err *err)
+{
+    tgi_job_device *d = &job->dev;
+    tgi_err e = {0};
+    d->far = 0;
+    TGI_TRY(plan_within(job, room, err));
+    const size_t limit = (size_t)d->limit_bytes, alone = *room;
+    *room = limit;
+    d->far = limit - taken(&d->need);
+    const tg_status st = plan_within(job, room, &e);
+    if (st != TG_E_BUDGET)
+        return st == TG_OK ? st : tgi_fail(err, st, "%s", e.text);
+    *room = alone;
+    d->far = 0;
+    return plan_in(job, alone, err);
+}
+
+/* A large room and few buffers, or a small one and more of them: what is predicted to be fastest. */
 static tg_status fit(tg_job *job, tgi_err *err)
 {
     tgi_job_device *d = &job->dev;
-    const size_t limit = (size_t)d->limit_bytes;
-    size_t room = limit, all = 0;
-    tgi_err e = {0};
-    d->far = 0;
-    for (int i = 0; i < TGI_ROOMS_TRIED; i++) {
-        const tg_status st = plan_in(job, room, &e);
+    struct {
+        size_t room, far;
+        double seconds;
+    } best = {0};
+    int is_best = 0; /* the plan that stands is that one */
+    for (size_t most = (size_t)d->limit_bytes; most; most /= 2) {
+        tgi_err e = {0};
+        size_t room = most;
+        is_best = 0;
+        const tg_status st = plan_so(job, &room, &e);
         if (st == TG_E_BUDGET)
             break;
         if (st != TG_OK)
             return tgi_fail(err, st, "%s", e.text);
-        all = taken(&d->need);
-        if (all <= limit)
-            return stay(job, room, limit - all, err);
-        if (all - d->need.room >= limit) /* weights alone are more */
+        const double seconds =
+            tgi_inpaint_seconds(job->source, 0, tgi_schedule_device_pass, &d->pace);
+        is_best = !best.room || seconds < best.seconds;
+        if (is_best) {
+            best.room = room;
+            best.far = d->far;
+            best.seconds = seconds;
+        }
+        if (!d->missed)
             break;
-        /* Programs grow with the number of cells, so it may take another turn. */
-        room = tgi_min((int64_t)(limit - (all - d->need.room)), (int64_t)room - 1);
     }
+    if (best.room) {
+        d->far = best.far;
+        return is_best ? TG_OK : plan_in(job, best.room, err);
+    }
+    d->far = 0;
     TGI_TRY(tgi_schedule_device_least(plan_in, job, err));
     return tgi_job_device_refuse(job, taken(&d->need), err);
 }

@@ -76,10 +76,15 @@ static double kernel_seconds(const tgi_rates *r, const tgi_tiling *t, double *bu
     return sum;
 }
 
+double tgi_device_pixel_seconds(double bytes)
+{
+    return bytes / PIXEL_BYTES_PER_SECOND;
+}
+
 double tgi_device_seconds(const tgi_rates *r, const tgi_tiling *t, double pixel_bytes)
 {
     double busy;
-    return pixel_bytes / PIXEL_BYTES_PER_SECOND + kernel_seconds(r, t, &busy);
+    return tgi_device_pixel_seconds(pixel_bytes) + kernel_seconds(r, t, &busy);
 }
 
 double tgi_device_share(const tgi_rates *r, const tgi_tiling *t,
@@ -100,7 +105,7 @@ double tgi_device_all_seconds(const tgi_rates *r, const tgi_tiling *t, double it
     double busy;
     const double alone = kernel_seconds(r, t, &busy);
     const double kernels = items * fmax(busy, alone / lanes);
-    const double pixels = pixel_bytes / PIXEL_BYTES_PER_SECOND;
+    const double pixels = tgi_device_pixel_seconds(pixel_bytes);
     const double bands = fmax(1, items * (double)t->bands);
     return fmax(kernels, pixels) + pixels / bands;
 }

@@ -31,6 +31,9 @@ double tgi_device_blocks(double pixels, double channels);
 /* Seconds of all bands of one item. `pixel_bytes`: of a band's pixels, both ways. */
 double tgi_device_seconds(const tgi_rates *r, const tgi_tiling *t, double pixel_bytes);
 
+/* Seconds that the host takes with so many bytes of pixels. */
+double tgi_device_pixel_seconds(double bytes);
+
 /* Of the kernels' seconds on a busy device, the share of the nodes for which `is` says yes. */
 double tgi_device_share(const tgi_rates *r, const tgi_tiling *t,
                         int (*is)(const void *user, const tgi_node *node), const void *user);

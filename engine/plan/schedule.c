@@ -28,6 +28,7 @@ void tgi_schedule_free(tgi_schedule **sp)
     tgi_free(s->buffer);
     tgi_free(s->net);
     tgi_free(s->step);
+    tgi_free(s->binding);
     tgi_free(s);
     *sp = NULL;
 }
@@ -86,13 +87,25 @@ void tgi_schedule_keep(tgi_schedule *s, int buffer)
         s->buffer[buffer].kept = 1;
 }
 
-void tgi_schedule_passed(tgi_schedule *s, int buffer, int net, int out, int uses)
+static void bind(tgi_schedule *s, const tgi_sched_binding *is)
 {
     if (s->st != TG_OK || !s->device)
         return;
-    const tgi_net *n = s->net[net].net;
-    s->buffer[buffer].uses += uses;
-    s->buffer[buffer].wide |= tgi_sched_type(n, n->out[out]) == TG_DTYPE_F32;
+    tgi_sched_binding *list = grow(s, s->binding, s->n_bindings, sizeof *list);
+    if (!list)
+        return;
+    s->binding = list;
+    list[s->n_bindings++] = *is;
+}
+
+void tgi_schedule_reads(tgi_schedule *s, int net, int in, int buffer, int64_t times)
+{
+    bind(s, &(tgi_sched_binding){net, 0, in, buffer, times});
+}
+
+void tgi_schedule_writes(tgi_schedule *s, int net, int out, int buffer, int64_t times)
+{
+    bind(s, &(tgi_sched_binding){net, 1, out, buffer, times});
 }
 
 void tgi_schedule_far_only(tgi_schedule *s, int buffer)
@@ -124,11 +137,48 @@ static tg_status make_net(tgi_sched_net *n, const tgi_kernel_set *be, const tgi_
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", e.text);
 }
 
-/* The plan of a net alone: what the processor's caches like, or what the device's room takes. */
+typedef struct of_device {
+    const tgi_sched_device *device;
+    const tgi_sched_stay *stays;
+} of_device;
+
+static double device_seconds(void *user, const tgi_tiling *t)
+{
+    const of_device *a = user;
+    return a->device->seconds(a->device->user, t, a->stays);
+}
+
+static size_t device_extra(void *user, const tgi_tiling *t)
+{
+    const tgi_sched_device *d = ((const of_device *)user)->device;
+    return d->extra(d->user, t);
+}
+
+/* What the processor's caches like, or what the device's room takes. */
+static tg_status choose(const tgi_schedule *s, tgi_sched_net *n, const tgi_stage *stage,
+                        int threads, tgi_err *err)
+{
+    of_device of = {s->device, &n->stays};
+    const int far = s->device != NULL;
+    const tgi_choose_args a = {.stage = stage,
+                               .threads = threads,
+                               .limit_bytes = far ? s->device->room : SIZE_MAX / 2,
+                               .unit = {1, 1, 1},
+                               .flops_per_second = 1e11,
+                               .seconds = far ? device_seconds : NULL,
+                               .extra = far ? device_extra : NULL,
+                               .user = &of};
+    const tg_status st = tgi_choose(&a, &n->choice, err);
+    return far && st == TG_E_BUDGET
+               ? tgi_err_tried(err, st, TGI_SCHED_ROOM, n->choice.smallest_bytes)
+               : st;
+}
+
+/* The plan of a net alone. */
 static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const int64_t shape[3],
                           int threads, const tgi_schedule *s, tgi_err *err)
 {
-    const tgi_sched_device *d = s->device;
+    const int far = s->device != NULL;
     const int64_t ext[3] = {1, shape[1], shape[2]};
     tgi_desc in[TGI_MAX_PORTS];
     tgi_graph_input_descs(n->graph, ext, in);
@@ -136,21 +186,25 @@ static tg_status plan_net(tgi_sched_net *n, const tgi_kernel_set *be, const int6
     TGI_TRY(make_net(n, be, in, s, err));
     TGI_TRY(tgi_stages_new(n->net, &n->stages, err));
     tgi_stage *stage =
-        (s->lanes || d) && n->stages->n == 1 ? &n->stages->stage[0] : &n->stages->one;
+        (s->lanes || far) && n->stages->n == 1 ? &n->stages->stage[0] : &n->stages->one;
     if (stage != &n->stages->one)
-        TGI_TRY(stream(stage, d != NULL, err));
-    const tgi_choose_args a = {.stage = stage,
-                               .threads = threads,
-                               .limit_bytes = d ? d->room : SIZE_MAX / 2,
-                               .unit = {1, 1, 1},
-                               .flops_per_second = 1e11,
-                               .seconds = d ? d->seconds : NULL,
-                               .extra = d ? d->extra : NULL,
-                               .user = d ? d->user : NULL};
-    const tg_status st = tgi_choose(&a, &n->choice, err);
-    return d && st == TG_E_BUDGET
-               ? tgi_err_tried(err, st, TGI_SCHED_ROOM, n->choice.smallest_bytes)
-               : st;
+        TGI_TRY(stream(stage, far, err));
+    return choose(s, n, stage, threads, err);
+}
+
+/* Of networks whose arrays stay, as nothing of those has to travel. */
+static tg_status choose_again(tgi_schedule *s, tgi_err *err)
+{
+    for (int i = 0; i < s->n_nets; i++) {
+        tgi_sched_net *n = &s->net[i];
+        const tgi_stage *stage = n->choice.tiling.stage;
+        const int threads = n->choice.tiling.threads;
+        if (!n->stays.in && !n->stays.out)
+            continue;
+        tgi_choice_free(&n->choice);
+        TGI_TRY(choose(s, n, stage, threads, err));
+    }
+    return TG_OK;
 }
 
 static int find_net(const tgi_schedule *s, const tgi_graph *g, const tgi_kernel_set *be,
@@ -346,6 +400,12 @@ static tg_status pack(tgi_schedule *s, tgi_item *item, tgi_err *err)
     return TG_OK;
 }
 
+static double flops_of(const tgi_schedule *s, const tgi_sched_step *p)
+{
+    return p->net < 0 ? 0
+                      : s->net[p->net].choice.tiling.flops * (p->repeat > 1 ? p->repeat : 1);
+}
+
 tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err)
 {
     if (s->st != TG_OK) {
@@ -355,14 +415,13 @@ tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err)
     if (s->n_steps == 0 && !any_called(s))
         return tgi_fail(err, TG_E_ARG, "a schedule without steps");
     live(s);
-    s->flops = 0;
-    for (int k = 0; k < s->n_steps; k++) {
-        const tgi_sched_step *p = &s->step[k];
-        TGI_TRY(check_step(s, p, err));
-        if (p->net >= 0)
-            s->flops += s->net[p->net].choice.tiling.flops * (p->repeat > 1 ? p->repeat : 1);
-    }
+    for (int k = 0; k < s->n_steps; k++)
+        TGI_TRY(check_step(s, &s->step[k], err));
     TGI_TRY(tgi_schedule_plan_far(s, err));
+    TGI_TRY(choose_again(s, err));
+    s->flops = 0;
+    for (int k = 0; k < s->n_steps; k++)
+        s->flops += flops_of(s, &s->step[k]);
     tgi_item *item = tgi_calloc(TGI_TAG_PLAN, (size_t)(s->n_buffers + s->n_nets), sizeof *item);
     if (!item)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a schedule");

@@ -49,14 +49,29 @@ typedef struct tgi_sched_buffer {
     int with;     /* a buffer that it is copied from, or changes places with */
 } tgi_sched_buffer;
 
+/* Which of a network's arrays stay on the device, in most of its passes: bit i is that of input or output i. */
+typedef struct tgi_sched_stay {
+    uint32_t in, out;
+} tgi_sched_stay;
+
 typedef struct tgi_sched_net {
     const tgi_graph *graph; /* borrowed */
     tgi_net *net;
     tgi_stages *stages;
     tgi_choice choice;
     int called;                  /* from outside of the steps too */
+    tgi_sched_stay stays;        /* once it is planned */
     size_t weights_at, arena_at; /* in the weights, in the block */
 } tgi_sched_net;
+
+/* What a pass of a network is of: seconds, operations. */
+typedef double tgi_sched_pass(void *user, const tgi_sched_net *n);
+
+/* A buffer in a port of a network, so many times. */
+typedef struct tgi_sched_binding {
+    int net, is_out, port, buffer;
+    int64_t times;
+} tgi_sched_binding;
 
 /* What computes the networks in the processor's place; buffers and functions stay where they are. */
 typedef struct tgi_sched_device {
@@ -67,7 +82,7 @@ typedef struct tgi_sched_device {
     size_t room; /* bytes there for what a network computes in, beside weights */
     size_t
         far; /* bytes there, beside the room, for buffers that stay; 0: all lie in the host's memory */
-    double (*seconds)(void *user, const tgi_tiling *t);
+    double (*seconds)(void *user, const tgi_tiling *t, const tgi_sched_stay *stays);
     size_t (*extra)(void *user, const tgi_tiling *t); /* of the room, beside the arena */
     void *user;
 } tgi_sched_device;
@@ -104,8 +119,11 @@ typedef struct tgi_schedule {
     int n_nets;
     tgi_sched_step *step;
     int n_steps;
+    tgi_sched_binding *binding; /* of networks that are called; once it is planned, of all */
+    int n_bindings;
     size_t block_bytes;  /* buffers and, of the processor, arenas */
     size_t far_bytes;    /* buffers that stay on the device */
+    size_t far_missed;   /* those that would, and have no room there */
     size_t weight_bytes; /* of all nets; 0: a device has them */
     double flops;        /* of all steps */
     tg_status st;        /* the first that went wrong, and why */
@@ -127,9 +145,10 @@ void tgi_schedule_free(tgi_schedule **s);
 int tgi_schedule_buffer(tgi_schedule *s, const char *name, int64_t c, int64_t h, int64_t w);
 int tgi_schedule_bytes(tgi_schedule *s, const char *name, size_t bytes);
 void tgi_schedule_keep(tgi_schedule *s, int buffer);
-/* Of networks that are called: they alone touch the buffer, `uses` of them in a turn, and output `out` of `net` has such
- * numbers as lie there. So it may stay on a device. */
-void tgi_schedule_passed(tgi_schedule *s, int buffer, int net, int out, int uses);
+/* Of a network that is called: its input `in` is that buffer, its output `out` goes there, so many times while the others go
+ * as often as is said of them. Buffers that networks alone touch may stay on a device. */
+void tgi_schedule_reads(tgi_schedule *s, int net, int in, int buffer, int64_t times);
+void tgi_schedule_writes(tgi_schedule *s, int net, int out, int buffer, int64_t times);
 /* The buffer is of use on a device alone: in the host's memory it takes nothing. */
 void tgi_schedule_far_only(tgi_schedule *s, int buffer);
 /* A network whose first input is [1,c,h,w], or the one that is there already; `g` outlives the schedule. Its number. */
@@ -147,6 +166,11 @@ tg_status tgi_schedule_plan(tgi_schedule *s, tgi_err *err);
 tg_dtype tgi_sched_type(const tgi_net *net, int value);
 /* Bytes of a buffer where it stays on the device. */
 size_t tgi_sched_far_bytes(const tgi_sched_buffer *b, tg_dtype type);
+/* 1: once it is planned, the buffer stays on the device. */
+static inline int tgi_schedule_stays(const tgi_schedule *s, int buffer)
+{
+    return s->buffer[buffer].type != TG_DTYPE_NONE;
+}
 /* schedule_far.c: choose what stays on the device, and where; part of tgi_schedule_plan. */
 tg_status tgi_schedule_plan_far(tgi_schedule *s, tgi_err *err);
 

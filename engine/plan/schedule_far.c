@@ -38,14 +38,11 @@ static void join(tgi_schedule *s, int a, int b)
 
 static void note_net(tgi_schedule *s, const tgi_sched_step *p)
 {
-    const tgi_net *n = s->net[p->net].net;
     const int times = p->repeat > 1 ? p->repeat : 1;
     for (int i = 0; i < p->n_in; i++)
-        s->buffer[p->in[i]].uses += times;
-    for (int i = 0; i < p->n_out; i++) {
-        s->buffer[p->out[i]].uses += times;
-        s->buffer[p->out[i]].wide |= tgi_sched_type(n, n->out[i]) == TG_DTYPE_F32;
-    }
+        tgi_schedule_reads(s, p->net, i, p->in[i], times);
+    for (int i = 0; i < p->n_out; i++)
+        tgi_schedule_writes(s, p->net, i, p->out[i], times);
     for (int k = 0; k < p->n_state; k++)
         join(s, p->in[p->state_in[k]], p->out[p->state_out[k]]);
 }
@@ -63,6 +60,14 @@ static void note_step(tgi_schedule *s, const tgi_sched_step *p)
         s->buffer[p->out[i]].here |= here;
     for (int i = 0; i < p->n_in && !here; i++)
         join(s, p->in[i], p->out[i]);
+}
+
+static void note_binding(tgi_schedule *s, const tgi_sched_binding *b)
+{
+    const tgi_net *n = s->net[b->net].net;
+    s->buffer[b->buffer].uses += b->times;
+    if (b->is_out)
+        s->buffer[b->buffer].wide |= tgi_sched_type(n, n->out[b->port]) == TG_DTYPE_F32;
 }
 
 typedef struct group {
@@ -102,8 +107,10 @@ static void choose(tgi_schedule *s, group *g, int n)
     size_t left = s->device->far;
     qsort(g, (size_t)n, sizeof *g, by_passes);
     for (int k = 0; k < n && g[k].saved > 0; k++) {
-        if (g[k].bytes > left)
+        if (g[k].bytes > left) {
+            s->far_missed = tgi_sat_add(s->far_missed, g[k].bytes);
             continue;
+        }
         left -= g[k].bytes;
         for (int i = 0; i < s->n_buffers; i++)
             if (first_of(s, i) == g[k].first)
@@ -129,6 +136,28 @@ static tg_status place(tgi_schedule *s, tgi_item *item, tgi_err *err)
     return TG_OK;
 }
 
+/* A port stays where it does in most of its passes. */
+static tg_status note_stays(tgi_schedule *s, tgi_err *err)
+{
+    const size_t of_net = (size_t)2 * TGI_SCHED_PORTS;
+    int64_t *more = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_nets * of_net, sizeof *more);
+    if (!more)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a schedule");
+    for (int i = 0; i < s->n_bindings; i++) {
+        const tgi_sched_binding *b = &s->binding[i];
+        more[(size_t)b->net * of_net + (size_t)(b->is_out * TGI_SCHED_PORTS + b->port)] +=
+            tgi_schedule_stays(s, b->buffer) ? b->times : -b->times;
+    }
+    for (int i = 0; i < s->n_nets; i++)
+        for (int k = 0; k < TGI_SCHED_PORTS; k++) {
+            const int64_t *in = &more[(size_t)i * of_net + (size_t)k];
+            s->net[i].stays.in |= (uint32_t)(in[0] > 0) << k;
+            s->net[i].stays.out |= (uint32_t)(in[TGI_SCHED_PORTS] > 0) << k;
+        }
+    tgi_free(more);
+    return TG_OK;
+}
+
 tg_status tgi_schedule_plan_far(tgi_schedule *s, tgi_err *err)
 {
     int n = 0;
@@ -142,11 +171,15 @@ tg_status tgi_schedule_plan_far(tgi_schedule *s, tgi_err *err)
             s->buffer[i].with = i;
         for (int k = 0; k < s->n_steps; k++)
             note_step(s, &s->step[k]);
+        for (int i = 0; i < s->n_bindings; i++)
+            note_binding(s, &s->binding[i]);
         for (int i = 0; i < s->n_buffers; i++)
             if (first_of(s, i) == i)
                 g[n++] = group_of(s, i);
         choose(s, g, n);
-        st = place(s, item, err);
+        st = s->st != TG_OK ? tgi_fail(err, s->st, "%s", s->err.text) : note_stays(s, err);
+        if (st == TG_OK)
+            st = place(s, item, err);
     }
     tgi_free(g);
     tgi_free(item);

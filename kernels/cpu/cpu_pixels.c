@@ -1,4 +1,4 @@
-/* cpu_pixels.c - rows between 8- and 16-bit integers or float32 and float32 values, one to four
+/* cpu_pixels.c - rows between 8- and 16-bit integers, float16 or float32 and float32 values, one to four
  * samples a pixel, in one pass; kernels/pixels.h is the definition and takes what is not here.
  *
  * A run is cut into pieces that stay in the first-level cache. Within a piece the samples come
@@ -9,6 +9,7 @@
  * Same bits as the definition: each step is a function of one element, done with the same
  * roundings in the same order. */
 #include "kernels/cpu/cpu_common.h"
+#include "kernels/half.h"
 
 #define PIECE 256 /* pixels: four samples of them and their floats take 8 KiB */
 
@@ -21,7 +22,7 @@ static void spread(const float *x, int64_t n, float *dst, int64_t step)
         dst[i * step] = x[i];
 }
 
-#define LOADER(name, T)                                                                        \
+#define LOADER(name, T, FLOAT)                                                                 \
     TGI_INLINE void load_##name(const tgi_pixels *p, const T *src, const int samples)          \
     {                                                                                          \
         const float mul = p->mul, add = p->add;                                                \
@@ -32,17 +33,18 @@ static void spread(const float *x, int64_t n, float *dst, int64_t step)
                 float x[PIECE];                                                                \
                 float *restrict to = p->step == 1 ? p->value[k] + at : x;                      \
                 for (int64_t i = 0; i < n; i++)                                                \
-                    to[i] = (float)from[i * samples + k] * mul + add;                          \
+                    to[i] = FLOAT(from[i * samples + k]) * mul + add;                          \
                 if (p->step != 1)                                                              \
                     spread(x, n, p->value[k] + at * p->step, p->step);                         \
             }                                                                                  \
         }                                                                                      \
     }
-LOADER(u8, uint8_t)
-LOADER(i8, int8_t)
-LOADER(u16, uint16_t)
-LOADER(i16, int16_t)
-LOADER(f32, float)
+LOADER(u8, uint8_t, (float))
+LOADER(i8, int8_t, (float))
+LOADER(u16, uint16_t, (float))
+LOADER(i16, int16_t, (float))
+LOADER(f32, float, (float))
+LOADER(f16, uint16_t, tgi_half_to_float)
 
 /* `fn` with the number of samples as a constant. */
 #define BY_SAMPLES(p, fn, ...)                                                                 \
@@ -86,6 +88,9 @@ void TGS(tgi_pixels_load_run)(const tgi_pixels *p, const void *src)
         break;
     case TG_DTYPE_F32:
         BY_SAMPLES(p, load_f32, src);
+        break;
+    case TG_DTYPE_F16:
+        BY_SAMPLES(p, load_f16, src);
         break;
     default:
         tgi_pixels_load_run(p, src);
@@ -166,21 +171,25 @@ STORER(i8, int8_t)
 STORER(u16, uint16_t)
 STORER(i16, int16_t)
 
-TGI_INLINE void store_f32(const tgi_pixels *p, float *dst, const int samples)
-{
-    const float mul = p->mul, add = p->add;
-    const int64_t step = p->step;
-    for (int k = 0; k < samples; k++) {
-        const float *restrict from = p->value[k];
-        float *restrict out = dst + k;
-        if (step == 1)
-            for (int64_t i = 0; i < p->n; i++)
-                out[i * samples] = from[i] * mul + add;
-        else
-            for (int64_t i = 0; i < p->n; i++)
-                out[i * samples] = from[i * step] * mul + add;
+/* Nothing is clipped. */
+#define STORER_OF_FLOATS(name, T, NARROW)                                                      \
+    TGI_INLINE void store_##name(const tgi_pixels *p, T *dst, const int samples)               \
+    {                                                                                          \
+        const float mul = p->mul, add = p->add;                                                \
+        const int64_t step = p->step;                                                          \
+        for (int k = 0; k < samples; k++) {                                                    \
+            const float *restrict from = p->value[k];                                          \
+            T *restrict out = dst + k;                                                         \
+            if (step == 1)                                                                     \
+                for (int64_t i = 0; i < p->n; i++)                                             \
+                    out[i * samples] = NARROW(from[i] * mul + add);                            \
+            else                                                                               \
+                for (int64_t i = 0; i < p->n; i++)                                             \
+                    out[i * samples] = NARROW(from[i * step] * mul + add);                     \
+        }                                                                                      \
     }
-}
+STORER_OF_FLOATS(f32, float, (float))
+STORER_OF_FLOATS(f16, uint16_t, tgi_float_to_half)
 
 void TGS(tgi_pixels_store_run)(const tgi_pixels *p, void *dst)
 {
@@ -204,6 +213,9 @@ void TGS(tgi_pixels_store_run)(const tgi_pixels *p, void *dst)
         break;
     case TG_DTYPE_F32:
         BY_SAMPLES(p, store_f32, dst);
+        break;
+    case TG_DTYPE_F16:
+        BY_SAMPLES(p, store_f16, dst);
         break;
     default:
         tgi_pixels_store_run(p, dst);

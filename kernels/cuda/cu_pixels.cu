@@ -112,7 +112,7 @@ __device__ __forceinline__ int32_t cu_to_small(float x, float lo, float hi)
     return (int32_t)rintf(v < hi ? v : hi);
 }
 
-/* float_to_half of kernels/pixels.c: a NaN keeps its sign and is quiet. */
+/* tgi_float_to_half of kernels/half.h: a NaN keeps its sign and is quiet. */
 __device__ __forceinline__ void cu_put_half(char *at, int64_t i, float x)
 {
     if (x == x)

@@ -71,7 +71,7 @@ void tg_emulated_begin(void)
     m.device_bytes = 0;
     m.asked = m.context = m.calls = m.fail_at = m.launches = m.fail_launch_at = 0;
     m.broken = m.last = cudaSuccess;
-    tg_emulated = {13000, 13000, 1, 9, 0, (size_t)256 << 20, (size_t)8 << 20, 0, 0, 0, 0, 0};
+    tg_emulated = {13000, 13000, 1, 9, 0, (size_t)256 << 20, (size_t)8 << 20, 0, 0, 0, 0, 0, 4};
 }
 
 int tg_emulated_alive(void)
@@ -215,7 +215,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int id)
     p->sharedMemPerBlockOptin = tg_emulated_shared_most;
     p->major = tg_emulated.major;
     p->minor = tg_emulated.minor;
-    p->multiProcessorCount = 4;
+    p->multiProcessorCount = tg_emulated.multiprocessors;
     p->asyncEngineCount = 2;
     return cudaSuccess;
 }

@@ -24,6 +24,7 @@ typedef struct tg_emulated_machine {
     int no_graphs;                      /* 1: graphs cannot be made */
     int no_kernels;                     /* 1: kernels are there for other devices only */
     int wrong;                          /* 1: what is downloaded has a wrong bit */
+    int multiprocessors;
 } tg_emulated_machine;
 extern tg_emulated_machine tg_emulated;
 

@@ -12,6 +12,7 @@
  *   capability=N  the compute capability, 90 for 9.0
  *   wgmma         blocks may have the shared memory that groups of warps want (of 9.0 alone)
  *   nographs      graphs cannot be made
+ *   many=N        multiprocessors (4)
  *   launch=N      the N-th launch fails while it runs
  *   call=N        the N-th call of the runtime fails
  *   nomemory=N    ... for want of memory
@@ -35,6 +36,7 @@ __attribute__((constructor)) static void set_up(void)
     tg_emulated.hidden_bytes = (size_t)tg_emulated_word("hidden", 0) << 20;
     tg_emulated.first_bytes = (size_t)tg_emulated_word("first", 0) << 20;
     tg_emulated.no_graphs = tg_emulated_word("nographs", 0);
+    tg_emulated.multiprocessors = tg_emulated_word("many", 4);
     tg_emulated_fail_launch(tg_emulated_word("launch", 0), cudaErrorIllegalAddress);
     if (tg_emulated_word("call", 0))
         tg_emulated_fail_call(tg_emulated_word("call", 0), cudaErrorUnknown);

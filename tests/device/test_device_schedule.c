@@ -27,9 +27,10 @@ static tgi_graph *make_graph(void)
 
 /* ---- Planned ----------------------------------------------------------------------------- */
 
-static double seconds(void *user, const tgi_tiling *t)
+static double seconds(void *user, const tgi_tiling *t, const tgi_sched_stay *stays)
 {
     (void)user;
+    (void)stays;
     return t->flops / 1e12 + 1e-6 * (double)(t->cells * t->bands);
 }
 
@@ -353,13 +354,16 @@ static void plan_staying(staying *t, const tgi_graph *g, int lanes,
     tgi_schedule_called(t->s, t->net);
     tgi_schedule_keep(t->s, t->pair);
     tgi_schedule_keep(t->s, t->put);
-    tgi_schedule_passed(t->s, t->pair, t->net, 0, 3);
-    tgi_schedule_passed(t->s, t->put, t->net, 0, 2);
+    tgi_schedule_writes(t->s, t->net, 0, t->pair, 1);
+    tgi_schedule_reads(t->s, t->net, 0, t->pair, 2);
+    tgi_schedule_writes(t->s, t->net, 0, t->put, 1);
+    tgi_schedule_reads(t->s, t->net, 0, t->put, 1);
     t->less = tgi_schedule_net(t->s, g, be, C, H, LESS_W, 2);
     t->small = tgi_schedule_buffer(t->s, "small", C, H, LESS_W);
     tgi_schedule_called(t->s, t->less);
     tgi_schedule_keep(t->s, t->small);
-    tgi_schedule_passed(t->s, t->small, t->less, 0, 2);
+    tgi_schedule_writes(t->s, t->less, 0, t->small, 1);
+    tgi_schedule_reads(t->s, t->less, 0, t->small, 1);
     tgi_schedule_step(
         t->s,
         &(tgi_sched_step){

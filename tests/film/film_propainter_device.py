@@ -2,10 +2,10 @@
 """What ProPainter's networks remove on a device that is played by reference kernels: frames are those of the processor, after kills, after a
 device that was lost and one that has less memory than it said, in the least memory and through a pipe; it takes what was planned.
 
-    film_propainter_device.py TEGULA SOURCE VIDEOS CONFORMANCE WEIGHTS PLUGIN [goldens]
+    film_propainter_device.py TEGULA SOURCE VIDEOS CONFORMANCE WEIGHTS PLUGIN [goldens|steps]
 
 What lies in the device's memory before it is written is no number, and what waits in its queues is done as late as it may be.
-goldens: the published frames of a real film, by all iterations (half an hour). 77: no weights or no ffmpeg."""
+goldens: the published frames of a real film, by all iterations (half an hour). steps: that part alone. 77: no weights or no ffmpeg."""
 import json
 import os
 import re
@@ -97,14 +97,21 @@ def a_stop_is_no_loss(seconds):
     print(f"  after 2 kills, with {len(kept)} pictures, and a lost device: {done[0]['seconds'] if done else 0:.0f} s of {seconds:.0f}", flush=True)
 
 
+def least_memory(*words):
+    """The --vram in MiB that a refusal names."""
+    r = subprocess.run([TEGULA, *words, *DEVICE, "--vram", "1MiB", "--plan"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                       env=played())
+    least = re.search(r"give --vram (\d+)MiB", r.stderr)
+    expect(least, f"--vram 1MiB: {r.stderr}")
+    return int(least.group(1)) if least else 0
+
+
 def nothing_that_stays_gives_the_same():
     """In the least memory all buffers lie with the host."""
-    _, _, err = inpaint("least", *DEVICE, "--vram", "1MiB", "--plan")
-    least = re.search(r"give --vram (\d+)MiB", err)
-    expect(least, f"--vram 1MiB: {err}")
+    least = least_memory(*WORDS, "-o", "least/%05d.png")
     if least:
-        code, done, err = inpaint("least", *DEVICE, "--vram", f"{least.group(1)}MiB")
-        expect(code == 0 and done[0]["device_measured_bytes"] <= int(least.group(1)) << 20, f"--vram {least.group(1)}MiB: {code}: {err} {done}")
+        code, done, err = inpaint("least", *DEVICE, "--vram", f"{least}MiB")
+        expect(code == 0 and done[0]["device_measured_bytes"] <= least << 20, f"--vram {least}MiB: {code}: {err} {done}")
         are_the_same("least")
 
 
@@ -120,6 +127,24 @@ def a_pipe_gives_the_same():
     off = [abs(a - b) for a, b in zip(*films)]
     print(f"  through a pipe {sum(d > 0 for d in off)} of {len(off)} samples are off, by {max(off, default=0)} at most", flush=True)
     expect(len(films[0]) == len(films[1]) > FRAMES * 128 * 128 * 3 and sum(d > 0 for d in off) <= 8 and max(off, default=2) <= 1, "frames of a pipe")
+
+
+def steps_hand_on_what_they_show():
+    """Frames that are neighbours of several steps, and references of others: what they show stays on the device from step to step, as far as there is
+    room; with as many places as that needs, with fewer, and with none. The processor keeps all of it."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=128x128:rate=5", "-frames:v", "8", "-pix_fmt", "yuv444p", "steps.y4m")
+    words = ("inpaint", "steps.y4m", *WORDS[2:8], "--neighbor-length", "4", "--ref-stride", "2")
+    films = {}
+    least = least_memory(*words, "-o", "steps-least.y4m")
+    for name, room in (("cpu", 0), ("all", 8000), ("some", 2 * least), ("least", least)):
+        r = subprocess.run([TEGULA, *words, *((*DEVICE, "--vram", f"{room}MiB") if room else ("--device", "cpu")), "-o", f"steps-{name}.y4m"],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=played())
+        expect(r.returncode == 0, f"steps, {name}: {r.returncode}: {r.stderr}")
+        films[name] = bytes_of(f"steps-{name}.y4m")
+    off = [abs(a - b) for a, b in zip(films["cpu"], films["all"])]
+    print(f"  of several steps {sum(d > 0 for d in off)} of {len(off)} samples are off, by {max(off, default=0)} at most", flush=True)
+    expect(sum(d > 0 for d in off) <= 1e-4 * len(off) and max(off, default=2) <= 1, "frames of several steps")
+    expect(films["all"] == films["some"] == films["least"], "what stays changes no frame")
 
 
 def memory_that_is_gone_is_planned_again():
@@ -139,10 +164,14 @@ def tests(_):
         pp.draw("bmx12", "whole12", *DEVICE)
         pp.frames_are_the_published_ones("bmx12", "whole12")
         return
+    if "steps" in sys.argv[7:]:
+        steps_hand_on_what_they_show()
+        return
     a_stop_is_no_loss(frames_are_the_processors())
     memory_that_is_gone_is_planned_again()
     nothing_that_stays_gives_the_same()
     a_pipe_gives_the_same()
+    steps_hand_on_what_they_show()
 
 
 if __name__ == "__main__":

@@ -67,9 +67,10 @@ static const int64_t shape[7][3] = {
     {ASKED * CHANNELS, HIGH, WIDE},
 };
 
-static double seconds(void *user, const tgi_tiling *t)
+static double seconds(void *user, const tgi_tiling *t, const tgi_sched_stay *stays)
 {
     (void)user;
+    (void)stays;
     return t->flops / 1e12 + 1e-6 * (double)(t->cells * t->bands);
 }
 

@@ -15,7 +15,7 @@ import sys
 
 import tree
 
-KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/device.h", "kernels/reduce.h", "kernels/threads.h", "kernels/pixels.h", "kernels/pixels_exact.h",
+KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/device.h", "kernels/reduce.h", "kernels/threads.h", "kernels/half.h", "kernels/pixels.h", "kernels/pixels_exact.h",
                 "kernels/op_list.h", "kernels/granule.h"}
 
 # Folders of engine/, lowest first: a file includes its own folder and those before it.

@@ -334,10 +334,10 @@ static tg_status completed(void *user, int back, int64_t k, const float **out, t
     return TG_OK;
 }
 
-static tg_status seen(void *user, int64_t k, void **out, int *there, tgi_err *err)
+static tg_status seen(void *user, int64_t k, int make, void **out, int *there, tgi_err *err)
 {
     (void)err;
-    *out = ((const generation *)user)->seen[k];
+    *out = !make ? NULL : ((const generation *)user)->seen[k];
     *there = 0;
     return TG_OK;
 }

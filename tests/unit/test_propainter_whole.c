@@ -133,10 +133,11 @@ static tg_status completed(void *user, int back, int64_t k, const float **out, t
     return TG_OK;
 }
 
-static tg_status seen(void *user, int64_t k, void **out, int *made, tgi_err *err)
+static tg_status seen(void *user, int64_t k, int make, void **out, int *made, tgi_err *err)
 {
     whole *w = user;
     (void)k;
+    (void)make;
     (void)err;
     if (w->n_features == FEATURES_AT_ONCE)
         abort();
