@@ -477,6 +477,58 @@ static void test_buffers_that_stay(void)
     tgi_graph_free(&g);
 }
 
+/* Many bands hide what has to travel; the fewer are better where all stays. */
+static double by_what_travels(void *user, const tgi_tiling *t, const tgi_sched_stay *stays)
+{
+    (void)user;
+    return stays->in == 1 && stays->out == 1 ? (double)t->bands : 1 / (double)t->bands;
+}
+
+static int64_t bands_of(const tgi_graph *g, size_t far, int64_t of_host)
+{
+    const tgi_kernel_set *be = tgi_backend_for(tgi_isa_best());
+    const tgi_sched_device device = {.be = fake_backend(TG_DTYPE_F32),
+                                     .room = (size_t)1 << 20,
+                                     .far = far,
+                                     .seconds = by_what_travels,
+                                     .extra = extra,
+                                     .user = (void *)(uintptr_t)fake_device_ops()};
+    tgi_schedule *s = NULL;
+    tgi_err e = {0};
+    CHECK_OK(tgi_schedule_new(&s, &e), e);
+    s->device = &device;
+    const int net = tgi_schedule_net(s, g, be, C, H, W, 2),
+              stays = tgi_schedule_buffer(s, "stays", C, H, W),
+              goes = tgi_schedule_bytes(s, "goes", sizeof(float) * N);
+    tgi_schedule_called(s, net);
+    tgi_schedule_keep(s, stays);
+    tgi_schedule_reads(s, net, 0, stays, 2);
+    tgi_schedule_writes(s, net, 0, stays, 2);
+    if (of_host) /* no network alone: it is looked at */
+        tgi_schedule_step(s, &(tgi_sched_step){.name = "look",
+                                               .net = TGI_SCHED_WORK,
+                                               .in = {stays},
+                                               .n_in = 1,
+                                               .out = {goes},
+                                               .n_out = 1});
+    CHECK_OK(tgi_schedule_plan(s, &e), e);
+    CHECK_EQ(tgi_schedule_stays(s, stays), far && !of_host);
+    CHECK_EQ(s->far_missed > 0, 0);
+    const int64_t n = s->net[net].choice.tiling.bands;
+    tgi_schedule_free(&s);
+    return n;
+}
+
+static void test_networks_are_cut_for_what_stays(void)
+{
+    tgi_graph *g = make_graph();
+    const size_t much = (size_t)1 << 24;
+    CHECK(bands_of(g, 0, 0) > 1);
+    CHECK_EQ(bands_of(g, much, 0), 1);
+    CHECK(bands_of(g, much, 1) > 1);
+    tgi_graph_free(&g);
+}
+
 int main(void)
 {
     RUN(test_it_gives_what_the_processor_gives);
@@ -484,5 +536,6 @@ int main(void)
     RUN(test_what_a_device_lacks_is_given_back);
     RUN(test_what_was_stopped_disturbs_no_other);
     RUN(test_buffers_that_stay);
+    RUN(test_networks_are_cut_for_what_stays);
     return TEST_END();
 }
