@@ -10,6 +10,7 @@
 
 struct tgi_sched_on_card {
     const tgi_tiling *t;
+    tgi_sched_stay always;
     const tgi_sched_card *card;
     tgi_sched_ends ends;
     tgi_device_exec *exec;
@@ -25,13 +26,19 @@ struct tgi_sched_on_card {
 
 /* ---- What it takes ----------------------------------------------------------------------- */
 
+static int is_of(uint32_t ports, int port)
+{
+    return ports >> port & 1;
+}
+
 /* Planes on their way: halves where the network has no more of them. They are rounded here as a device would. */
 static tg_dtype type_of(const tgi_tiling *t, int value)
 {
     return tgi_sched_type(t->net, value);
 }
 
-static tgi_device_form form_of(const tgi_tiling *t)
+/* What always stays has no place on its way. */
+static tgi_device_form form_of(const tgi_tiling *t, const tgi_sched_stay *always)
 {
     tgi_device_form f = {.alone = t->cells == 1 && t->bands == 1};
     for (int i = 0; i < t->stage->n_loaded && i < TGI_DEVICE_PORTS; i++) {
@@ -39,13 +46,17 @@ static tgi_device_form form_of(const tgi_tiling *t)
         const tg_dtype type = type_of(t, v);
         f.in[i] = (tgi_device_port){
             .type = type,
-            .bytes = tgi_sat_mul(tgi_device_load_most(t, v), tgi_dtype_size(type)),
+            .bytes = is_of(always->in, tgi_net_port(t->net, v))
+                         ? 0
+                         : tgi_sat_mul(tgi_device_load_most(t, v), tgi_dtype_size(type)),
             .once = t->stage->in[i].at_once && t->cells == 1};
     }
     for (int o = 0; o < t->stage->n_out && o < TGI_DEVICE_PORTS; o++) {
         const int v = t->stage->out[o].value;
-        f.out[o] = (tgi_device_port){
-            .type = type_of(t, v), .channels = t->net->values[v].c, .together = 1};
+        f.out[o] = (tgi_device_port){.type = type_of(t, v),
+                                     .channels = t->net->values[v].c,
+                                     .together = 1,
+                                     .stays = is_of(always->out, t->stage->out[o].port)};
     }
     return f;
 }
@@ -96,9 +107,10 @@ static tg_status check_values(const tgi_tiling *t, tgi_err *err)
     return TG_OK;
 }
 
-size_t tgi_schedule_device_extra(const tgi_device_ops *ops, const tgi_tiling *t)
+size_t tgi_schedule_device_extra(const tgi_device_ops *ops, const tgi_tiling *t,
+                                 const tgi_sched_stay *always)
 {
-    const tgi_device_form f = form_of(t);
+    const tgi_device_form f = form_of(t, always);
     tgi_device_need need;
     tgi_err unused = {0};
     if (check_values(t, &unused) != TG_OK ||
@@ -120,15 +132,15 @@ static double value_bytes(const tgi_tiling *t, int value)
 /* Bytes that a pass brings from the host and takes there: those that all bands wait for, and those of the bands. */
 static void moved(const tgi_tiling *t, const tgi_sched_stay *stays, double *once, double *bands)
 {
-    const tgi_device_form f = form_of(t);
+    const tgi_device_form f = form_of(t, stays);
     *once = *bands = 0;
     for (int i = 0; i < t->stage->n_loaded; i++) {
         const int v = t->stage->in[i].value;
-        if (!(stays->in >> tgi_net_port(t->net, v) & 1))
+        if (!is_of(stays->in, tgi_net_port(t->net, v)))
             *(f.in[i].once ? once : bands) += value_bytes(t, v);
     }
     for (int o = 0; o < t->stage->n_out; o++)
-        if (!(stays->out >> t->stage->out[o].port & 1))
+        if (!is_of(stays->out, t->stage->out[o].port))
             *bands += value_bytes(t, t->stage->out[o].value);
 }
 
@@ -145,9 +157,9 @@ double tgi_schedule_device_pass(void *user, const tgi_sched_net *n)
     return tgi_schedule_device_seconds(user, &n->choice.tiling, &n->stays);
 }
 
-static size_t extra(void *user, const tgi_tiling *t)
+static size_t extra(void *user, const tgi_tiling *t, const tgi_sched_stay *always)
 {
-    return tgi_schedule_device_extra(((const tgi_sched_pace *)user)->ops, t);
+    return tgi_schedule_device_extra(((const tgi_sched_pace *)user)->ops, t, always);
 }
 
 tgi_sched_device tgi_schedule_device_of(const tgi_sched_pace *pace, tg_dtype element,
@@ -193,7 +205,7 @@ tg_status tgi_schedule_device_need(const tgi_device_ops *ops, const tgi_schedule
         size_t at[TGI_DEVICE_PORTS], band;
         tgi_device_need need;
         TGI_TRY(check_values(t, err));
-        const tgi_device_form f = form_of(t);
+        const tgi_device_form f = form_of(t, &s->net[i].always);
         TGI_TRY(tgi_device_need_of(ops, t, &f, &need, err));
         add->weights = tgi_sat_add(add->weights, need.block - need.room);
         add->program = tgi_sat_add(add->program, need.program);
@@ -215,9 +227,10 @@ size_t tgi_sched_need_device(const tgi_sched_need *n)
     return tgi_sat_add(tgi_sat_add(n->weights, n->program), tgi_sat_add(n->room, n->far));
 }
 
-size_t tgi_sched_on_card_bytes(const tgi_tiling *t)
+size_t tgi_sched_on_card_bytes(const tgi_sched_net *net)
 {
-    const tgi_device_form f = form_of(t);
+    const tgi_tiling *t = &net->choice.tiling;
+    const tgi_device_form f = form_of(t, &net->always);
     return sizeof(tgi_sched_on_card) + tgi_device_exec_bytes(t, &f);
 }
 
@@ -513,17 +526,19 @@ static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_
     return TG_OK;
 }
 
-tg_status tgi_sched_on_card_open(const tgi_sched_card *c, const tgi_tiling *t,
+tg_status tgi_sched_on_card_open(const tgi_sched_card *c, const tgi_sched_net *net,
                                  const tgi_sched_ends *ends, tgi_sched_on_card **out,
                                  tgi_err *err)
 {
+    const tgi_tiling *t = &net->choice.tiling;
     tgi_sched_on_card *n = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *n);
     if (!n)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a network on a device");
     n->t = t;
     n->card = c;
     n->ends = *ends;
-    tgi_device_form f = form_of(t);
+    tgi_device_form f = form_of(t, &net->always);
+    n->always = net->always;
     (void)up_of(t, &f, n->up_at, &n->up_bytes);
     n->part = part_of(t, &f);
     n->alone = f.alone;
@@ -552,10 +567,25 @@ void tgi_sched_on_card_close(tgi_sched_on_card **np)
     *np = NULL;
 }
 
+/* What has no place on its way lies where it was said to. */
+static tg_status check_bound(tgi_sched_on_card *n, tgi_err *err)
+{
+    int wrong = 0;
+    for (int i = 0; i < n->t->stage->n_loaded; i++)
+        wrong |= is_of(n->always.in, tgi_net_port(n->t->net, n->t->stage->in[i].value)) &&
+                 n->ends.in(n->ends.user, i)->type == TG_DTYPE_NONE;
+    for (int o = 0; o < n->t->stage->n_out; o++)
+        wrong |= is_of(n->always.out, n->t->stage->out[o].port) &&
+                 n->ends.out(n->ends.user, o)->type == TG_DTYPE_NONE;
+    return wrong ? tgi_fail(err, TG_E_INTERNAL, "a network got what its plan did not say")
+                 : TG_OK;
+}
+
 tg_status tgi_sched_on_card_cell(tgi_sched_on_card *n, int64_t cell, const tgi_range core[3],
                                  tgi_err *err)
 {
     const tgi_device_cell id = {0, cell, 1, 0};
+    TGI_TRY(check_bound(n, err));
     n->sends = 0;
     tgi_device_exec_begin(n->exec, &id, core);
     tg_status st = tgi_device_exec_bands(n->exec, tick, n, err);

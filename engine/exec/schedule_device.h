@@ -25,7 +25,8 @@ typedef struct tgi_sched_need {
 } tgi_sched_need;
 
 /* Bytes of the room that a tiling takes beside its arena; SIZE_MAX: the device does not take it. */
-size_t tgi_schedule_device_extra(const tgi_device_ops *ops, const tgi_tiling *t);
+size_t tgi_schedule_device_extra(const tgi_device_ops *ops, const tgi_tiling *t,
+                                 const tgi_sched_stay *always);
 /* What of a device tgi_sched_device asks for: seconds by its rates, bytes beside the arena; user = one of these. */
 typedef struct tgi_sched_pace {
     const tgi_device_ops *ops;
@@ -102,7 +103,7 @@ typedef struct tgi_sched_ends {
 typedef struct tgi_sched_on_card tgi_sched_on_card;
 
 /* `c` borrowed. Returned; tgi_sched_on_card_close. */
-tg_status tgi_sched_on_card_open(const tgi_sched_card *c, const tgi_tiling *t,
+tg_status tgi_sched_on_card_open(const tgi_sched_card *c, const tgi_sched_net *net,
                                  const tgi_sched_ends *ends, tgi_sched_on_card **out,
                                  tgi_err *err);
 void tgi_sched_on_card_close(tgi_sched_on_card **n);
@@ -111,6 +112,6 @@ void tgi_sched_on_card_close(tgi_sched_on_card **n);
 tg_status tgi_sched_on_card_cell(tgi_sched_on_card *n, int64_t cell, const tgi_range core[3],
                                  tgi_err *err);
 /* What its tables take. */
-size_t tgi_sched_on_card_bytes(const tgi_tiling *t);
+size_t tgi_sched_on_card_bytes(const tgi_sched_net *net);
 
 #endif

@@ -136,7 +136,7 @@ static tg_status open_net(tgi_schedule_run *r, int i, tgi_err *err)
     *b = (bound){.of = r, .stage = n->choice.tiling.stage};
     if (r->s->device) {
         const tgi_sched_ends ends = {b, far_in, far_out, far_from, far_to, stop};
-        return tgi_sched_on_card_open(r->m.card, &n->choice.tiling, &ends, &b->far, err);
+        return tgi_sched_on_card_open(r->m.card, n, &ends, &b->far, err);
     }
     const tgi_exec_io io = {
         .user = b, .load = load, .store = store, .stop = stop, .place = place};
@@ -179,7 +179,7 @@ size_t tgi_schedule_tables(const tgi_schedule *s)
     size_t all = sizeof(tgi_schedule_run) + ((size_t)s->n_nets + 1) * sizeof(bound) +
                  ((size_t)s->n_buffers + 1) * (sizeof(void *) + sizeof(tgi_sched_at));
     for (int i = 0; i < s->n_nets; i++)
-        all += s->device ? tgi_sched_on_card_bytes(&s->net[i].choice.tiling)
+        all += s->device ? tgi_sched_on_card_bytes(&s->net[i])
                          : tgi_exec_bytes(&s->net[i].choice.tiling);
     return all;
 }

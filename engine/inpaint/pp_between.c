@@ -107,7 +107,11 @@ static void bind_block(tgi_pp_generate *g, int n, int64_t steps)
         for (int j = 0; j < 4; j++)
             reads(g, k->attend[i].net, 1 + j, of_keys[j], of_these);
         writes(g, k->attend[i].net, 0, b->attended, of_these);
+        tgi_schedule_said(g->schedule, k->attend[i].net);
     }
+    tgi_schedule_said(g->schedule, k->net_keys);
+    tgi_schedule_said(g->schedule, k->net_queries);
+    tgi_schedule_said(g->schedule, k->net_mix);
 }
 
 /* In as many steps as there are sorts of them. */

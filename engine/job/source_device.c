@@ -106,23 +106,37 @@ static tg_status plan_within(tg_job *job, size_t *room, tgi_err *err)
     return tgi_fail(err, TG_E_BUDGET, "no room is small enough");
 }
 
+#define TURNS 3
+#define LITTLE 32 /* of the limit: not worth a turn */
+
 /* Networks cut for so much room at most; then as many buffers stay as fit beside them, and networks are cut anew, as those
- * need not travel, in what is left. */
+ * need not travel, in what is left. They may take less then, and leave room for more buffers. */
 static tg_status plan_so(tg_job *job, size_t *room, tgi_err *err)
 {
     tgi_job_device *d = &job->dev;
-    tgi_err e = {0};
+    const size_t limit = (size_t)d->limit_bytes;
+    size_t far = 0;
     d->far = 0;
     TGI_TRY(plan_within(job, room, err));
-    const size_t limit = (size_t)d->limit_bytes, alone = *room;
-    *room = limit;
-    d->far = limit - taken(&d->need);
-    const tg_status st = plan_within(job, room, &e);
-    if (st != TG_E_BUDGET)
-        return st == TG_OK ? st : tgi_fail(err, st, "%s", e.text);
-    *room = alone;
-    d->far = 0;
-    return plan_in(job, alone, err);
+    for (int i = 0; i < TURNS; i++) {
+        const size_t left = limit - taken(&d->need);
+        size_t anew = limit;
+        tgi_err e = {0};
+        if (i > 0 && (!d->missed || left < limit / LITTLE))
+            return TG_OK;
+        d->far = far + left;
+        const tg_status st = plan_within(job, &anew, &e);
+        if (st == TG_E_BUDGET)
+            break;
+        if (st != TG_OK)
+            return tgi_fail(err, st, "%s", e.text);
+        far = d->far;
+        *room = anew;
+    }
+    if (d->far == far)
+        return TG_OK;
+    d->far = far;
+    return plan_in(job, *room, err);
 }
 
 /* A large room and few buffers, or a small one and more of them: what is predicted to be fastest. */

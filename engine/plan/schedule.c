@@ -108,6 +108,12 @@ void tgi_schedule_writes(tgi_schedule *s, int net, int out, int buffer, int64_t 
     bind(s, &(tgi_sched_binding){net, 1, out, buffer, times});
 }
 
+void tgi_schedule_said(tgi_schedule *s, int net)
+{
+    if (s->st == TG_OK)
+        s->net[net].said = 1;
+}
+
 void tgi_schedule_far_only(tgi_schedule *s, int buffer)
 {
     if (s->st == TG_OK)
@@ -139,7 +145,7 @@ static tg_status make_net(tgi_sched_net *n, const tgi_kernel_set *be, const tgi_
 
 typedef struct of_device {
     const tgi_sched_device *device;
-    const tgi_sched_stay *stays;
+    const tgi_sched_stay *stays, *always;
 } of_device;
 
 static double device_seconds(void *user, const tgi_tiling *t)
@@ -150,15 +156,15 @@ static double device_seconds(void *user, const tgi_tiling *t)
 
 static size_t device_extra(void *user, const tgi_tiling *t)
 {
-    const tgi_sched_device *d = ((const of_device *)user)->device;
-    return d->extra(d->user, t);
+    const of_device *a = user;
+    return a->device->extra(a->device->user, t, a->always);
 }
 
 /* What the processor's caches like, or what the device's room takes. */
 static tg_status choose(const tgi_schedule *s, tgi_sched_net *n, const tgi_stage *stage,
                         int threads, tgi_err *err)
 {
-    of_device of = {s->device, &n->stays};
+    of_device of = {s->device, &n->stays, &n->always};
     const int far = s->device != NULL;
     const tgi_choose_args a = {.stage = stage,
                                .threads = threads,

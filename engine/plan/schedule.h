@@ -49,7 +49,7 @@ typedef struct tgi_sched_buffer {
     int with;     /* a buffer that it is copied from, or changes places with */
 } tgi_sched_buffer;
 
-/* Which of a network's arrays stay on the device, in most of its passes: bit i is that of input or output i. */
+/* Which of a network's arrays stay on the device: bit i is that of input or output i. */
 typedef struct tgi_sched_stay {
     uint32_t in, out;
 } tgi_sched_stay;
@@ -59,9 +59,10 @@ typedef struct tgi_sched_net {
     tgi_net *net;
     tgi_stages *stages;
     tgi_choice choice;
-    int called;                  /* from outside of the steps too */
-    tgi_sched_stay stays;        /* once it is planned */
-    size_t weights_at, arena_at; /* in the weights, in the block */
+    int called;                   /* from outside of the steps too */
+    int said;                     /* its bindings are all that there are */
+    tgi_sched_stay stays, always; /* once it is planned: in most of its passes, in all */
+    size_t weights_at, arena_at;  /* in the weights, in the block */
 } tgi_sched_net;
 
 /* What a pass of a network is of: seconds, operations. */
@@ -83,7 +84,8 @@ typedef struct tgi_sched_device {
     size_t
         far; /* bytes there, beside the room, for buffers that stay; 0: all lie in the host's memory */
     double (*seconds)(void *user, const tgi_tiling *t, const tgi_sched_stay *stays);
-    size_t (*extra)(void *user, const tgi_tiling *t); /* of the room, beside the arena */
+    /* Of the room, beside the arena: what comes from the host and goes there has a place. */
+    size_t (*extra)(void *user, const tgi_tiling *t, const tgi_sched_stay *always);
     void *user;
 } tgi_sched_device;
 
@@ -149,6 +151,8 @@ void tgi_schedule_keep(tgi_schedule *s, int buffer);
  * as often as is said of them. Buffers that networks alone touch may stay on a device. */
 void tgi_schedule_reads(tgi_schedule *s, int net, int in, int buffer, int64_t times);
 void tgi_schedule_writes(tgi_schedule *s, int net, int out, int buffer, int64_t times);
+/* Nothing else is ever bound to it: what stays needs no place on its way. */
+void tgi_schedule_said(tgi_schedule *s, int net);
 /* The buffer is of use on a device alone: in the host's memory it takes nothing. */
 void tgi_schedule_far_only(tgi_schedule *s, int buffer);
 /* A network whose first input is [1,c,h,w], or the one that is there already; `g` outlives the schedule. Its number. */

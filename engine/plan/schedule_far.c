@@ -136,25 +136,40 @@ static tg_status place(tgi_schedule *s, tgi_item *item, tgi_err *err)
     return TG_OK;
 }
 
-/* A port stays where it does in most of its passes. */
+/* Passes in which what is bound to a port stays, and others. */
+typedef struct passes {
+    int64_t stay, go;
+} passes;
+
+/* Bits of a net's inputs, or of its outputs. */
+static void note_ports(const passes *of, int said, uint32_t *most, uint32_t *all)
+{
+    for (int k = 0; k < TGI_SCHED_PORTS; k++) {
+        *most |= (uint32_t)(of[k].stay > of[k].go) << k;
+        *all |= (uint32_t)(said && of[k].stay > 0 && of[k].go == 0) << k;
+    }
+}
+
 static tg_status note_stays(tgi_schedule *s, tgi_err *err)
 {
     const size_t of_net = (size_t)2 * TGI_SCHED_PORTS;
-    int64_t *more = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_nets * of_net, sizeof *more);
-    if (!more)
+    passes *list = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n_nets * of_net, sizeof *list);
+    if (!list)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a schedule");
     for (int i = 0; i < s->n_bindings; i++) {
         const tgi_sched_binding *b = &s->binding[i];
-        more[(size_t)b->net * of_net + (size_t)(b->is_out * TGI_SCHED_PORTS + b->port)] +=
-            tgi_schedule_stays(s, b->buffer) ? b->times : -b->times;
+        passes *p =
+            &list[(size_t)b->net * of_net + (size_t)(b->is_out * TGI_SCHED_PORTS + b->port)];
+        *(tgi_schedule_stays(s, b->buffer) ? &p->stay : &p->go) += b->times;
     }
-    for (int i = 0; i < s->n_nets; i++)
-        for (int k = 0; k < TGI_SCHED_PORTS; k++) {
-            const int64_t *in = &more[(size_t)i * of_net + (size_t)k];
-            s->net[i].stays.in |= (uint32_t)(in[0] > 0) << k;
-            s->net[i].stays.out |= (uint32_t)(in[TGI_SCHED_PORTS] > 0) << k;
-        }
-    tgi_free(more);
+    for (int i = 0; i < s->n_nets; i++) {
+        tgi_sched_net *n = &s->net[i];
+        const passes *of = &list[(size_t)i * of_net];
+        const int said = n->said || !n->called; /* steps say all of theirs */
+        note_ports(of, said, &n->stays.in, &n->always.in);
+        note_ports(of + TGI_SCHED_PORTS, said, &n->stays.out, &n->always.out);
+    }
+    tgi_free(list);
     return TG_OK;
 }
 

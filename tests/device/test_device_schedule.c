@@ -34,9 +34,9 @@ static double seconds(void *user, const tgi_tiling *t, const tgi_sched_stay *sta
     return t->flops / 1e12 + 1e-6 * (double)(t->cells * t->bands);
 }
 
-static size_t extra(void *user, const tgi_tiling *t)
+static size_t extra(void *user, const tgi_tiling *t, const tgi_sched_stay *always)
 {
-    return tgi_schedule_device_extra(user, t);
+    return tgi_schedule_device_extra(user, t, always);
 }
 
 typedef struct planned {
